@@ -1,0 +1,186 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// What a Request may ask.
+const (
+	OpStatus  = "status"  // the slots and the jobs of the EP
+	OpExplain = "explain" // the last decision about Request.Subject, a slot name or a job id
+)
+
+// maxMessage bounds one message either way, in bytes.
+const maxMessage = 16 << 20
+
+// ioTimeout bounds how long a silent peer keeps a connection.
+const ioTimeout = 10 * time.Second
+
+// Request is one question on the control socket.
+type Request struct {
+	Op      string `json:"op"`
+	Subject string `json:"subject,omitempty"`
+}
+
+// Response answers one Request. Err is a sentence for a person; the other
+// fields are meaningful only when it is empty.
+type Response struct {
+	Err         string       `json:"error,omitempty"`
+	Status      *Status      `json:"status,omitempty"`
+	Explanation *Explanation `json:"explanation,omitempty"`
+}
+
+// Status is what an EP is doing at one moment.
+type Status struct {
+	Name    string    `json:"name"` // host name of the EP
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Dir     string    `json:"dir"` // its private directory
+	Slots   []Slot    `json:"slots"`
+	Jobs    *JobCount `json:"jobs,omitempty"` // of the embedded access point, if there is one
+}
+
+// Slot is one line of a status listing.
+type Slot struct {
+	Name      string    `json:"name"`
+	Type      string    `json:"type"` // Static, Partitionable, Dynamic
+	State     string    `json:"state"`
+	Activity  string    `json:"activity"`
+	Since     time.Time `json:"since"` // when State and Activity were entered
+	Cpus      float64   `json:"cpus"`
+	MemoryMiB int64     `json:"memory_mib"`
+	DiskKiB   int64     `json:"disk_kib"`
+	Job       string    `json:"job,omitempty"`
+	User      string    `json:"user,omitempty"`
+	Broken    string    `json:"broken,omitempty"` // why, if the slot is broken
+}
+
+// JobCount counts the jobs of the embedded access point by what they do.
+type JobCount struct {
+	Idle    int `json:"idle"`
+	Running int `json:"running"`
+	Held    int `json:"held"`
+	Done    int `json:"done"`
+	Total   int `json:"total"`
+}
+
+// Explanation is the last decision about a slot with what it rests on.
+type Explanation struct {
+	Slot     string      `json:"slot"`
+	Job      string      `json:"job,omitempty"`
+	State    string      `json:"state"`
+	Activity string      `json:"activity"`
+	Since    time.Time   `json:"since"`
+	Number   string      `json:"transition,omitempty"` // number of the last transition in the documents
+	From     string      `json:"from,omitempty"`       // State/Activity before it
+	At       time.Time   `json:"at"`                   // when the last transition happened
+	Why      string      `json:"why,omitempty"`
+	Exprs    []Evaluated `json:"expressions,omitempty"`
+	Notes    []string    `json:"notes,omitempty"`
+}
+
+// Evaluated is one policy expression with its value and what it read.
+type Evaluated struct {
+	Name   string   `json:"name"`
+	Text   string   `json:"text"`
+	Value  string   `json:"value"`
+	Origin string   `json:"origin"` // file:line, template or <default>
+	Reads  []string `json:"reads,omitempty"`
+}
+
+// Serve answers connections on l, one request each, until l is closed; it
+// returns nil then. answer is called from several goroutines.
+func Serve(l net.Listener, answer func(Request) Response) error {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return errs.E("observe.Serve", errs.Broken, l.Addr().String(), err)
+		}
+		go serveOne(c, answer)
+	}
+}
+
+func serveOne(c net.Conn, answer func(Request) Response) {
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(ioTimeout)); err != nil {
+		return
+	}
+	var req Request
+	var resp Response
+	line, err := readLine(c, 64<<10)
+	if err == nil {
+		err = json.Unmarshal(line, &req)
+	}
+	if err != nil {
+		resp.Err = "the request is not one line of JSON: " + err.Error()
+	} else {
+		resp = answer(req)
+	}
+	b, err := json.Marshal(resp)
+	if err != nil {
+		b = []byte(`{"error":"the answer cannot be written as JSON"}`)
+	}
+	// The peer may be gone; there is nobody else to tell.
+	_, _ = c.Write(append(b, '\n'))
+}
+
+// Call asks the EP that listens at path. The error is of kind NotFound when
+// nobody listens there, and carries the EP's own sentence when it refuses.
+func Call(ctx context.Context, path string, req Request) (Response, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return Response{}, errs.E("observe.Call", errs.NotFound, path, err)
+	}
+	defer c.Close()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(ioTimeout)
+	}
+	if err := c.SetDeadline(deadline); err != nil {
+		return Response{}, errs.E("observe.Call", errs.Broken, path, err)
+	}
+	b, err := json.Marshal(req)
+	if err != nil {
+		return Response{}, errs.E("observe.Call", errs.Invalid, path, err)
+	}
+	if _, err := c.Write(append(b, '\n')); err != nil {
+		return Response{}, errs.E("observe.Call", errs.Transient, path, err)
+	}
+	line, err := readLine(c, maxMessage)
+	if err != nil {
+		return Response{}, errs.E("observe.Call", errs.Transient, path, err)
+	}
+	var resp Response
+	if err := json.Unmarshal(line, &resp); err != nil {
+		return Response{}, errs.E("observe.Call", errs.Broken, path, err)
+	}
+	if resp.Err != "" {
+		return resp, errs.E("observe.Call", errs.Invalid, path, errors.New(resp.Err))
+	}
+	return resp, nil
+}
+
+func readLine(r io.Reader, limit int64) ([]byte, error) {
+	b, err := bufio.NewReader(io.LimitReader(r, limit)).ReadBytes('\n')
+	if errors.Is(err, io.EOF) && int64(len(b)) >= limit {
+		return nil, fmt.Errorf("longer than %d bytes", limit)
+	}
+	return b, err
+}
