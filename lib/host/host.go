@@ -1,0 +1,184 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package host is the vocabulary between this program and the operating
+// system: what a process is, how one is started, and what a family of
+// processes can be asked to do. It owns words and interfaces only; the work is
+// done under platform/<os>, and in memory by hosttest. It must never call the
+// operating system, start a goroutine, or know what a job or a slot is.
+//
+// A process is named by its pid and the time it started, never by the pid
+// alone: a pid is used again, a ProcID is not.
+//
+//	family, err := spawner.Spawn(host.SpawnSpec{Path: "/bin/true", Args: []string{"true"}})
+//	if err != nil { … errors.As(err, &errno) tells why exec failed … }
+//	<-family.Done()
+//	status := family.Status()
+//	family.Close() // nothing that it started is left
+package host
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// ProcID names one process for ever, as long as the machine is not rebooted.
+type ProcID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // when it started, in the ticks the system counts since boot
+}
+
+// IsZero reports whether p names no process.
+func (p ProcID) IsZero() bool { return p == ProcID{} }
+
+// String prints "pid@start".
+func (p ProcID) String() string { return fmt.Sprintf("%d@%d", p.PID, p.Start) }
+
+// Bond says what happens to a process when the one that started it dies.
+type Bond uint8
+
+const (
+	// Independent processes live on.
+	Independent Bond = iota
+	// Bound processes are killed by the system the moment their parent dies,
+	// however it dies.
+	Bound
+)
+
+// Unlimited is the value of a limit that does not limit.
+const Unlimited int64 = -1
+
+// SpawnSpec says what to start and how. The zero value of each optional field
+// leaves that property as the parent has it.
+type SpawnSpec struct {
+	Path string   // the file to execute; not searched for
+	Args []string // the whole argument vector, Args[0] included
+	Env  []string // the whole environment as NAME=value; nil is an empty one
+	Dir  string   // working directory; "" is the parent's
+
+	// The standard files; nil is the null device. The child gets exactly these
+	// three descriptors and no other. They stay the caller's to close.
+	Stdin, Stdout, Stderr *os.File
+
+	Bond       Bond
+	Nice       int    // added to the parent's niceness; only positive values have an effect
+	CoreLimit  *int64 // largest core file in bytes, soft and hard
+	StackLimit *int64 // largest stack in bytes, soft; cut at the hard limit
+	OOMScore   *int   // preference of the kernel's memory killer (Linux: oom_score_adj); ignored where not permitted
+
+	// Group names the control group for this family below the place that the
+	// spawner was given, "" for none. A spawner that cannot make the group
+	// starts the process without one; Family.Grouped tells.
+	Group string
+	// Marker is one NAME=value of Env that no other family has. It is how
+	// descendants are told apart when neither parentage nor group does.
+	Marker string
+}
+
+// Spawner starts process families. Implementations are safe for concurrent use.
+type Spawner interface {
+	// Spawn starts spec as leader of a new session and returns when it has
+	// begun to execute its program. If the program cannot be executed nothing
+	// is left and errors.As finds the system's syscall.Errno.
+	Spawn(spec SpawnSpec) (Family, error)
+}
+
+// Family is a started process and everything that descends from it, in
+// whatever session or process group and whoever its parent is by now. Methods
+// are safe for concurrent use.
+type Family interface {
+	// Main names the process that was started.
+	Main() ProcID
+	// Grouped reports whether the family is kept by a control group.
+	Grouped() bool
+	// Done is closed when the main process has ended. Others of the family may
+	// live on.
+	Done() <-chan struct{}
+	// Status tells how the main process ended. It is the zero ExitStatus until
+	// Done is closed.
+	Status() ExitStatus
+	// Signal sends sig (the system's number) to the main process alone. An
+	// ended main process is no error.
+	Signal(sig int) error
+	// Suspend stops every process of the family and returns how many were
+	// stopped. It may be called again.
+	Suspend() (int, error)
+	// Continue lets a suspended family go on. It may be called again.
+	Continue() error
+	// Kill ends every process of the family, without mercy and again until
+	// none is left, and returns how many it had to kill. It may be called
+	// again, and on a suspended family.
+	Kill() (int, error)
+	// Usage measures the whole family, the ended ones included. After the end
+	// it tells the final figures.
+	Usage() (Usage, error)
+	// Close kills what is left, waits until it is gone and releases what the
+	// system kept for the family. Usage stays readable. The count is that of
+	// the processes which outlived the main one.
+	Close() (leftovers int, err error)
+}
+
+// ExitStatus tells how a process ended. The zero value is one that has not
+// ended.
+type ExitStatus struct {
+	Exited bool `json:"exited"`           // by itself, with Code
+	Code   int  `json:"code"`             // exit code, when Exited
+	Signal int  `json:"signal,omitempty"` // the signal that ended it, 0 when Exited
+	Core   bool `json:"core,omitempty"`   // a core file was written
+}
+
+// Ended reports whether the process has ended at all.
+func (s ExitStatus) Ended() bool { return s.Exited || s.Signal != 0 }
+
+// Success reports whether the process exited with code 0.
+func (s ExitStatus) Success() bool { return s.Exited && s.Code == 0 }
+
+// String says "exited with status 3", "died on signal 9" or "has not ended".
+func (s ExitStatus) String() string {
+	switch {
+	case s.Exited:
+		return fmt.Sprintf("exited with status %d", s.Code)
+	case s.Signal != 0 && s.Core:
+		return fmt.Sprintf("died on signal %d (core dumped)", s.Signal)
+	case s.Signal != 0:
+		return fmt.Sprintf("died on signal %d", s.Signal)
+	}
+	return "has not ended"
+}
+
+// Usage is what a family has used. Times only grow; the other figures are of
+// the moment unless they are called peak.
+type Usage struct {
+	UserCPU      time.Duration `json:"user_cpu"`
+	SysCPU       time.Duration `json:"sys_cpu"`
+	RSSKiB       int64         `json:"rss_kib"`        // resident memory now
+	PeakRSSKiB   int64         `json:"peak_rss_kib"`   // the most resident memory seen
+	ImageSizeKiB int64         `json:"image_size_kib"` // the largest address space seen
+	Procs        int           `json:"procs"`          // processes alive now
+	OOMKills     int64         `json:"oom_kills"`      // processes that the kernel killed for memory; 0 without a control group
+}
+
+// Remains is what is known about a family whose parent is gone, from the
+// record it left: enough to find and prove what still runs of it.
+type Remains struct {
+	Boot   string // identity of the boot the ProcIDs belong to; another boot means nothing is left
+	Parent ProcID // the process that had started the family
+	Main   ProcID // its main process; zero if it never ran
+	Group  string // its control group as in SpawnSpec, "" for none
+	Marker string // as in SpawnSpec
+}
+
+// Census looks at processes that are not of a family at hand.
+type Census interface {
+	// Self names the calling process.
+	Self() ProcID
+	// Boot identifies the present boot of the machine.
+	Boot() string
+	// Alive reports whether p is still running (a zombie is not).
+	Alive(p ProcID) bool
+	// KillRemains ends every process which r proves to be of that family and
+	// all that descends from them, until none is left, removes the group and
+	// returns how many were killed. It touches nothing it cannot prove.
+	KillRemains(r Remains) (killed int, err error)
+}

@@ -1,0 +1,167 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// LaunchSpec says how starters are started.
+type LaunchSpec struct {
+	Spawner host.Spawner // starts the starter's process; its families are the starters with all below them
+	Census  host.Census  // finds what a starter that died has left; nil leaves that to the next sweep
+	Path    string       // the program: condor_starter, or condor_ep itself
+	Args    []string     // its whole argument vector, e.g. {"condor_starter"} or {"condor_ep", "starter"}
+	Env     []string     // its environment
+	Stderr  *os.File     // its standard error, the starter's log; nil is the null device
+	Standby int          // how many starters are kept running ahead, waiting for a plan
+	Log     *slog.Logger // nil is silence
+}
+
+// Launcher starts starters. It is safe for concurrent use.
+type Launcher struct {
+	spec LaunchSpec
+
+	mu      sync.Mutex
+	closed  bool
+	standby []*Handle      // idle starters, oldest first
+	filling int            // starters being started for standby
+	work    sync.WaitGroup // goroutines of the launcher itself
+}
+
+// NewLauncher returns a launcher and begins to fill its standby. The caller
+// closes it.
+func NewLauncher(spec LaunchSpec) *Launcher {
+	if spec.Log == nil {
+		spec.Log = slog.New(slog.DiscardHandler)
+	}
+	l := &Launcher{spec: spec}
+	l.refill()
+	return l
+}
+
+// Launch gives plan to a starter of the standby, or to a new one, and returns
+// as soon as the plan is on its way. What comes of it arrives through the
+// handle. An error means that no starter holds the plan. The context bounds
+// Launch itself, not the starter.
+func (l *Launcher) Launch(ctx context.Context, plan *Plan) (*Handle, error) {
+	const op = "starter.Launch"
+	if err := ctx.Err(); err != nil {
+		return nil, errs.E(op, errs.Transient, plan.Activation, err)
+	}
+	for {
+		h := l.take()
+		if h == nil {
+			break
+		}
+		if err := h.give(plan); err == nil {
+			return h, nil
+		}
+		l.discard(h) // it died while it waited
+	}
+	h, err := l.start()
+	if err != nil {
+		return nil, errs.E(op, errs.Other, plan.Activation, err)
+	}
+	if err := h.give(plan); err != nil {
+		l.discard(h)
+		return nil, errs.E(op, errs.Other, plan.Activation, err)
+	}
+	return h, nil
+}
+
+// Close ends the standby and waits for it. Starters which hold a plan are not
+// touched: they are their handles' owners'.
+func (l *Launcher) Close() {
+	l.mu.Lock()
+	l.closed = true
+	idle := l.standby
+	l.standby = nil
+	l.mu.Unlock()
+	for _, h := range idle {
+		h.hangUp()
+	}
+	for _, h := range idle {
+		<-h.Exited()
+	}
+	l.work.Wait()
+}
+
+func (l *Launcher) take() *Handle {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.standby) == 0 {
+		return nil
+	}
+	h := l.standby[0]
+	l.standby = l.standby[1:]
+	h.onSettled = l.refill
+	return h
+}
+
+// refill starts as many starters as the standby lacks, in the background: the
+// activation that took one must not pay for the next.
+func (l *Launcher) refill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	for len(l.standby)+l.filling < l.spec.Standby {
+		l.filling++
+		l.work.Go(func() {
+			h, err := l.start()
+			l.mu.Lock()
+			l.filling--
+			keep := err == nil && !l.closed
+			if keep {
+				l.standby = append(l.standby, h)
+			}
+			l.mu.Unlock()
+			if err != nil {
+				l.spec.Log.Warn("no starter for the standby", "err", err)
+			} else if !keep {
+				l.discard(h)
+			}
+		})
+	}
+}
+
+// start runs one starter without a plan.
+func (l *Launcher) start() (*Handle, error) {
+	stdinR, stdinW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stdoutR, stdoutW, err := os.Pipe()
+	if err != nil {
+		stdinR.Close()
+		stdinW.Close()
+		return nil, err
+	}
+	family, err := l.spec.Spawner.Spawn(host.SpawnSpec{
+		Path: l.spec.Path, Args: l.spec.Args, Env: l.spec.Env,
+		Stdin: stdinR, Stdout: stdoutW, Stderr: l.spec.Stderr,
+		Bond: host.Independent,
+	})
+	stdinR.Close()
+	stdoutW.Close()
+	if err != nil {
+		stdinW.Close()
+		stdoutR.Close()
+		return nil, errs.E("starter.start", errs.Broken, l.spec.Path, err)
+	}
+	return newHandle(l.spec, family, stdinW, stdoutR), nil
+}
+
+func (l *Launcher) discard(h *Handle) {
+	h.hangUp()
+	<-h.Exited()
+}

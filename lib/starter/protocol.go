@@ -1,0 +1,132 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"time"
+
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// MaxLine bounds one line of the conversation in bytes. A longer one ends it.
+const MaxLine = 8 << 20
+
+// What a starter does when the startd goes away.
+const (
+	OrphanDie  = "die"  // kill the job, clean up, exit (the embedded access point)
+	OrphanStay = "stay" // go on; the exit record on disk tells the next startd
+)
+
+// Plan is everything a starter needs to know to run one activation.
+type Plan struct {
+	Activation   string            `json:"activation"`     // "slot1_1#3"
+	SlotName     string            `json:"slot"`           // "slot1_1"
+	SlotFullName string            `json:"slot_full_name"` // "slot1_1@host.example.org"
+	Execute      string            `json:"execute"`        // the directory in which the sandbox is made
+	JobAd        string            `json:"job_ad"`         // old syntax
+	MachineAd    string            `json:"machine_ad"`     // old syntax
+	Cpus         int               `json:"cpus"`           // cores of the slot, for the thread-count variables
+	Orphan       string            `json:"orphan"`         // OrphanDie or OrphanStay
+	Submit       SubmitSide        `json:"submit"`
+	Config       map[string]string `json:"config,omitempty"` // the starter's knobs by name, already expanded; see Knobs
+	Keep         bool              `json:"keep,omitempty"`   // leave the sandbox in place at the end
+	MaxVacate    time.Duration     `json:"max_vacate,omitempty"`
+}
+
+// SubmitSide says where the job's files come from and go to.
+type SubmitSide struct {
+	Local bool   `json:"local"` // the submit directory is on this machine
+	Iwd   string `json:"iwd"`   // the job's initial directory there; "" takes Iwd of the job ad
+}
+
+// The operations of an Order.
+const (
+	OpPlan     = "plan"
+	OpSuspend  = "suspend"
+	OpContinue = "continue"
+	OpSoftKill = "softkill" // the job's kill signal to its main process, then wait
+	OpHardKill = "hardkill" // SIGKILL to everything
+)
+
+// Why a job is killed, which selects the signal.
+const (
+	MannerVacate = "vacate" // KillSig
+	MannerRemove = "remove" // RemoveKillSig, else KillSig
+	MannerHold   = "hold"   // HoldKillSig, else KillSig
+)
+
+// Order is one line from the startd to the starter.
+type Order struct {
+	Op      string `json:"op"`
+	Plan    *Plan  `json:"plan,omitempty"`
+	Manner  string `json:"manner,omitempty"` // for a kill; "" is MannerVacate
+	Asked   string `json:"asked,omitempty"`  // who asked: "startd", "user", …
+	Reason  string `json:"reason,omitempty"`
+	Code    int    `json:"code,omitempty"`
+	Subcode int    `json:"subcode,omitempty"`
+	// Deadline turns a soft kill into a hard one by the starter itself when
+	// the job still runs after so long; 0 leaves that to the startd.
+	Deadline time.Duration `json:"deadline,omitempty"`
+}
+
+// The operations of a Report.
+const (
+	OpReady            = "ready"
+	OpSandbox          = "sandbox"
+	OpTransferInStart  = "transfer-in-start"
+	OpTransferInDone   = "transfer-in-done"
+	OpRunning          = "running"
+	OpUsage            = "usage"
+	OpSuspended        = "suspended"
+	OpContinued        = "continued"
+	OpHeld             = "held"
+	OpTransferOutStart = "transfer-out-start"
+	OpTransferOutDone  = "transfer-out-done"
+	OpEnded            = "ended"
+)
+
+// Report is one line from the starter to the startd. Which fields are set
+// depends on Op.
+type Report struct {
+	Op      string       `json:"op"`
+	At      time.Time    `json:"at"`
+	Dir     string       `json:"dir,omitempty"`      // sandbox: its directory
+	Proc    *host.ProcID `json:"proc,omitempty"`     // ready: the starter; running: the job's main process
+	Usage   *host.Usage  `json:"usage,omitempty"`    // usage
+	DiskKiB int64        `json:"disk_kib,omitempty"` // usage: what the scratch directory holds
+	Count   int          `json:"count,omitempty"`    // suspended: processes stopped
+	Files   int          `json:"files,omitempty"`    // transfer-…-done
+	Bytes   int64        `json:"bytes,omitempty"`    // transfer-…-done
+	Hold    *Hold        `json:"hold,omitempty"`     // held
+	Record  *ExitRecord  `json:"record,omitempty"`   // ended
+}
+
+// Hold is why the job cannot go on without its owner: HTCondor's hold reason
+// with its code and subcode (an errno mostly).
+type Hold struct {
+	Code    int    `json:"code"`
+	Subcode int    `json:"subcode"`
+	Reason  string `json:"reason"`
+}
+
+// ExitRecord is how an activation ended. It is written to the sandbox before
+// it is reported, so that it is found even if nobody was there to listen.
+type ExitRecord struct {
+	Activation string          `json:"activation"`
+	Status     host.ExitStatus `json:"status"`            // of the job's main process; has not ended if it never ran
+	Evicted    bool            `json:"evicted"`           // ended because of an order or because the startd went away
+	Asked      string          `json:"asked,omitempty"`   // who asked for the eviction
+	Reason     string          `json:"reason,omitempty"`  // why it was evicted
+	Code       int             `json:"code,omitempty"`    // vacate code
+	Subcode    int             `json:"subcode,omitempty"` //
+	Usage      host.Usage      `json:"usage"`
+	Started    time.Time       `json:"started,omitzero"` // when the job's main process began; zero if it never ran
+	Ended      time.Time       `json:"ended"`
+	BytesIn    int64           `json:"bytes_in"`
+	BytesOut   int64           `json:"bytes_out"`
+	DiskKiB    int64           `json:"disk_kib"`       // scratch directory at the end
+	Leftovers  int             `json:"leftovers"`      // processes that outlived the main one and were killed
+	Held       *Hold           `json:"held,omitempty"` // set when the job has to be held
+	Problems   []string        `json:"problems,omitempty"`
+}
