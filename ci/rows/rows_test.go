@@ -1,0 +1,196 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/execpoint/execpoint/ci/source"
+)
+
+const someRows = head + `
+S0-001	EP	Slots	names	slot1 is called slot1
+S0-002	EP	Slots	order	slot2 comes after slot1
+S0-003	EP	Slots	<N> | more	three
+S1-001	AP	Queue	of the others	not ours
+`
+
+func someTable(t *testing.T) table {
+	t.Helper()
+	rows, err := parseRows("coverage.tsv", someRows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestParseRowsRefusesBadLines(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, want string }{
+		{"", "coverage.tsv:1: the file is empty"},
+		{"row\n", `coverage.tsv:1: the first line is not "row\tscope\tsection\tfeature\tfact"`},
+		{head + "\nS0-001\tEP\tx\n", "coverage.tsv:2: 3 columns, want 5"},
+		{head + "\nS0-1\tEP\ta\tb\tc\n", `coverage.tsv:2: row id "S0-1", want the form S0-001`},
+		{head + "\nS0-001\tEP\ta\tb\tc\nS0-001\tEP\ta\tb\tc\n", "coverage.tsv:3: row S0-001 stands there twice"},
+		{head + "\nS0-001\tXX\ta\tb\tc\n", `coverage.tsv:2: scope "XX" of S0-001`},
+		{head + "\nS0-001\tEP\ta\tb\t\n", "coverage.tsv:2: S0-001 has no feature or no fact"},
+	} {
+		_, err := parseRows("coverage.tsv", tt.text)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: got %v, want %s", tt.text, err, tt.want)
+		}
+	}
+}
+
+func TestFindProofs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, path, text string
+		proves           string // "S0-001=TestA S0-002=TestA,TestB"
+		fault            string
+	}{
+		{"above the function", "a_test.go", "// TestA is a test.\n// row: S0-001\nfunc TestA(t *testing.T) {}\n", "S0-001=TestA", ""},
+		{"several", "a_test.go", "// row: S0-001, S0-002\nfunc TestA(t *testing.T) {}\n", "S0-001=TestA S0-002=TestA", ""},
+		{"in a table", "a_test.go", "func TestA(t *testing.T) {\n\tx := []int{\n\t\t// row: S0-003\n\t\t1,\n\t\t2, // row: S0-003\n\t}\n\t_ = x\n}\n", "S0-003=TestA", ""},
+		{"a fuzz target", "a_test.go", "// row: S0-001\nfunc FuzzA(f *testing.F) {}\n", "S0-001=FuzzA", ""},
+		{"a skip under a condition", "a_test.go", "// row: S0-001\nfunc TestA(t *testing.T) {\n\tif x {\n\t\tt.Skip(\"no x\")\n\t}\n}\n", "S0-001=TestA", ""},
+		{"unknown", "a_test.go", "// row: S0-009\nfunc TestA(t *testing.T) {}\n", "", `a_test.go:3: unknown row "S0-009"`},
+		{"badly written", "a_test.go", "// row: S0-1\nfunc TestA(t *testing.T) {}\n", "", `a_test.go:3: unknown row "S0-1"`},
+		{"empty", "a_test.go", "// row:\nfunc TestA(t *testing.T) {}\n", "", `a_test.go:3: unknown row ""`},
+		{"one line off", "a_test.go", "// row: S0-001\n\nfunc TestA(t *testing.T) {}\n", "", "a_test.go:3: the row comment belongs to no test"},
+		{"above a helper", "a_test.go", "// row: S0-001\nfunc help(t *testing.T) {}\n", "", "a_test.go:3: the row comment belongs to no test"},
+		{"not run by go", "a_test.go", "// row: S0-001\nfunc Testing(t *testing.T) {}\n", "", "a_test.go:3: the row comment belongs to no test"},
+		{"a benchmark", "a_test.go", "// row: S0-001\nfunc BenchmarkA(b *testing.B) {}\n", "", "a_test.go:3: the row comment belongs to no test"},
+		{"TestMain", "a_test.go", "// row: S0-001\nfunc TestMain(m *testing.M) {}\n", "", "a_test.go:3: the row comment belongs to no test"},
+		{"a package variable", "a_test.go", "var cases = []int{\n\t// row: S0-001\n\t1,\n}\n", "", "a_test.go:4: the row comment belongs to no test"},
+		{"always skipped", "a_test.go", "// row: S0-001\nfunc TestA(t *testing.T) {\n\tt.Parallel()\n\tt.Skip(\"some day\")\n}\n", "", "a_test.go:3: TestA skips before it tests anything"},
+		{"outside tests", "a.go", "// row: S0-001\nfunc TestA(t *testing.T) {}\n", "", "a.go:3: a row comment outside a test file proves nothing"},
+		{"rows instead of row", "a_test.go", "// rows: S0-001\nfunc TestA(t *testing.T) {}\n", "", "a_test.go:3: looks like a row comment but is not one"},
+		{"no colon", "a_test.go", "// row S0-001\nfunc TestA(t *testing.T) {}\n", "", "a_test.go:3: looks like a row comment but is not one"},
+		{"other comments", "a_test.go", "// the row: first, then S0-001\nfunc TestA(t *testing.T) {}\n", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f, err := source.Parse(tt.path, []byte("package a\n\n"+tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			proofs, faults := findProofs(someTable(t), []source.File{f})
+			var got []string
+			for id, list := range proofs {
+				var names []string
+				for _, p := range list {
+					names = append(names, p.test)
+				}
+				got = append(got, id+"="+strings.Join(names, ","))
+			}
+			slices.Sort(got)
+			if strings.Join(got, " ") != tt.proves {
+				t.Errorf("proves %q, want %q", got, tt.proves)
+			}
+			if all := strings.Join(faults, "\n"); tt.fault == "" && all != "" || !strings.Contains(all, tt.fault) {
+				t.Errorf("faults %q, want %q", all, tt.fault)
+			}
+		})
+	}
+}
+
+func TestFindClaims(t *testing.T) {
+	t.Parallel()
+	proofs := map[string][]proof{"S0-001": {{"a_test.go", "TestA"}}}
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"S0-001: true", nil},
+		{"S0-002 is still open, S0-003 too", nil},
+		{"x\nS0-002: true", []string{"d.md:2: S0-002 is called true, but no test carries it"}},
+		{"S0-001 and S0-003 are proven.", []string{"d.md:1: S0-003 is called true, but no test carries it"}},
+		{"`S0-001…003: true`", []string{"d.md:1: S0-002 is called true, but no test carries it", "d.md:1: S0-003 is called true, but no test carries it"}},
+		{"see S0-777", []string{`d.md:1: unknown row "S0-777"`}},
+	} {
+		if got := findClaims(someTable(t), proofs, "d.md", tt.text); !slices.Equal(got, tt.want) {
+			t.Errorf("%q:\ngot  %q\nwant %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestRun goes through the command as a person would: it writes the report,
+// finds it up to date, finds it stale after a new test, and refuses a claim.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		full := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := run(&out, append([]string{"-root", root}, args...))
+		return out.String(), err
+	}
+	refused := func(want string, args ...string) {
+		t.Helper()
+		if _, err := runs(args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %s", args, err, want)
+		}
+	}
+	write("docs/coverage.tsv", someRows)
+	write("lib/a/a_test.go", "package a\n\n// row: S0-001\nfunc TestA(t *testing.T) {}\n")
+	refused("coverage.md", "-check")
+	refused(`unexpected argument "all"`, "all")
+	out, err := runs()
+	if want := "1 of 3 rows of the execution point are proven by a test, 2 are open\n"; err != nil || out != want {
+		t.Fatalf("got %q, %v; want %q", out, err, want)
+	}
+	report, err := os.ReadFile(filepath.Join(root, "docs", "coverage.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| 0 EP policy configuration, 23.9 | 3 | 3 | 1 | 2 |\n",
+		"| 1 startd policy, 6.8 manual | 1 | 0 | 0 | 0 |\n",
+		"| all | 4 | 3 | 1 | 2 |\n",
+		"| S0-001 | EP | Slots | names | lib/a/a_test.go:TestA | proven |\n",
+		"| S0-002 | EP |  | order |  | open |\n",
+		"| S0-003 | EP |  | \\<N> \\| more |  | open |\n",
+		"| S1-001 | AP | Queue | of the others |  |  |\n",
+	} {
+		if !strings.Contains(string(report), want) {
+			t.Errorf("the report lacks %q:\n%s", want, report)
+		}
+	}
+	if _, err := runs("-check"); err != nil {
+		t.Errorf("a fresh report is not up to date: %v", err)
+	}
+	write("lib/a/b_test.go", "package a\n\n// row: S0-002\nfunc TestB(t *testing.T) {}\n")
+	refused("docs/coverage.md is not up to date; run: go run ./ci/rows", "-check")
+	write("README.md", "S0-003: true\n")
+	refused("README.md:1: S0-003 is called true, but no test carries it")
+}
+
+// TestRepository fails where a comment in this tree names a row that does not
+// exist or belongs to no test. Whether docs/coverage.md is up to date is asked
+// by ci/check.
+func TestRepository(t *testing.T) {
+	t.Parallel()
+	root, err := source.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := account(root); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,191 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/ci/source"
+)
+
+// proof is one test that carries a row.
+type proof struct {
+	file string
+	test string
+}
+
+var (
+	marker   = regexp.MustCompile(`^//\s?row:(.*)$`)
+	nearMiss = regexp.MustCompile(`^//\s*(?i:rows?)\b\s*:?.*\bS[0-9]-[0-9]+`)
+)
+
+// findProofs collects the row comments of all test files: by row id, each test
+// once, in the order of the files. The faults say file:line.
+func findProofs(rows table, files []source.File) (map[string][]proof, []string) {
+	proofs := map[string][]proof{}
+	var faults []string
+	for _, f := range files {
+		fault := func(p token.Pos, format string, args ...any) {
+			faults = append(faults, f.Where(p)+": "+fmt.Sprintf(format, args...))
+		}
+		for _, group := range f.AST.Comments {
+			for _, c := range group.List {
+				m := marker.FindStringSubmatch(c.Text)
+				switch {
+				case m == nil && f.IsTest() && nearMiss.MatchString(c.Text):
+					fault(c.Pos(), "looks like a row comment but is not one; want \"// row: S0-001, S0-002\"")
+				case m == nil:
+				case !f.IsTest():
+					if idList.MatchString(m[1]) {
+						fault(c.Pos(), "a row comment outside a test file proves nothing")
+					}
+				default:
+					fn := testAround(f, c)
+					if fn == nil {
+						fault(c.Pos(), "the row comment belongs to no test; put it directly above a test function or inside one")
+						continue
+					}
+					if skipsAlways(fn) {
+						fault(c.Pos(), "%s skips before it tests anything, so it proves no row", fn.Name.Name)
+						continue
+					}
+					for id := range strings.SplitSeq(m[1], ",") {
+						id = strings.TrimSpace(id)
+						if _, ok := rows.byID[id]; !ok {
+							fault(c.Pos(), "unknown row %q", id)
+							continue
+						}
+						if p := (proof{f.Path, fn.Name.Name}); !slices.Contains(proofs[id], p) {
+							proofs[id] = append(proofs[id], p)
+						}
+					}
+				}
+			}
+		}
+	}
+	return proofs, faults
+}
+
+var idList = regexp.MustCompile(`S[0-9]-[0-9]`)
+
+// testAround returns the test function that the comment documents or stands
+// in.
+func testAround(f source.File, c *ast.Comment) *ast.FuncDecl {
+	for _, d := range f.AST.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || !isTest(fn) {
+			continue
+		}
+		from := fn.Pos()
+		if fn.Doc != nil {
+			from = fn.Doc.Pos()
+		}
+		if from <= c.Pos() && c.End() <= fn.End() {
+			return fn
+		}
+	}
+	return nil
+}
+
+// isTest recognises what the go command runs as a test: TestX(t *testing.T)
+// and FuzzX(f *testing.F), whose seeds run every time.
+func isTest(fn *ast.FuncDecl) bool {
+	if fn.Recv != nil || fn.Body == nil || fn.Type.Results != nil || len(fn.Type.Params.List) != 1 {
+		return false
+	}
+	star, ok := fn.Type.Params.List[0].Type.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := star.X.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	switch sel.Sel.Name {
+	case "T":
+		return runnable(fn.Name.Name, "Test") && fn.Name.Name != "TestMain"
+	case "F":
+		return runnable(fn.Name.Name, "Fuzz")
+	default:
+		return false
+	}
+}
+
+func runnable(name, prefix string) bool {
+	rest, ok := strings.CutPrefix(name, prefix)
+	return ok && (rest == "" || !('a' <= rest[0] && rest[0] <= 'z'))
+}
+
+// skipsAlways sees a Skip among the statements of the test itself, outside any
+// condition.
+func skipsAlways(fn *ast.FuncDecl) bool {
+	for _, s := range fn.Body.List {
+		expr, ok := s.(*ast.ExprStmt)
+		if !ok {
+			continue
+		}
+		call, ok := expr.X.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+			switch sel.Sel.Name {
+			case "Skip", "Skipf", "SkipNow":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var (
+	// claim is a list of ids, or a range such as S0-002…009, called true.
+	claim   = regexp.MustCompile(`((?:S[0-9]-[0-9]{3}(?:(?:…|\.\.\.|-|–)[0-9]{3})?(?:\s*(?:,|and)\s*|\s+)?)+)\s*(?::|=|is|are)\s*(?i:true|proven|done)\b`)
+	mention = regexp.MustCompile(`\bS[0-9]-[0-9]{3}\b`)
+	ranged  = regexp.MustCompile(`(S[0-9]-)([0-9]{3})(?:…|\.\.\.|-|–)([0-9]{3})`)
+)
+
+// findClaims holds a document to the tests: every row it names exists, and a
+// row it calls true, proven or done has a test.
+func findClaims(rows table, proofs map[string][]proof, name, text string) []string {
+	var faults []string
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		for _, id := range mention.FindAllString(line, -1) {
+			if _, ok := rows.byID[id]; !ok {
+				faults = append(faults, fmt.Sprintf("%s:%d: unknown row %q", name, n, id))
+			}
+		}
+		for _, m := range claim.FindAllStringSubmatch(line, -1) {
+			for _, id := range expand(m[1]) {
+				if len(proofs[id]) == 0 {
+					faults = append(faults, fmt.Sprintf("%s:%d: %s is called true, but no test carries it", name, n, id))
+				}
+			}
+		}
+	}
+	return faults
+}
+
+// expand lists the ids of a text with ids and ranges, each once.
+func expand(text string) []string {
+	var ids []string
+	for _, m := range ranged.FindAllStringSubmatch(text, -1) {
+		first, _ := strconv.Atoi(m[2]) // three digits, both
+		last, _ := strconv.Atoi(m[3])
+		for i := first; i <= last; i++ {
+			ids = append(ids, fmt.Sprintf("%s%03d", m[1], i))
+		}
+	}
+	ids = append(ids, mention.FindAllString(text, -1)...)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
