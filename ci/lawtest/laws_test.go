@@ -27,6 +27,7 @@ func TestLawsOfGoFiles(t *testing.T) {
 			[]string{"lib/a: package a has 2 package docs: lib/a/a.go, lib/a/b.go"}},
 		{"another name", PackageDocs, files{"lib/a/a.go": "// Package b is it.\npackage a"}, []string{`lib/a/a.go:1: the package doc does not begin with "Package a "`}},
 		{"a command", PackageDocs, files{"bin/x/x.go": "// Command x does.\npackage main"}, nil},
+		{"a command as a word", PackageDocs, files{"bin/x/x.go": "// X does.\npackage main"}, nil},
 		{"a command's words", PackageDocs, files{"bin/x/x.go": "// Does x.\npackage main"}, []string{`bin/x/x.go:1: the package doc does not begin with "Command x "`}},
 		{"tests only", PackageDocs, files{"integration/x_test.go": "// Package integration runs.\npackage integration_test"}, nil},
 		{"tests only, no doc", PackageDocs, files{"integration/x_test.go": "package integration"}, []string{"integration: package integration has no package doc"}},

@@ -4,8 +4,8 @@
 // Package lawtest holds the house rules that a program can check: one package
 // doc per folder, licence headers, no init functions, tests that do not sleep
 // and say why they are skipped, no replace lines, nobody's own folders, nothing
-// put off. Each law is a function from files to broken places; laws_test.go
-// breaks each one, TestRepository applies all to this tree. What may import
+// put off, documents that name only what is there. Each law is a function from files to broken places; the tests
+// beside it break each one, TestRepository applies all to this tree. What may import
 // what is archtest's.
 package lawtest
 
@@ -24,8 +24,9 @@ import (
 
 // PackageDocs wants exactly one package comment per folder, beginning with
 // "Package NAME", so that there is one place that says what a package owns. A
-// command begins with "Command NAME" and the name of its folder. A folder of tests only
-// documents itself in a test file.
+// command begins with "Command" and the name of its folder, or with that name
+// as a capitalised word. A folder of tests only documents itself in a test
+// file.
 func PackageDocs(files []source.File) []string {
 	type folder struct {
 		name      string
@@ -53,10 +54,12 @@ func PackageDocs(files []source.File) []string {
 		}
 		d.documents = append(d.documents, f.Path)
 		want := "Package " + strings.TrimSuffix(f.AST.Name.Name, "_test") + " "
+		also := want
 		if f.AST.Name.Name == "main" {
-			want = "Command " + path.Base(f.Dir()) + " "
+			base := path.Base(f.Dir())
+			want, also = "Command "+base+" ", strings.ToUpper(base[:1])+base[1:]+" "
 		}
-		if !strings.HasPrefix(f.AST.Doc.Text(), want) {
+		if text := f.AST.Doc.Text(); !strings.HasPrefix(text, want) && !strings.HasPrefix(text, also) {
 			d.wrong = append(d.wrong, fmt.Sprintf("%s: the package doc does not begin with %q", f.Where(f.AST.Doc.Pos()), want))
 		}
 	}

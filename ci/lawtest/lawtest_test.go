@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/execpoint/execpoint/ci/source"
@@ -31,7 +32,23 @@ func TestRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	modules, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	broken = append(broken, NoReplace("go.mod", string(gomod))...)
+	broken = append(broken, ModulesExplained(string(gomod), string(modules))...)
+	read := func(name string) (string, bool) {
+		full := filepath.Join(root, filepath.FromSlash(name))
+		if _, err := os.Stat(full); err != nil {
+			return "", false
+		}
+		text, err := os.ReadFile(full)
+		if err != nil { // a folder
+			return "", true
+		}
+		return string(text), true
+	}
 	err = source.Walk(root, func(name string) error {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
@@ -40,6 +57,9 @@ func TestRepository(t *testing.T) {
 		// The tests of this law must spell out what it refuses.
 		if name != "ci/lawtest/laws_test.go" && !bytes.ContainsRune(text, 0) {
 			broken = append(broken, NoOwnFolders(name, string(text), root+string(filepath.Separator))...)
+		}
+		if strings.HasSuffix(name, ".md") && name != "docs/coverage.md" {
+			broken = append(broken, DocPaths(name, string(text), read)...)
 		}
 		return nil
 	})
