@@ -1,0 +1,165 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package classad
+
+import (
+	"io"
+	"strings"
+)
+
+// ParseAd reads an ad. In the old dialect each line is Name = expression:
+// blank lines are skipped, a later line replaces an earlier one of the same
+// name, and whatever follows the first complete expression of a line is
+// ignored, as in the original. In the new dialect the text is one ad in
+// brackets. The error is a *[SyntaxError].
+func ParseAd(text string, d Dialect) (*Ad, error) {
+	if d == New {
+		p := newParser(text, New)
+		if t := p.peek(); t.kind != tokOpenBox {
+			p.fail(t, "expected [, found "+p.found(t))
+			return nil, p.err
+		}
+		a := p.ad()
+		if a == nil {
+			return nil, p.err
+		}
+		if t := p.peek(); t.kind != tokEnd {
+			p.fail(t, "expected the end of the text after ], found "+p.found(t))
+			return nil, p.err
+		}
+		return a, nil
+	}
+	a := NewAd()
+	if n := strings.Count(text, "\n"); n > linearAttrs {
+		a.grow(n + 1)
+	}
+	for start := 0; start < len(text); {
+		end := strings.IndexByte(text[start:], '\n')
+		if end < 0 {
+			end = len(text)
+		} else {
+			end += start
+		}
+		if err := a.parseLine(text, start, end); err != nil {
+			return nil, err
+		}
+		start = end + 1
+	}
+	return a, nil
+}
+
+// grow makes room for n attributes.
+func (a *Ad) grow(n int) {
+	n = min(n, 4096)
+	a.attrs = make([]attr, 0, n)
+	size := 32
+	for size < n*2 {
+		size *= 2
+	}
+	a.index = make([]uint32, size)
+}
+
+// parseLine reads text[start:end] as Name = expression.
+func (a *Ad) parseLine(text string, start, end int) error {
+	for start < end && isSpace(int(text[start])) {
+		start++
+	}
+	if start == end {
+		return nil
+	}
+	line := text[start:end]
+	eq := strings.IndexByte(line, '=')
+	if eq < 0 {
+		return newSyntaxError(text, start, "expected Name = expression")
+	}
+	// Only blanks are dropped: a tab before the equals sign belongs to the
+	// name.
+	attr := strings.TrimRight(line[:eq], " ")
+	if attr == "" {
+		return newSyntaxError(text, start, "expected a name before =")
+	}
+	p := newParser(line[eq+1:], Old)
+	n := p.expression(false)
+	if n == nil {
+		return newSyntaxError(text, start+eq+1+p.err.Offset, p.err.Msg+" (attribute "+attr+")")
+	}
+	a.setNode(attr, n)
+	return nil
+}
+
+// IsPrivate reports whether an attribute holds a secret and must not leave
+// the process in an ordinary ad: claim ids, capabilities, transfer keys and
+// every name that begins with _condor_priv.
+func IsPrivate(name string) bool {
+	const prefix = "_condor_priv"
+	switch len(name) {
+	case 7:
+		return equalNames(name, "ClaimId")
+	case 8:
+		return equalNames(name, "ClaimIds")
+	case 10:
+		return equalNames(name, "Capability")
+	case 11:
+		return equalNames(name, "ClaimIdList") || equalNames(name, "TransferKey")
+	}
+	if len(name) == 13 && equalNames(name, "ChildClaimIds") {
+		return true
+	}
+	return len(name) >= len(prefix) && equalNames(name[:len(prefix)], prefix)
+}
+
+// Text prints the ad. In the old dialect it is one attribute to a line,
+// sorted by the bytes of the names, private attributes left out (see
+// [IsPrivate]); in the new dialect one line in brackets, private attributes
+// left out.
+func (a *Ad) Text(d Dialect) string { return string(a.AppendText(nil, d)) }
+
+// TextAll is Text with private attributes. The old dialect then shows the
+// attributes in the order of [Ad.Names].
+func (a *Ad) TextAll(d Dialect) string {
+	p := printer{dialect: d}
+	if d == New {
+		p.ad(a)
+	} else {
+		p.lines(a.sorted(canonicalLess))
+	}
+	return string(p.b)
+}
+
+// AppendText appends what Text returns.
+func (a *Ad) AppendText(b []byte, d Dialect) []byte {
+	p := printer{dialect: d, b: b}
+	if d == Old {
+		all := a.sorted(strings.Compare)
+		p.lines(withoutPrivate(all))
+		return p.b
+	}
+	p.attrs(withoutPrivate(a.sorted(canonicalLess)))
+	return p.b
+}
+
+func withoutPrivate(all []attr) []attr {
+	kept := all[:0]
+	for _, at := range all {
+		if !IsPrivate(at.name) {
+			kept = append(kept, at)
+		}
+	}
+	return kept
+}
+
+// WriteOld writes what Text(Old) returns.
+func (a *Ad) WriteOld(w io.Writer) error {
+	_, err := w.Write(a.AppendText(nil, Old))
+	return err
+}
+
+func (p *printer) lines(attrs []attr) {
+	for _, at := range attrs {
+		p.str(at.name)
+		p.str(" = ")
+		p.node(at.e.n)
+		p.b = append(p.b, '\n')
+	}
+}

@@ -1,0 +1,363 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package classad
+
+import "strconv"
+
+// tokenKind is the kind of a token.
+type tokenKind uint8
+
+const (
+	tokEnd tokenKind = iota
+	tokBad
+	tokInteger
+	tokReal
+	tokBoolean
+	tokString
+	tokUndefined
+	tokError
+	tokIdentifier
+	tokDot
+	tokStar
+	tokSlash
+	tokPercent
+	tokPlus
+	tokMinus
+	tokAnd
+	tokOr
+	tokTilde
+	tokCaret
+	tokAmpersand
+	tokBar
+	tokShiftLeft
+	tokShiftRight
+	tokShiftRightZero
+	tokNot
+	tokLess
+	tokLessEqual
+	tokGreater
+	tokGreaterEqual
+	tokEqual
+	tokNotEqual
+	tokIs
+	tokIsnt
+	tokAssign
+	tokQuestion
+	tokElvis
+	tokColon
+	tokSemicolon
+	tokComma
+	tokOpenBox
+	tokCloseBox
+	tokOpenParen
+	tokCloseParen
+	tokOpenBrace
+	tokCloseBrace
+)
+
+// token is one word of the text. Only the field that belongs to its kind is
+// set.
+type token struct {
+	kind    tokenKind
+	start   int // offset of its first byte
+	text    string
+	integer int64
+	real    float64
+	boolean bool
+	msg     string // of tokBad: what is wrong
+}
+
+// lexer cuts a text into tokens. A NUL byte ends the text, as it does in the
+// original.
+type lexer struct {
+	text string
+	old  bool
+	pos  int
+	last tokenKind // of the token before; decides what a minus sign is
+}
+
+const eof = -1
+
+func (l *lexer) at(i int) int {
+	if i >= len(l.text) || l.text[i] == 0 {
+		return eof
+	}
+	return int(l.text[i])
+}
+
+func isSpace(c int) bool {
+	return c == ' ' || c >= '\t' && c <= '\r'
+}
+
+func isDigit(c int) bool { return c >= '0' && c <= '9' }
+func isOctal(c int) bool { return c >= '0' && c <= '7' }
+func isHex(c int) bool {
+	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+func isAlpha(c int) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+func isAlnum(c int) bool { return isAlpha(c) || isDigit(c) }
+
+func (l *lexer) next() token {
+	t := l.scan()
+	l.last = t.kind
+	return t
+}
+
+func (l *lexer) bad(start int, msg string) token {
+	return token{kind: tokBad, start: start, msg: msg}
+}
+
+// skipSpace skips blanks and comments. It returns false at a comment that is
+// never closed.
+func (l *lexer) skipSpace() bool {
+	for {
+		switch c := l.at(l.pos); {
+		case isSpace(c):
+			l.pos++
+		case c == '/' && l.at(l.pos+1) == '/':
+			for c := l.at(l.pos); c != eof && c != '\n'; c = l.at(l.pos) {
+				l.pos++
+			}
+		case c == '/' && l.at(l.pos+1) == '*':
+			i := l.pos + 2
+			for l.at(i) != eof && (l.at(i) != '*' || l.at(i+1) != '/') {
+				i++
+			}
+			if l.at(i) == eof {
+				return false
+			}
+			l.pos = i + 2
+		default:
+			return true
+		}
+	}
+}
+
+func (l *lexer) scan() token {
+	if !l.skipSpace() {
+		t := l.bad(l.pos, "comment is not closed: expected */")
+		l.pos = len(l.text)
+		return t
+	}
+	start := l.pos
+	c := l.at(start)
+	switch {
+	case c == eof:
+		return token{kind: tokEnd, start: start}
+	case c == '-' && !l.afterOperand():
+		return l.scanNumber()
+	case isDigit(c) || c == '.':
+		return l.scanNumber()
+	case isAlpha(c) || c == '_':
+		return l.scanWord()
+	case c == '"' || c == '\'':
+		if l.old {
+			return l.scanOldString(byte(c))
+		}
+		return l.scanNewString(byte(c))
+	}
+	return l.scanPunctuation()
+}
+
+// afterOperand reports whether a minus sign here must be the operator: behind
+// an operand it never begins a number.
+func (l *lexer) afterOperand() bool {
+	switch l.last {
+	case tokInteger, tokReal, tokBoolean, tokString, tokUndefined, tokError,
+		tokIdentifier, tokDot, tokCloseBox, tokCloseParen, tokCloseBrace:
+		return true
+	}
+	return false
+}
+
+// scanNumber reads a number, or a minus sign or dot that begins none. Octal
+// and hexadecimal integers are recognised and refused; a leading minus hides
+// the prefix from that check, which is how the original reads -010 as -10.
+func (l *lexer) scanNumber() token {
+	start := l.pos
+	i := start
+	c := l.at(i)
+	i++
+	if c == '-' {
+		switch {
+		case isDigit(l.at(i)):
+			c = l.at(i)
+			i++
+		case l.at(i) == '.' && isDigit(l.at(i+1)):
+		default:
+			l.pos = i
+			return token{kind: tokMinus, start: start}
+		}
+	}
+
+	isReal, isNumber, hex := false, false, false
+	digits := func() {
+		for isDigit(l.at(i)) {
+			i++
+		}
+	}
+	switch {
+	case c == '0' && (l.at(i) == 'x' || l.at(i) == 'X'):
+		isNumber, hex = true, true
+		i++
+		if !isHex(l.at(i)) {
+			l.pos = i
+			return l.bad(start, "0x without hexadecimal digits")
+		}
+		for isHex(l.at(i)) {
+			i++
+		}
+	case c == '0':
+		isNumber = true
+		octal := true
+		for isDigit(l.at(i)) {
+			octal = octal && isOctal(l.at(i))
+			i++
+		}
+		if d := l.at(i); d == '.' || d == 'e' || d == 'E' {
+			isReal = true
+		} else if !octal {
+			l.pos = i
+			return l.bad(start, "number with a leading zero")
+		}
+	case isDigit(c):
+		isNumber = true
+		digits()
+		d := l.at(i)
+		isReal = d == '.' || d == 'e' || d == 'E'
+	}
+
+	if c == '.' || l.at(i) == '.' {
+		if l.at(i) == '.' {
+			i++
+		}
+		switch {
+		case isDigit(l.at(i)):
+			isReal, isNumber = true, true
+			digits()
+		case isNumber:
+			l.pos = i
+			return l.bad(start, "expected a digit after the decimal point")
+		default:
+			l.pos = i
+			return token{kind: tokDot, start: start}
+		}
+	}
+	if d := l.at(i); isReal && (d == 'e' || d == 'E') {
+		i++
+		if l.at(i) == '+' || l.at(i) == '-' {
+			i++
+		}
+		if !isDigit(l.at(i)) {
+			l.pos = i
+			return l.bad(start, "expected a digit in the exponent")
+		}
+		digits()
+	}
+	text := l.text[start:i]
+	l.pos = i
+	if isReal {
+		if hex {
+			text += "p0"
+		}
+		// Out of range gives an infinity or zero; a text like "..5" is zero.
+		f, _ := strconv.ParseFloat(text, 64)
+		return token{kind: tokReal, start: start, real: f}
+	}
+	if text[0] == '0' && len(text) > 1 {
+		return l.bad(start, "number with a leading zero: octal and hexadecimal integers are not supported")
+	}
+	if hex {
+		text = text[:2] // "-0x…" reads as -0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		n = 0 // out of range
+	}
+	return token{kind: tokInteger, start: start, integer: n}
+}
+
+func (l *lexer) scanWord() token {
+	start := l.pos
+	i := start
+	for isAlnum(l.at(i)) || l.at(i) == '_' {
+		i++
+	}
+	l.pos = i
+	text := l.text[start:i]
+	t := token{kind: tokIdentifier, start: start, text: text}
+	switch len(text) {
+	case 2:
+		if equalNames(text, "is") {
+			t.kind = tokIs
+		}
+	case 4:
+		switch {
+		case equalNames(text, "true"):
+			t.kind, t.boolean = tokBoolean, true
+		case equalNames(text, "isnt"):
+			t.kind = tokIsnt
+		}
+	case 5:
+		switch {
+		case equalNames(text, "false"):
+			t.kind = tokBoolean
+		case equalNames(text, "error"):
+			t.kind = tokError
+		}
+	case 9:
+		if equalNames(text, "undefined") {
+			t.kind = tokUndefined
+		}
+	}
+	return t
+}
+
+// punctuation lists the operators, longest first for each first byte.
+var punctuation = [...]struct {
+	text string
+	kind tokenKind
+}{
+	{"=?=", tokIs}, {"=!=", tokIsnt}, {"==", tokEqual}, {"=", tokAssign},
+	{"!=", tokNotEqual}, {"!", tokNot},
+	{"<=", tokLessEqual}, {"<<", tokShiftLeft}, {"<", tokLess},
+	{">>>", tokShiftRightZero}, {">=", tokGreaterEqual}, {">>", tokShiftRight}, {">", tokGreater},
+	{"&&", tokAnd}, {"&", tokAmpersand}, {"||", tokOr}, {"|", tokBar},
+	{"*", tokStar}, {"/", tokSlash}, {"%", tokPercent}, {"+", tokPlus}, {"-", tokMinus},
+	{"~", tokTilde}, {"^", tokCaret}, {":", tokColon}, {";", tokSemicolon}, {",", tokComma},
+	{"[", tokOpenBox}, {"]", tokCloseBox}, {"(", tokOpenParen}, {")", tokCloseParen},
+	{"{", tokOpenBrace}, {"}", tokCloseBrace},
+}
+
+func (l *lexer) scanPunctuation() token {
+	start := l.pos
+	rest := l.text[start:]
+	if rest[0] == '?' {
+		// Blanks may stand between the two halves of ?:.
+		i := start + 1
+		for isSpace(l.at(i)) {
+			i++
+		}
+		if l.at(i) == ':' {
+			l.pos = i + 1
+			return token{kind: tokElvis, start: start}
+		}
+		l.pos = i
+		return token{kind: tokQuestion, start: start}
+	}
+	if len(rest) >= 2 && rest[:2] == "=?" && l.at(start+2) != '=' {
+		l.pos = start + 2
+		return l.bad(start, "=? must be =?=")
+	}
+	for _, p := range punctuation {
+		if len(rest) >= len(p.text) && rest[:len(p.text)] == p.text {
+			l.pos = start + len(p.text)
+			return token{kind: p.kind, start: start}
+		}
+	}
+	l.pos = start + 1
+	return l.bad(start, "unexpected character "+strconv.QuoteRune([]rune(rest[:min(4, len(rest))])[0]))
+}
