@@ -124,7 +124,7 @@ func (l *Ledger) Carve(parent ID, r Request) (*Slot, error) {
 	given := p.Free.take(r)
 	child := &Slot{
 		ID: ID{N: p.ID.N, Sub: sub}, Kind: Dynamic, TypeID: p.TypeID, Prefix: p.Prefix,
-		Total: given, Free: given, Backfill: p.Backfill,
+		Total: given, Free: given, Backfill: p.Backfill, Sliver: p.Sliver, VolumeDiskKiB: p.VolumeDiskKiB,
 	}
 	p.Free = minus(p.Free, given)
 	p.Children++
@@ -258,6 +258,7 @@ func (l *Ledger) Account() Account {
 		if s.Backfill {
 			continue
 		}
+		add := func(sum *Quantities, q Quantities) { *sum = plus(*sum, s.accounted(q)) }
 		switch {
 		case s.Kind == Partitionable:
 			used := s.Lost
@@ -267,21 +268,21 @@ func (l *Ledger) Account() Account {
 				}
 				used = plus(used, c.Total)
 				if c.Broken != nil {
-					a.Broken = plus(a.Broken, c.Total)
+					add(&a.Broken, c.Total)
 				} else {
-					a.Carved = plus(a.Carved, c.Total)
+					add(&a.Carved, c.Total)
 				}
 			}
-			a.Broken = plus(a.Broken, s.Lost)
+			add(&a.Broken, s.Lost)
 			if s.Broken != nil {
-				a.Broken = plus(a.Broken, minus(s.Total, used))
+				add(&a.Broken, minus(s.Total, used))
 			} else {
-				a.Free = plus(a.Free, s.Free)
+				add(&a.Free, s.Free)
 			}
 		case s.Broken != nil:
-			a.Broken = plus(a.Broken, s.Total)
+			add(&a.Broken, s.Total)
 		default:
-			a.Carved = plus(a.Carved, s.Total)
+			add(&a.Carved, s.Total)
 		}
 	}
 	return a

@@ -163,7 +163,13 @@ type Slot struct {
 
 	Broken   *BrokenReason // nil for a sound slot
 	Backfill bool          // overlaps the ordinary slots
-	Children int           // number of dynamic slots carved from it
+
+	// Sliver marks a slot of a "minimal" share with less than half a
+	// processor: its Cpus are taken from nobody and not accounted for.
+	Sliver bool
+
+	VolumeDiskKiB int64 // handed out to all slots of the volume with the slot's execute directory
+	Children      int   // number of dynamic slots carved from it
 }
 
 // Name returns the name of the slot without the host: "slot1_2".
@@ -175,3 +181,12 @@ func (s *Slot) FullName(host string) string { return s.Name() + "@" + host }
 // Request is what a dynamic slot is to have: amounts only, any names of
 // assets in it are ignored. A Cpus of 0 takes no processor.
 type Request = Quantities
+
+// accounted returns what the machine's account shows for q, an amount held by
+// the slot.
+func (s *Slot) accounted(q Quantities) Quantities {
+	if s.Sliver {
+		q.Cpus = 0
+	}
+	return q
+}

@@ -1,0 +1,384 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slot
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Divide builds the slots of a layout out of a machine. The ledger is never
+// nil. Problems tell what could not be built; with FailContinue the rest is
+// there, otherwise the ledger is without slots.
+//
+// Slots are numbered by type, then by count. Fixed shares are taken in that
+// order, open ones ("auto") divide what is left. All divisions cut off the
+// remainder, which stays unused.
+func Divide(layout Layout, has Capacity) (*Ledger, []Problem) {
+	b := newBuilder(layout, has)
+	b.takeFixed()
+	if !b.stopped {
+		b.dealOpen()
+	}
+	if b.stopped {
+		empty := newBuilder(layout, has)
+		return empty.ledger(), b.problems
+	}
+	b.bind()
+	return b.ledger(), b.problems
+}
+
+// plan is a slot in the making.
+type plan struct {
+	typ                   *Type
+	volume                *volume
+	cpus, mem, disk, swap amount
+	custom                []amount // parallel to builder.resources
+	constraints           []string // parallel to builder.resources, empty strings for none
+	sliver                bool     // may have less than one processor
+	broken                *BrokenReason
+	assets                [][]string // parallel to builder.resources
+}
+
+type volume struct {
+	id        string
+	size      int64
+	primary   room
+	backfill  room
+	provision int64 // handed to slots
+}
+
+// room is what is left of one resource while slots are fitted.
+type room struct {
+	left  float64
+	autos int // slots with an open share
+}
+
+// space is what is left of everything; backfill slots have one of their own.
+type space struct {
+	cpus, mem, swap room
+	custom          []room
+	dealt           []room // of custom, while open shares are dealt
+}
+
+type builder struct {
+	layout    Layout
+	has       Capacity
+	resources []Resource // ascending by name
+	volumes   []*volume
+	primary   space
+	backfill  space
+	plans     []*plan
+	problems  []Problem
+	stopped   bool
+}
+
+func newBuilder(layout Layout, has Capacity) *builder {
+	b := &builder{layout: layout, has: has, resources: slices.Clone(layout.Resources)}
+	slices.SortFunc(b.resources, func(x, y Resource) int { return compareFold(x.Name, y.Name) })
+	for i, r := range b.resources {
+		b.resources[i].Count = grain(r.Count)
+		if r.Assets != nil {
+			b.resources[i].Count = float64(len(r.Assets))
+		}
+	}
+	for _, s := range []*space{&b.primary, &b.backfill} {
+		*s = space{
+			cpus: room{left: float64(has.Cpus)}, mem: room{left: float64(has.MemoryMiB)}, swap: room{left: float64(has.SwapKiB)},
+			custom: make([]room, len(b.resources)),
+		}
+		for i, r := range b.resources {
+			s.custom[i].left = r.Count
+		}
+	}
+	b.volumes = []*volume{{size: has.DiskKiB}}
+	for _, v := range has.Volumes {
+		b.volumes = append(b.volumes, &volume{id: v.ID, size: v.DiskKiB})
+	}
+	for _, v := range b.volumes {
+		v.primary.left, v.backfill.left = float64(v.size), float64(v.size)
+	}
+	return b
+}
+
+// volumeOf returns the file system of the execute directory of slot n.
+func (b *builder) volumeOf(n int) *volume {
+	for i, v := range b.has.Volumes {
+		if slices.Contains(v.Slots, n) {
+			return b.volumes[i+1]
+		}
+	}
+	return b.volumes[0]
+}
+
+func (b *builder) spaceOf(t *Type) *space {
+	if t.Backfill {
+		return &b.backfill
+	}
+	return &b.primary
+}
+
+func (p *plan) room() *room {
+	if p.typ.Backfill {
+		return &p.volume.backfill
+	}
+	return &p.volume.primary
+}
+
+// fail records that a type lacks slots, once, and stops the build where the
+// failure mode says so.
+func (b *builder) fail(t *Type, detail string) {
+	switch b.layout.Failure {
+	case FailContinue:
+	case FailAbort, FailClear:
+		b.stopped = true
+	}
+	if slices.ContainsFunc(b.problems, func(p Problem) bool { return p.TypeID == t.Number && p.Slot.IsZero() }) {
+		return
+	}
+	if t.Where != "" {
+		detail += " (" + t.Where + ")"
+	}
+	b.problems = append(b.problems, Problem{
+		TypeID: t.Number, Detail: detail, Fatal: b.layout.Failure == FailAbort,
+		Reason: fmt.Sprintf("Could not create required number of type%d slots", t.Number),
+	})
+}
+
+// takeFixed makes a plan for every slot and takes its fixed shares.
+func (b *builder) takeFixed() {
+	for i := range b.layout.Types {
+		t := &b.layout.Types[i]
+		if t.Err != nil {
+			b.fail(t, t.Err.Error())
+			if b.stopped {
+				return
+			}
+			continue
+		}
+		for j := range t.Count {
+			p, err := b.want(t)
+			if err != nil {
+				b.fail(t, err.Error())
+				if b.stopped {
+					return
+				}
+				break
+			}
+			if b.take(p) {
+				b.plans = append(b.plans, p)
+				continue
+			}
+			if b.layout.Failure != FailContinue || j > 0 {
+				b.fail(t, "not enough "+b.shortage(p))
+				if b.stopped {
+					return
+				}
+				// The slots of a type are alike: what did not fit once will
+				// not fit again.
+				break
+			}
+			reason := BrokenReason{Code: BrokenNoResources, Reason: "Not enough " + b.trim(p)}
+			if !b.take(p) {
+				b.fail(t, strings.ToLower(reason.Reason[:1])+reason.Reason[1:])
+				break
+			}
+			p.broken = &reason
+			b.plans = append(b.plans, p)
+			b.problems = append(b.problems, Problem{
+				Slot: ID{N: len(b.plans)}, TypeID: t.Number, Reason: reason.Reason, Detail: t.Where,
+			})
+		}
+	}
+}
+
+// want turns the shares of a type into amounts for its next slot.
+func (b *builder) want(t *Type) (*plan, error) {
+	p := &plan{
+		typ: t, volume: b.volumeOf(len(b.plans) + 1),
+		custom: make([]amount, len(b.resources)), constraints: make([]string, len(b.resources)),
+	}
+	var (
+		blanket            wish
+		haveCpus, haveMem  bool
+		haveDisk, haveSwap bool
+		haveCustom         = make([]bool, len(b.resources))
+	)
+	for _, w := range t.Shares.wishes {
+		if w.blanket {
+			blanket = w
+			p.sliver = p.sliver || w.minimal
+			continue
+		}
+		if i, ok := b.find(w.name); ok {
+			p.custom[i], haveCustom[i] = w.of(b.resources[i].Count, 0), true
+			p.constraints[i] = w.constraint
+			continue
+		}
+		switch standard(w.name) {
+		case "cpus":
+			least := 1.0
+			if p.sliver {
+				least = 0
+			}
+			p.cpus, haveCpus = w.of(float64(b.has.Cpus), least), true
+		case "memory":
+			p.mem, haveMem = w.whole(b.has.MemoryMiB, 1, 2), true
+		case "swap":
+			p.swap, haveSwap = w.whole(b.has.SwapKiB, 0, 1), true
+		case "disk":
+			p.disk, haveDisk = w.whole(p.volume.size, leastDiskKiB, 1), true
+		default:
+			if w.kind == shareAmount && w.value > 0 {
+				return nil, fmt.Errorf("unknown resource %q in %q: want cpus, memory, disk, swap%s", w.name, w.name+"="+w.text, b.names())
+			}
+		}
+	}
+	least := int64(1)
+	if p.sliver {
+		least = 0
+	}
+	if !haveCpus {
+		p.cpus = blanket.of(float64(b.has.Cpus), float64(least))
+	}
+	if !haveMem {
+		p.mem = blanket.whole(b.has.MemoryMiB, least, 2)
+	}
+	if !haveSwap {
+		p.swap = blanket.whole(b.has.SwapKiB, 0, 1)
+	}
+	if !haveDisk {
+		p.disk = blanket.whole(p.volume.size, 0, 1)
+	}
+	for i, have := range haveCustom {
+		if !have {
+			p.custom[i] = blanket.of(b.resources[i].Count, 0)
+		}
+	}
+	return p, nil
+}
+
+// leastDiskKiB is the least that an explicit share of disk comes to.
+const leastDiskKiB = 1024
+
+func (b *builder) find(name string) (int, bool) {
+	for i := range b.resources {
+		if strings.EqualFold(b.resources[i].Name, name) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (b *builder) names() string {
+	var s strings.Builder
+	for _, r := range b.resources {
+		s.WriteString(", " + r.Name)
+	}
+	return s.String()
+}
+
+// standard returns the resource that a name stands for: any beginning of the
+// full names will do, in any case.
+func standard(name string) string {
+	for _, full := range [...]struct{ spelling, resource string }{
+		{"cpus", "cpus"}, {"ram", "memory"}, {"memory", "memory"},
+		{"swap", "swap"}, {"virtualmemory", "swap"}, {"disk", "disk"},
+	} {
+		if len(name) <= len(full.spelling) && strings.EqualFold(name, full.spelling[:len(name)]) {
+			return full.resource
+		}
+	}
+	return ""
+}
+
+// tolerance lets a sum of fractions reach the whole: amounts have a grain of
+// one millionth, so it is half of that.
+const tolerance = 5e-7
+
+// grain rounds an amount to whole millionths.
+func grain(v float64) float64 { return roundCpus(v) }
+
+// counted is what the slot's processors cost the machine: a sliver of less
+// than half a processor costs nothing.
+func (p *plan) counted() float64 {
+	if p.sliver && p.cpus.value < 0.5 {
+		return 0
+	}
+	return p.cpus.value
+}
+
+// after returns what is left when a is taken, and whether that can be.
+func (r room) after(a amount) (room, bool) {
+	if a.auto {
+		r.autos++
+		return r, r.left >= -tolerance
+	}
+	r.left -= a.value
+	return r, r.left >= -tolerance
+}
+
+// take books the fixed amounts of a plan, all or none.
+func (b *builder) take(p *plan) bool {
+	s := b.spaceOf(p.typ)
+	cost := p.cpus
+	if !cost.auto {
+		cost.value = p.counted()
+	}
+	cpus, _ := s.cpus.after(cost)
+	// Only whole processors remain after each slot, so that shares of a
+	// third of eight processors fit three times.
+	okCpus := cpus.left >= -tolerance
+	cpus.left = math.Trunc(cpus.left)
+	if !p.sliver {
+		okCpus = cpus.left >= 0
+	}
+	mem, okMem := s.mem.after(p.mem)
+	swap, okSwap := s.swap.after(p.swap)
+	disk, okDisk := p.room().after(p.disk)
+	custom := make([]room, len(s.custom))
+	ok := okCpus && okMem && okSwap && okDisk
+	for i := range custom {
+		var fits bool
+		custom[i], fits = s.custom[i].after(p.custom[i])
+		ok = ok && fits
+	}
+	if !ok {
+		return false
+	}
+	s.cpus, s.mem, s.swap, s.custom = cpus, mem, swap, custom
+	*p.room() = disk
+	return true
+}
+
+// shortage says what a plan lacks, as the original words it: "Cpus (1.00
+// short) Memory (72 short)".
+func (b *builder) shortage(p *plan) string { return b.short(p, false) }
+
+// trim cuts a plan down to what is left and says what it lacked.
+func (b *builder) trim(p *plan) string { return b.short(p, true) }
+
+func (b *builder) short(p *plan, cut bool) string {
+	s := b.spaceOf(p.typ)
+	var words []string
+	check := func(name, format string, a *amount, cost, left float64) {
+		if a.auto || left-cost >= -tolerance {
+			return
+		}
+		words = append(words, fmt.Sprintf("%s ("+format+" short)", name, cost-left))
+		if cut {
+			a.value = max(left, 0)
+		}
+	}
+	check("Cpus", "%.2f", &p.cpus, p.counted(), s.cpus.left)
+	check("Memory", "%.0f", &p.mem, p.mem.value, s.mem.left)
+	check("Swap", "%.0f", &p.swap, p.swap.value, s.swap.left)
+	check("Disk", "%.0f", &p.disk, p.disk.value, p.room().left)
+	for i, r := range b.resources {
+		check(r.Name, "%.2f", &p.custom[i], p.custom[i].value, s.custom[i].left)
+	}
+	return strings.Join(words, " ")
+}
