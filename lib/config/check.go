@@ -1,0 +1,73 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "strings"
+
+// Check examines every setting that is a knob: its macros expand, and its
+// value has the type and is in the range of the knob table. It returns all
+// that is wrong, nil if nothing is.
+func (s *Snapshot) Check() Problems {
+	var out Problems
+	for i := range s.m.table.entries {
+		e := &s.m.table.entries[i]
+		if e.origin.Kind == Detected {
+			continue
+		}
+		out = append(out, s.checkEntry(e)...)
+	}
+	return out
+}
+
+func (s *Snapshot) checkEntry(e *entry) Problems {
+	x := s.expansion(e.name)
+	x.names = append(x.names, e.name)
+	text := x.expand(e.raw)
+	if len(x.problems) > 0 {
+		return s.placed(x, e.name, e)
+	}
+	bare := e.name
+	if i := strings.LastIndexByte(bare, '.'); i >= 0 {
+		bare = bare[i+1:]
+	}
+	k := findKnob(bare)
+	if k == nil || trim(text) == "" || k.IsFamily() && isLooseFamily(bare, nil) {
+		return nil
+	}
+	p := &Problem{Class: BadValue, Value: text}
+	number := func(f float64, ok bool, message, want string) {
+		switch {
+		case !ok:
+			p.Message, p.Want = message, want
+		case k.Min.Set && f < k.Min.Value, k.Max.Set && f > k.Max.Value:
+			p.Message, p.Want = "is out of range", rangeText(k)
+		}
+	}
+	switch k.Type {
+	case TypeBool:
+		if _, ok := evalBool(text); !ok {
+			p.Message, p.Want = "is not a boolean", "True or False"
+		}
+	case TypeInt:
+		n, ok := evalInt(text)
+		number(float64(n), ok, "is not an integer", "a whole number")
+	case TypeFloat:
+		f, ok := evalReal(text)
+		number(f, ok, "is not a number", "a number")
+	case TypeDuration:
+		n, ok := evalInt(text)
+		if !ok && isCronPeriod(bare) {
+			n, ok = cronPeriod(trim(text))
+		}
+		number(float64(n), ok, "is not a time", "a whole number of seconds")
+	case TypeExpr:
+		if _, err := parseExpr(text); err != nil {
+			p.Message, p.Want = err.Error(), "a ClassAd expression"
+		}
+	}
+	if p.Message == "" {
+		return nil
+	}
+	return Problems{s.m.place(p, e.name, e)}
+}

@@ -1,0 +1,175 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// The types of knobs, as Knob.Type has them.
+const (
+	TypeBool     = "bool"
+	TypeInt      = "int"
+	TypeFloat    = "float"
+	TypeString   = "string"
+	TypePath     = "path"
+	TypeList     = "list"
+	TypeExpr     = "expr"
+	TypeDuration = "duration" // whole seconds
+)
+
+// Reconfig says when a change of a knob takes effect.
+type Reconfig uint8
+
+// When a change of a knob takes effect.
+const (
+	ReconfigUnknown  Reconfig = iota
+	ReconfigApplies           // at a reconfig; for knobs of the starter at the next job
+	ReconfigRestarts          // at a restart of the daemon
+)
+
+// Bound is one end of a range.
+type Bound struct {
+	Set   bool
+	Value float64
+}
+
+// Knob is one row of the knob table: a setting that means something to an
+// Execution Point, or a family of them such as "SLOT_TYPE_<N>_START", where
+// <N> stands for a number and any other word in angle brackets for a name.
+// The slices of a Knob belong to the table and must not be changed.
+type Knob struct {
+	Name     string // canonical spelling; names are compared without regard to case
+	Type     string
+	Platform string // all, linux or windows
+	Owner    string // the part that uses it
+	Doc      string
+	Note     string
+	Obsolete string // today's name or meaning; set only for names without effect
+
+	// Default is the text before expansion. Without HasDefault there is none.
+	// DefaultWindows replaces it on Windows if HasDefaultWindows.
+	Default, DefaultWindows       string
+	HasDefault, HasDefaultWindows bool
+
+	Min, Max Bound
+	Reconfig Reconfig
+	Aliases  []string // other spellings met in documents
+}
+
+// DefaultFor returns the default text on Windows or elsewhere.
+func (k *Knob) DefaultFor(windows bool) (text string, ok bool) {
+	if windows && k.HasDefaultWindows {
+		return k.DefaultWindows, true
+	}
+	return k.Default, k.HasDefault
+}
+
+// IsFamily reports whether the knob stands for many names.
+func (k *Knob) IsFamily() bool { return strings.Contains(k.Name, "<") }
+
+// LookupKnob returns the row for a name, or for the family that the name
+// belongs to. The name may carry a SUBSYSTEM. or LOCALNAME. prefix.
+func LookupKnob(name string) (Knob, bool) {
+	if k := findKnob(name); k != nil {
+		return *k, true
+	}
+	if _, bare, ok := strings.Cut(name, "."); ok {
+		return LookupKnob(bare)
+	}
+	return Knob{}, false
+}
+
+// Knobs yields the whole table: single names in order, then families.
+func Knobs() iter.Seq[Knob] {
+	return func(yield func(Knob) bool) {
+		for _, rows := range [...][]Knob{knobTable[:], familyTable[:]} {
+			for i := range rows {
+				if !yield(rows[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// findKnob returns the row of a name without prefix, nil if there is none.
+func findKnob(name string) *Knob {
+	if k := exactKnob(name); k != nil {
+		return k
+	}
+	for i := range familyTable {
+		if matchFamily(familyTable[i].Name, name) {
+			return &familyTable[i]
+		}
+	}
+	for i := range aliasTable {
+		if equalFold(aliasTable[i].name, name) {
+			return exactKnob(aliasTable[i].knob)
+		}
+	}
+	return nil
+}
+
+func exactKnob(name string) *Knob {
+	i, ok := slices.BinarySearchFunc(knobTable[:], name, func(k Knob, name string) int { return compareFold(k.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &knobTable[i]
+}
+
+// defaultOf returns the default text of a name. Families have theirs too.
+func defaultOf(name string, windows bool) (string, bool) {
+	if k := exactKnob(name); k != nil {
+		return k.DefaultFor(windows)
+	}
+	for _, i := range familiesWithDefault {
+		if k := &familyTable[i]; matchFamily(k.Name, name) {
+			return k.DefaultFor(windows)
+		}
+	}
+	return "", false
+}
+
+// matchFamily reports whether name fits pattern. A placeholder takes at least
+// one character of a name, but no dot; <N> takes digits only.
+func matchFamily(pattern, name string) bool {
+	for pattern != "" {
+		if pattern[0] != '<' {
+			if name == "" || lower(pattern[0]) != lower(name[0]) {
+				return false
+			}
+			pattern, name = pattern[1:], name[1:]
+			continue
+		}
+		word, rest, _ := strings.Cut(pattern[1:], ">")
+		fits := func(c byte) bool { return isAlnum(c) || c == '_' }
+		if word == "N" {
+			fits = func(c byte) bool { return '0' <= c && c <= '9' }
+		} else if rest == "" && word == "SUBSYS" {
+			return isSubsystem(name)
+		}
+		for n := 0; n < len(name) && fits(name[n]); n++ {
+			if matchFamily(rest, name[n+1:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return name == ""
+}
+
+// isSubsystem reports whether name is that of a daemon or tool of HTCondor.
+func isSubsystem(name string) bool {
+	return slices.ContainsFunc(subsystems[:], func(s string) bool { return equalFold(s, name) })
+}
+
+var subsystems = [...]string{
+	"MASTER", "STARTD", "STARTER", "SCHEDD", "SHADOW", "COLLECTOR", "NEGOTIATOR", "CREDD", "KBDD", "SHARED_PORT", "PROCD",
+	"GRIDMANAGER", "HAD", "REPLICATION", "JOB_ROUTER", "ROOSTER", "GANGLIAD", "DEFRAG", "TOOL", "SUBMIT", "VM_GAHP", "C_GAHP",
+	"DAGMAN", "TRANSFERER", "TRANSFERD", "CREDMON_OAUTH", "CREDMON_KRB", "ANNEXD", "PLACEMENTD", "DATABASE",
+}

@@ -1,0 +1,414 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Load reads the configuration that o describes: facts, root file,
+// LOCAL_CONFIG_DIR, LOCAL_CONFIG_FILE, the person's own file, the environment
+// and the overrides, in this order. The error is a Problems with every problem
+// found; there is then no Snapshot.
+func Load(o Options) (*Snapshot, error) {
+	l := newLoader(&o)
+	if o.Root != "" && o.Root != "/dev/null" {
+		l.set("CONFIG_ROOT", directoryOf(o.Root), Origin{Kind: Detected})
+		l.readRoot(o.Root)
+	}
+	l.setFacts(isFixedFact)
+	if o.Root != "" {
+		l.readLocals()
+	}
+	return l.finish()
+}
+
+// Parse is Load with the root file given as text. name stands for the file in
+// origins and messages. The local files that the text names are read too, if
+// o has the functions for it.
+func Parse(name, text string, o Options) (*Snapshot, error) {
+	l := newLoader(&o)
+	l.set("CONFIG_ROOT", directoryOf(name), Origin{Kind: Detected})
+	l.readText(&source{name: name}, text)
+	l.setFacts(isFixedFact)
+	l.readLocals()
+	return l.finish()
+}
+
+// loader is one reading under way.
+type loader struct {
+	o        *Options
+	m        *macros
+	problems Problems
+	warnings int
+	sources  []string // as opened, in order
+	bytes    int
+	stop     bool // an error statement or a limit was met
+}
+
+func newLoader(o *Options) *loader {
+	subsys := o.Subsystem
+	if subsys == "" {
+		subsys = "TOOL"
+	}
+	seed := o.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	l := &loader{o: o, m: &macros{subsys: subsys, local: o.LocalName, env: o.Env, seed: seed, windows: o.Windows}}
+	l.m.table.entries = make([]entry, 0, 128)
+	l.setFacts(func(string) bool { return true })
+	return l
+}
+
+// fixedFacts are the facts that no file replaces: they say who and where this
+// process is, and what the machine has.
+var fixedFacts = [...]string{
+	"TILDE", "HOSTNAME", "FULL_HOSTNAME", "USERNAME", "REAL_UID", "REAL_GID", "PID", "PPID", "IP_ADDRESS", "IP_ADDRESS_IS_IPV6",
+	"IPV4_ADDRESS", "IPV6_ADDRESS", "DETECTED_CPUS", "DETECTED_CPUS_LIMIT",
+}
+
+func isFixedFact(name string) bool {
+	return slices.ContainsFunc(fixedFacts[:], func(s string) bool { return equalFold(s, name) })
+}
+
+// setFacts stores the facts that are wanted, and what follows from o.
+func (l *loader) setFacts(wanted func(string) bool) {
+	detected := Origin{Kind: Detected}
+	names := make([]string, 0, len(l.o.Facts))
+	for name := range l.o.Facts {
+		if wanted(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		l.set(name, l.o.Facts[name], detected)
+	}
+	local := l.m.local
+	if local == "" {
+		local = l.m.subsys
+	}
+	l.set("SUBSYSTEM", l.m.subsys, detected)
+	l.set("LOCALNAME", local, detected)
+	if l.m.table.find("", "CONDOR_VERSION") == nil {
+		l.set("CONDOR_VERSION", Version, detected)
+	}
+}
+
+// set stores a value that needs no reading, in place of an earlier one.
+func (l *loader) set(name, value string, origin Origin) {
+	e := l.m.table.add(name)
+	e.raw, e.origin, e.earlier = value, origin, nil
+}
+
+// assign stores a value in which references to name itself mean its value so
+// far. appended says that the text was made by += and already holds that.
+func (l *loader) assign(name, text string, origin Origin, appended bool) *Problem {
+	x := l.expansion(name)
+	value, again := x.expandSelf(text, name)
+	var earlier []Origin
+	if again || appended {
+		if _, e, ok := l.m.raw(name); e != nil {
+			earlier = append(slices.Clone(e.earlier), e.origin)
+		} else if ok {
+			earlier = []Origin{{Kind: Default}}
+		}
+	}
+	e := l.m.table.add(name)
+	e.raw, e.origin, e.earlier = value, origin, earlier
+	if len(x.problems) > 0 {
+		return x.problems[0]
+	}
+	return nil
+}
+
+func (l *loader) expansion(about string) *expansion {
+	return &expansion{macros: l.m, about: about}
+}
+
+// value returns what a name expands to at this point of the reading.
+func (l *loader) value(name string) string {
+	raw, _, _ := l.m.raw(name)
+	return l.expansion(name).expand(raw)
+}
+
+func (l *loader) report(p *Problem) {
+	if len(l.problems)-l.warnings >= maxProblems || l.warnings >= maxProblems && p.Severity == Warning {
+		l.stop = l.stop || p.Severity == Error
+		return
+	}
+	l.problems = append(l.problems, p)
+	if p.Severity == Warning {
+		l.warnings++
+	}
+	if len(l.problems)-l.warnings == maxProblems {
+		l.problems = append(l.problems, &Problem{File: p.File, Class: TooMuch, Message: "too many problems, reading stops here"})
+		l.stop = true
+	}
+}
+
+func (l *loader) readRoot(root string) {
+	text, p := l.open(root, isPiped(root), RootMissing)
+	if p == nil {
+		l.readText(&source{name: root}, text)
+		return
+	}
+	if p.Class == RootMissing {
+		p.Message = "cannot read the root configuration: " + p.Message
+	}
+	if p.Class == BadCommand && text != "" {
+		l.readText(&source{name: root}, text)
+	}
+	l.report(p)
+}
+
+// readLocals reads what LOCAL_CONFIG_DIR and LOCAL_CONFIG_FILE name. The
+// directories are read again at the end if a file changed their list.
+func (l *loader) readLocals() {
+	required := l.localRequired()
+	dirs := l.value("LOCAL_CONFIG_DIR")
+	l.readDirs(dirs, required)
+	l.readLocalFiles(required)
+	if again := l.value("LOCAL_CONFIG_DIR"); again != dirs {
+		l.readDirs(again, required)
+	}
+	if file := l.value("USER_CONFIG_FILE"); file != "" && l.o.Home != "" && !l.stop {
+		if !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, `\`) {
+			file = l.o.Home + "/.condor/" + file
+		}
+		if text, p := l.open(file, false, LocalMissing); p == nil {
+			l.readText(&source{name: file}, text)
+		}
+	}
+}
+
+func (l *loader) localRequired() bool {
+	value := l.value("REQUIRE_LOCAL_CONFIG_FILE")
+	if value == "" {
+		return true
+	}
+	switch lower(value[0]) {
+	case 't':
+		return true
+	case 'f':
+		return false
+	}
+	required, ok := evalBool(value)
+	if !ok {
+		l.report(l.about("REQUIRE_LOCAL_CONFIG_FILE", &Problem{Class: BadValue, Value: value, Message: "is not a boolean", Want: "true or false"}))
+		return true
+	}
+	return required
+}
+
+// about fills in the name and the place of a setting.
+func (l *loader) about(name string, p *Problem) *Problem {
+	_, e, _ := l.m.raw(name)
+	return l.m.place(p, name, e)
+}
+
+// place fills in the name and the place of the setting that p is about; e may
+// be nil for a default.
+func (m *macros) place(p *Problem, name string, e *entry) *Problem {
+	p.Knob = name
+	o := Origin{Kind: Default}
+	if e != nil {
+		o = e.origin
+	}
+	switch o.Kind {
+	case File, Template:
+		p.File, p.Line, p.Column, p.EndLine = o.File, o.Line, o.Column, o.EndLine
+	default:
+		p.File = o.String()
+	}
+	return p
+}
+
+// readLocalFiles reads the files of LOCAL_CONFIG_FILE. A file may change the
+// list; then the new list counts, less what was read already.
+func (l *loader) readLocalFiles(required bool) {
+	const most = 1000
+	var done []string
+	list := l.value("LOCAL_CONFIG_FILE")
+	queue := sourceList(list)
+	for len(queue) > 0 && !l.stop {
+		name := queue[0]
+		queue = queue[1:]
+		text, p := l.open(name, isPiped(name), LocalMissing)
+		switch {
+		case p == nil:
+			l.readText(&source{name: name}, text)
+		case p.Class == LocalMissing && !required:
+		default:
+			l.report(l.localProblem("LOCAL_CONFIG_FILE", name, p))
+		}
+		if done = append(done, name); len(done) >= most {
+			l.report(l.about("LOCAL_CONFIG_FILE", &Problem{Class: TooMuch, Message: "names too many files"}))
+			return
+		}
+		if now := l.value("LOCAL_CONFIG_FILE"); now != list {
+			list = now
+			queue = slices.DeleteFunc(sourceList(list), func(s string) bool { return slices.Contains(done, s) })
+		}
+	}
+}
+
+// localProblem makes a problem of opening a local source one of the knob that
+// names the source.
+func (l *loader) localProblem(knob, name string, p *Problem) *Problem {
+	p = l.about(knob, p)
+	p.Value = name
+	return p
+}
+
+func (l *loader) readDirs(list string, required bool) {
+	if list == "" || l.o.ReadDir == nil {
+		return
+	}
+	var exclude *regexp.Regexp
+	if pattern := l.value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP"); pattern != "" {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			l.report(l.about("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP", &Problem{Class: BadValue, Value: pattern, Message: "is not a regular expression: " + err.Error(), Want: "a regular expression"}))
+			return
+		}
+		exclude = re
+	}
+	for _, dir := range splitList(list) {
+		names, err := l.o.ReadDir(dir)
+		if err != nil {
+			continue // a directory that does not exist holds no files
+		}
+		names = slices.Sorted(slices.Values(names))
+		for _, name := range names {
+			if l.stop {
+				return
+			}
+			if exclude != nil && exclude.MatchString(name) {
+				continue
+			}
+			path := strings.TrimSuffix(dir, "/") + "/" + name
+			text, p := l.open(path, false, LocalMissing)
+			switch {
+			case p == nil:
+				l.readText(&source{name: path}, text)
+			case required:
+				l.report(l.localProblem("LOCAL_CONFIG_DIR", path, p))
+			}
+		}
+	}
+}
+
+// open returns the text of a file or what a command writes. missing is the
+// class of the Problem when there is no such thing.
+func (l *loader) open(name string, command bool, missing Class) (string, *Problem) {
+	var data []byte
+	var err error
+	problem := func(class Class, message, want string) *Problem {
+		return &Problem{File: name, Class: class, Message: message, Want: want}
+	}
+	if command {
+		if l.o.RunCommand == nil {
+			return "", problem(BadCommand, "commands are not allowed as a configuration source here", "a file")
+		}
+		cmd := strings.TrimRight(name, "| ")
+		data, err = l.o.RunCommand(cmd)
+		var exit *ExitError
+		if errors.As(err, &exit) {
+			l.sources = append(l.sources, name)
+			return string(data), problem(BadCommand, "command ended with "+exit.Error(), "exit status 0")
+		}
+	} else {
+		if l.o.ReadFile == nil {
+			return "", problem(missing, "there is no way to read files here", "")
+		}
+		data, err = l.o.ReadFile(name)
+	}
+	if err != nil {
+		return "", problem(missing, err.Error(), "a readable source")
+	}
+	l.bytes += len(data)
+	if len(data) > maxSourceBytes || l.bytes > maxTotalBytes {
+		l.stop = true
+		return "", problem(TooMuch, "the configuration is too large", "")
+	}
+	l.sources = append(l.sources, name)
+	return string(data), nil
+}
+
+func (l *loader) finish() (*Snapshot, error) {
+	l.readEnv()
+	for _, over := range l.o.Overrides {
+		name := trim(over.Name)
+		if !isValidName(name) {
+			l.report(&Problem{File: "<command line>", Value: over.Name, Class: IllegalName, Message: "is not a name of a setting", Want: "letters, digits, _ and ."})
+			continue
+		}
+		if p := l.assign(name, trim(over.Value), Origin{Kind: CommandLine, File: over.Where}, false); p != nil {
+			l.report(l.about(name, p))
+		}
+	}
+	l.setFacts(isFixedFact)
+	if l.problems.Failed() {
+		return nil, l.problems
+	}
+	return &Snapshot{m: l.m, warnings: l.problems, sources: l.sources}, nil
+}
+
+// readEnv stores the _CONDOR_ variables.
+func (l *loader) readEnv() {
+	const prefix = "_CONDOR_"
+	for _, kv := range l.o.Env {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || !hasPrefixFold(name, prefix) {
+			continue
+		}
+		if name = trimRight(name[len(prefix):]); name == "" {
+			continue
+		}
+		if p := l.assign(name, trimLeft(value), Origin{Kind: Environment}, false); p != nil {
+			l.report(l.about(name, p))
+		}
+	}
+}
+
+// sourceList splits a list of files. A command is one item whatever it holds.
+func sourceList(list string) []string {
+	if isPiped(list) {
+		return []string{list}
+	}
+	return splitList(list)
+}
+
+// splitList splits at commas and blanks.
+func splitList(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r < 0x80 && isSpace(byte(r)) })
+}
+
+func isPiped(name string) bool { return strings.Contains(name, "|") }
+
+func directoryOf(path string) string {
+	i := strings.LastIndexAny(path, `/\`)
+	switch {
+	case i < 0:
+		return "."
+	case i == 0:
+		return path[:1]
+	}
+	return path[:i]
+}
+
+func isValidName(name string) bool {
+	for i := range len(name) {
+		if !isNameByte(name[i]) {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,246 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Snapshot is a configuration as read. It is immutable and safe for concurrent
+// use, and answers the same each time.
+type Snapshot struct {
+	m        *macros
+	warnings Problems
+	sources  []string
+}
+
+// Setting is what a name stands for.
+type Setting struct {
+	Name   string // as first written, with the prefix it was found under
+	Raw    string // before expansion
+	Value  string // after
+	Origin Origin
+
+	// Earlier are the origins of the values that Raw was built from by += or
+	// by referring to itself, oldest first.
+	Earlier []Origin
+
+	// IsDefault reports that nothing sets the name and the knob table does.
+	IsDefault bool
+
+	// Err is what went wrong in expanding, a Problems; Value then lacks what
+	// could not be expanded.
+	Err error
+}
+
+// Lookup returns what name stands for. It is looked for as
+// SUBSYSTEM.LOCALNAME.name, LOCALNAME.name, SUBSYSTEM.name and name, then in
+// the knob table. A name that is set to nothing is found, with an empty Value.
+func (s *Snapshot) Lookup(name string) (Setting, bool) {
+	raw, e, ok := s.find(name)
+	if !ok {
+		return Setting{}, false
+	}
+	set := Setting{Name: name, Raw: raw, IsDefault: e == nil}
+	if e != nil {
+		set.Name, set.Origin, set.Earlier = e.name, e.origin, slices.Clone(e.earlier)
+	} else if k := exactKnob(name); k != nil {
+		set.Name = k.Name
+	}
+	x := s.expansion(name)
+	x.via = &set.Origin.Via
+	x.names = append(x.names, name)
+	set.Value = x.expand(raw)
+	if len(x.problems) > 0 {
+		set.Err = s.placed(x, name, e)
+	}
+	return set, true
+}
+
+// find is macros.raw with the one more place that a direct question has.
+func (s *Snapshot) find(name string) (raw string, e *entry, ok bool) {
+	if s.m.local != "" {
+		if e := s.m.table.find(s.m.subsys+"."+s.m.local, name); e != nil {
+			return e.raw, e, true
+		}
+	}
+	return s.m.raw(name)
+}
+
+func (s *Snapshot) expansion(about string) *expansion {
+	return &expansion{macros: s.m, about: about}
+}
+
+func (s *Snapshot) placed(x *expansion, name string, e *entry) Problems {
+	ps := make(Problems, len(x.problems))
+	for i, p := range x.problems {
+		ps[i] = s.m.place(p, name, e)
+	}
+	return ps
+}
+
+// value returns the expanded text of a name and its entry. The error is a
+// Problems.
+func (s *Snapshot) value(name string) (text string, e *entry, err error) {
+	raw, e, _ := s.find(name)
+	if !strings.Contains(raw, "$") {
+		return raw, e, nil
+	}
+	x := s.expansion(name)
+	x.names = append(x.names, name)
+	text = x.expand(raw)
+	if len(x.problems) > 0 {
+		return text, e, s.placed(x, name, e)
+	}
+	return text, e, nil
+}
+
+// String returns the expanded value of name, "" when it is not set. What could
+// not be expanded is missing from it; Lookup tells.
+func (s *Snapshot) String(name string) string {
+	text, _, _ := s.value(name)
+	return text
+}
+
+// List returns the value of name split at commas and blanks.
+func (s *Snapshot) List(name string) []string { return splitList(s.String(name)) }
+
+// Bool returns the value of a boolean knob, false when it is not set.
+func (s *Snapshot) Bool(name string) (bool, error) {
+	text, e, err := s.value(name)
+	if err != nil || trim(text) == "" {
+		return false, err
+	}
+	b, ok := evalBool(text)
+	if !ok {
+		return false, s.bad(name, e, text, "is not a boolean", "True or False")
+	}
+	return b, nil
+}
+
+// Int returns the value of an integer knob, 0 when it is not set.
+func (s *Snapshot) Int(name string) (int64, error) {
+	text, e, err := s.value(name)
+	if err != nil || trim(text) == "" {
+		return 0, err
+	}
+	n, ok := evalInt(text)
+	if !ok {
+		return 0, s.bad(name, e, text, "is not an integer", "a whole number")
+	}
+	return n, s.inRange(name, e, text, float64(n))
+}
+
+// Float returns the value of a knob that is a number, 0 when it is not set.
+func (s *Snapshot) Float(name string) (float64, error) {
+	text, e, err := s.value(name)
+	if err != nil || trim(text) == "" {
+		return 0, err
+	}
+	f, ok := evalReal(text)
+	if !ok {
+		return 0, s.bad(name, e, text, "is not a number", "a number")
+	}
+	return f, s.inRange(name, e, text, f)
+}
+
+// Duration returns the value of a knob that is a number of seconds, 0 when it
+// is not set. Periods of cron jobs may have a suffix s, m or h.
+func (s *Snapshot) Duration(name string) (time.Duration, error) {
+	text, e, err := s.value(name)
+	if err != nil || trim(text) == "" {
+		return 0, err
+	}
+	n, ok := evalInt(text)
+	if !ok && isCronPeriod(name) {
+		n, ok = cronPeriod(trim(text))
+	}
+	if !ok {
+		return 0, s.bad(name, e, text, "is not a time", "a whole number of seconds")
+	}
+	if n > math.MaxInt64/int64(time.Second) || n < math.MinInt64/int64(time.Second) {
+		return 0, s.bad(name, e, text, "is too long a time", "a number of seconds")
+	}
+	return time.Duration(n) * time.Second, s.inRange(name, e, text, float64(n))
+}
+
+func isCronPeriod(name string) bool {
+	return len(name) > len("_PERIOD") && equalFold(name[len(name)-len("_PERIOD"):], "_PERIOD")
+}
+
+func cronPeriod(text string) (int64, bool) {
+	if text == "" {
+		return 0, false
+	}
+	unit := int64(1)
+	switch lower(text[len(text)-1]) {
+	case 's':
+	case 'm':
+		unit = 60
+	case 'h':
+		unit = 3600
+	default:
+		return 0, false
+	}
+	n, ok := evalInt(text[:len(text)-1])
+	if !ok || n < 0 || n > math.MaxInt64/unit {
+		return 0, false
+	}
+	return n * unit, true
+}
+
+func (s *Snapshot) bad(name string, e *entry, value, message, want string) *Problem {
+	return s.m.place(&Problem{Class: BadValue, Value: value, Message: message, Want: want}, name, e)
+}
+
+// inRange checks a number against the range of the knob table.
+func (s *Snapshot) inRange(name string, e *entry, text string, f float64) error {
+	k := findKnob(name)
+	if k == nil {
+		return nil
+	}
+	if k.Min.Set && f < k.Min.Value || k.Max.Set && f > k.Max.Value {
+		return s.bad(name, e, text, "is out of range", rangeText(k))
+	}
+	return nil
+}
+
+func rangeText(k *Knob) string {
+	switch {
+	case k.Min.Set && k.Max.Set:
+		return fmt.Sprintf("%v to %v", k.Min.Value, k.Max.Value)
+	case k.Min.Set:
+		return fmt.Sprintf("%v or more", k.Min.Value)
+	}
+	return fmt.Sprintf("%v or less", k.Max.Value)
+}
+
+// Expand replaces the macros in a text as if it were a value. The error is a
+// Problems; the text then lacks what could not be expanded.
+func (s *Snapshot) Expand(text string) (string, error) {
+	x := s.expansion("")
+	out := x.expand(text)
+	if len(x.problems) > 0 {
+		return out, Problems(x.problems)
+	}
+	return out, nil
+}
+
+// Names returns the names that are set, in order, as they were first written.
+func (s *Snapshot) Names() []string {
+	names := make([]string, len(s.m.table.entries))
+	for i := range names {
+		names[i] = s.m.table.entries[i].name
+	}
+	slices.SortFunc(names, compareFold)
+	return names
+}
+
+// Sources returns the files and commands that were read, in order. A command
+// ends in "|" unless the statement that named it says it is one.
+func (s *Snapshot) Sources() []string { return slices.Clone(s.sources) }

@@ -1,0 +1,334 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	_ "embed"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The templates, in the macro language itself. A line "[NAME]" begins one.
+// They are searched, not parsed, until one is used.
+var (
+	//go:embed templates/role.conf
+	roleTemplates string
+	//go:embed templates/feature.conf
+	featureTemplates string
+	//go:embed templates/policy.conf
+	policyTemplates string
+	//go:embed templates/security.conf
+	securityTemplates string
+)
+
+func templateText(category string) (canonical, text string, ok bool) {
+	switch strings.ToUpper(category) {
+	case "ROLE":
+		return "ROLE", roleTemplates, true
+	case "FEATURE":
+		return "FEATURE", featureTemplates, true
+	case "POLICY":
+		return "POLICY", policyTemplates, true
+	case "SECURITY":
+		return "SECURITY", securityTemplates, true
+	}
+	return "", "", false
+}
+
+func isCategory(name string) bool {
+	_, _, ok := templateText(name)
+	return ok
+}
+
+// template is one named piece of configuration.
+type template struct {
+	name string // CATEGORY:NAME in the canonical spelling
+	text string
+}
+
+// templates yields the templates of a category.
+func templates(category string) iter.Seq[template] {
+	return func(yield func(template) bool) {
+		canonical, text, _ := templateText(category)
+		_, text, more := strings.Cut(text, "\n[")
+		for more {
+			var one string
+			one, text, more = strings.Cut(text, "\n[")
+			name, body, _ := strings.Cut(one, "]\n")
+			if !yield(template{canonical + ":" + name, body}) {
+				return
+			}
+		}
+	}
+}
+
+func findTemplate(category, name string) (template, bool) {
+	for t := range templates(category) {
+		if equalFold(t.name[len(category)+1:], name) {
+			return t, true
+		}
+	}
+	return template{}, false
+}
+
+// Templates yields the names of all templates, as "POLICY:Desktop".
+func Templates() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, category := range [...]string{"ROLE", "FEATURE", "POLICY", "SECURITY"} {
+			for t := range templates(category) {
+				if !yield(t.name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// templateCall is one NAME or NAME(args) of a use statement.
+type templateCall struct {
+	name, args string
+	at         int
+}
+
+// parseUse splits the right side of a use. After a comma at the end the last
+// template counts once more, as in HTCondor; again reports that.
+func parseUse(s string) (calls []templateCall, again bool, bad string) {
+	for i := 0; i < len(s); {
+		start := i
+		for i < len(s) && (isSpace(s[i]) || s[i] == ',') {
+			i++
+		}
+		begin := i
+		for i < len(s) && !isSpace(s[i]) && s[i] != ',' && s[i] != '(' {
+			i++
+		}
+		if i == begin {
+			if i < len(s) {
+				return calls, false, s[i:] // arguments without a template
+			}
+			if len(calls) > 0 && i > start {
+				calls = append(calls, calls[len(calls)-1])
+				again = true
+			}
+			break
+		}
+		c := templateCall{name: s[begin:i], at: begin}
+		j := i
+		for j < len(s) && isSpace(s[j]) {
+			j++
+		}
+		if j < len(s) && s[j] == '(' {
+			end := closeBrace(s, j, 25)
+			if end < 0 {
+				return calls, false, s[j:]
+			}
+			c.args = s[j+1 : end]
+			j = end + 1
+			for j < len(s) && isSpace(s[j]) {
+				j++
+			}
+		}
+		i = j
+		calls = append(calls, c)
+	}
+	return calls, again, ""
+}
+
+// closeBrace returns the offset of what closes the ( or [ at i, -1 if nothing
+// does.
+func closeBrace(s string, i, depth int) int {
+	closer := byte(')')
+	if s[i] == '[' {
+		closer = ']'
+	}
+	for i++; i < len(s); i++ {
+		switch s[i] {
+		case closer:
+			return i
+		case '(', '[':
+			if depth == 0 {
+				return -1
+			}
+			if i = closeBrace(s, i, depth-1); i < 0 {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// use reads the templates that a use statement names.
+func (l *loader) use(s statement, category, written string, at int) {
+	fail := func(at int, message, value, want string) {
+		p := s.problem(at, BadUse, message)
+		p.Value, p.Want = value, want
+		l.report(p)
+	}
+	if strings.Contains(category, "$") {
+		x := l.expansion("")
+		category = x.expand(category)
+		l.expandProblems(s, at, "", x)
+	}
+	if !isCategory(category) {
+		fail(len("use"), "there is no such category of templates", category, "ROLE, FEATURE, POLICY or SECURITY")
+		return
+	}
+	calls, again, bad := parseUse(written)
+	if bad != "" {
+		fail(at+strings.Index(written, bad), "the arguments of a template cannot be read", bad, "NAME or NAME(arguments)")
+		return
+	}
+	if again {
+		p := s.problem(at+len(written)-1, Suspicious, "after a comma at the end the last template is used once more")
+		p.Value, p.Want, p.Severity = written, "no comma at the end", Warning
+		l.report(p)
+	}
+	for _, call := range calls {
+		t, ok := findTemplate(category, call.name)
+		if !ok {
+			fail(at+call.at, "there is no such template", category+":"+call.name, suggestTemplate(category, call.name))
+			return
+		}
+		if s.depth+1 >= maxNestedSource {
+			fail(at, "templates are nested too deep", t.name, "")
+			l.stop = true
+			return
+		}
+		inner := &source{name: s.name, depth: s.depth + 1, within: append(slices.Clone(s.within), s.useOrigin(t.name)), template: t.name}
+		inner.use = s.origin()
+		if s.template != "" {
+			inner.use = s.source.use
+			inner.uses = append(slices.Clone(s.uses), s.template)
+		}
+		text := expandArguments(t.text, call.args)
+		if l.bytes += len(text); l.bytes > maxTotalBytes {
+			fail(at, "the configuration is too large", t.name, "")
+			l.stop = true
+			return
+		}
+		l.readText(inner, text)
+		if l.stop {
+			return
+		}
+	}
+}
+
+// useOrigin is the use statement as a place that led somewhere.
+func (s statement) useOrigin(template string) Origin {
+	o := s.origin()
+	if s.template != "" {
+		o = s.source.use
+	}
+	o.Kind, o.Template = Template, template
+	return o
+}
+
+// expandArguments puts the arguments of a use into the text of a template:
+//
+//	$(N) argument N    $(N:text) text if it is empty    $(N?) 1 or 0
+//	$(N+) from N on    $(0) all    $(0?) 1 or 0    $(0#) how many
+//
+// Arguments are put in as they are; a $(N) in one is not seen again.
+func expandArguments(text, args string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, "$(")
+		if i < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		n, form, def, end := parseArgument(text[i:])
+		if end == 0 {
+			b.WriteString(text[:i+2])
+			text = text[i+2:]
+			continue
+		}
+		b.WriteString(text[:i])
+		b.WriteString(argument(args, n, form, def))
+		text = text[i+end:]
+	}
+}
+
+// parseArgument reads $(N...) at the start of s; end is 0 if it is none.
+func parseArgument(s string) (n int, form byte, def string, end int) {
+	i := len("$(")
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' && n < 1000 {
+		n = 10*n + int(s[i]-'0')
+		i++
+	}
+	if i == len("$(") || i == len(s) {
+		return 0, 0, "", 0
+	}
+	if strings.IndexByte("?#+", s[i]) >= 0 {
+		form = s[i]
+		i++
+	}
+	if i < len(s) && s[i] == ')' {
+		return n, form, "", i + 1
+	}
+	if i == len(s) || s[i] != ':' {
+		return 0, 0, "", 0
+	}
+	for depth, j := 0, i+1; j < len(s); j++ {
+		switch s[j] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return n, form, s[i+1 : j], j + 1
+			}
+		}
+	}
+	return 0, 0, "", 0
+}
+
+func argument(args string, n int, form byte, def string) string {
+	var value string
+	switch {
+	case n == 0 && form == '#':
+		return strconv.Itoa(len(splitArguments(args)))
+	case n == 0:
+		value = trim(args)
+	case form == '+':
+		value = trim(argumentsFrom(args, n))
+	default:
+		if all := splitArguments(args); n <= len(all) {
+			value = all[n-1]
+		}
+	}
+	switch {
+	case form == '?' && value != "":
+		return "1"
+	case form == '?':
+		return "0"
+	case value == "":
+		return expandArguments(def, args)
+	}
+	return value
+}
+
+// splitArguments splits at commas; empty arguments do not count.
+func splitArguments(args string) []string {
+	var all []string
+	for one := range strings.SplitSeq(args, ",") {
+		if one = trim(one); one != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// argumentsFrom returns argument n and all behind it, commas included.
+func argumentsFrom(args string, n int) string {
+	for {
+		args = strings.TrimLeft(args, ", \t")
+		if n == 1 || args == "" {
+			return args
+		}
+		_, args, _ = strings.Cut(args, ",")
+		n--
+	}
+}
