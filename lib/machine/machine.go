@@ -59,7 +59,7 @@ type Inventory struct {
 	OpSysVer      int    // 1200: major * 100 + minor
 	OpSysMajorVer int    // 12
 	Uname         Uname
-	BootTime      time.Time // wall time at which the kernel started
+	Uptime        time.Duration // since boot, sleep included, at the time of the scan
 
 	CPU CPU
 

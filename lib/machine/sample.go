@@ -50,6 +50,20 @@ type Sample struct {
 // Has reports whether all of want were measured for this sample.
 func (s Sample) Has(want Readings) bool { return s.Fresh&want == want }
 
+// Idle is how long the people of a machine have left it alone.
+type Idle struct {
+	Keyboard   time.Duration // see Sample.KeyboardIdle
+	Console    time.Duration // see Sample.ConsoleIdle
+	HasConsole bool
+}
+
+// NeverUsed is the idle time of a machine that nobody was ever seen to use:
+// the time since 1970, as HTCondor has it, so that no comparison with a
+// reasonable span calls the machine busy.
+func NeverUsed(now clock.Instant) time.Duration {
+	return time.Duration(max(0, now.Wall.Unix())) * time.Second
+}
+
 // Sampler measures. Sample is called every POLLING_INTERVAL for years, so it
 // is cheap; it returns what it could measure together with an error that names
 // what it could not, and it returns in bounded time even when a file system

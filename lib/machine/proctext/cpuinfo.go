@@ -15,7 +15,8 @@ import (
 type CPUInfo struct {
 	Threads    int      // processors listed
 	Cores      int      // distinct physical cores among them; equal to Threads where the text does not tell
-	Topology   bool     // the text tells which threads share a core
+	IDs        bool     // processors have a physical id or a core id
+	Topology   bool     // the ids tell which threads share a core
 	Processors []Thread // per processor, in the order of the text
 	Family     int
 	Model      int
@@ -36,7 +37,7 @@ type Thread struct {
 func ParseCPUInfo(text []byte) (CPUInfo, error) {
 	var info CPUInfo
 	var flags []byte
-	haveFlags, haveIDs, open := false, false, false
+	haveFlags, open := false, false
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte("\n"))
@@ -60,11 +61,11 @@ func ParseCPUInfo(text []byte) (CPUInfo, error) {
 			info.Processors = append(info.Processors, Thread{Processor: int(n), Package: -1, Core: -1})
 		case "physical id":
 			if t := info.last(open); t != nil {
-				t.Package, haveIDs = number(value), true
+				t.Package, info.IDs = number(value), true
 			}
 		case "core id":
 			if t := info.last(open); t != nil {
-				t.Core, haveIDs = number(value), true
+				t.Core, info.IDs = number(value), true
 			}
 		case "cpu family":
 			info.Family = max(0, number(value))
@@ -88,7 +89,7 @@ func ParseCPUInfo(text []byte) (CPUInfo, error) {
 		info.Flags = append(info.Flags, string(f))
 	}
 	slices.Sort(info.Flags)
-	info.Topology = haveIDs && info.HasFlag("ht")
+	info.Topology = info.IDs && info.HasFlag("ht")
 	info.Cores = info.CoresOf(nil)
 	return info, nil
 }

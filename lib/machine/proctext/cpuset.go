@@ -5,6 +5,7 @@ package proctext
 
 import (
 	"bytes"
+	"iter"
 	"math/bits"
 )
 
@@ -82,4 +83,17 @@ func (s CPUSet) And(t CPUSet) CPUSet {
 		and.words[i] = s.words[i] & t.words[i]
 	}
 	return and
+}
+
+// All yields the processors of the set in ascending order.
+func (s CPUSet) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, w := range s.words {
+			for ; w != 0; w &= w - 1 {
+				if !yield(i*64 + bits.TrailingZeros64(w)) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -16,6 +16,7 @@ type Distro struct {
 	MajorVer int    // OpSysMajorVer: 12, 0 when unknown
 	Ver      int    // OpSysVer: 1200
 	AndVer   string // OpSysAndVer: Debian12
+	Source   string // the file below /etc that told, "" when none did
 }
 
 // IssueFiles are the files below /etc whose first line may name the
@@ -35,22 +36,22 @@ const longest = 199
 // first issue line that holds a known name wins; then PRETTY_NAME; then the
 // word Unknown.
 func NameDistro(issues [4][]byte, osRelease []byte) Distro {
-	long := ""
-	for _, text := range issues {
-		line := issueLine(text)
+	var d Distro
+	for i, name := range IssueFiles() {
+		line := issueLine(issues[i])
 		if distroName(line) != unknownDistro {
-			long = line
+			d.LongName, d.Source = line, name
 			break
 		}
 	}
-	if long == "" {
-		long = prettyName(osRelease)
+	if d.LongName == "" {
+		d.LongName, d.Source = prettyName(osRelease), "os-release"
 	}
-	if long == "" {
-		long = "Unknown"
+	if d.LongName == "" {
+		d.LongName, d.Source = "Unknown", ""
 	}
-	d := Distro{LongName: long, Name: distroName(long)}
-	d.MajorVer, d.Ver = version(long)
+	d.Name = distroName(d.LongName)
+	d.MajorVer, d.Ver = version(d.LongName)
 	d.AndVer = d.Name + strconv.Itoa(d.MajorVer)
 	return d
 }

@@ -1,0 +1,61 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// The controllers of version 1 that a job is put under, with the names under
+// which they are found mounted. Devices, pids and the rest are left alone.
+var v1Controllers = [...]string{"memory", "cpu", "cpuacct", "freezer"}
+
+// LeafName is the name of a job's group: EXECUTE with slashes turned to
+// underscores, then the slot with its host.
+func LeafName(execute, slotFullName string) string {
+	return strings.ReplaceAll(path.Clean(execute), "/", "_") + "_" + strings.ReplaceAll(slotFullName, "/", "_")
+}
+
+// Membership is one line of /proc/<pid>/cgroup: the group that a process is in
+// within one hierarchy. Controllers is empty for version 2.
+type Membership struct {
+	Controllers []string
+	Path        string
+}
+
+// ParseMembership reads the text of /proc/<pid>/cgroup. Lines that are not of
+// its form are left out.
+func ParseMembership(text []byte) []Membership {
+	var all []Membership
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		m := Membership{Path: parts[2]}
+		if parts[1] != "" {
+			m.Controllers = strings.Split(parts[1], ",")
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// pathIn returns the group of the hierarchy that has controller, "/" if the
+// text did not say. An empty controller asks for version 2.
+func pathIn(all []Membership, controller string) string {
+	for _, m := range all {
+		if slices.Contains(m.Controllers, controller) || (controller == "" && len(m.Controllers) == 0) {
+			return m.Path
+		}
+	}
+	return "/"
+}
+
+// validName reports whether name can be one directory below a base.
+func validName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00\n") && len(name) < 256
+}

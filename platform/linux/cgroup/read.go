@@ -1,0 +1,70 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Number reads a file that holds one decimal number. The word "max" is -1.
+func Number(text []byte) (int64, error) {
+	word := strings.TrimSpace(string(text))
+	if word == "max" {
+		return -1, nil
+	}
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", clip(word))
+	}
+	return n, nil
+}
+
+// Field finds the number behind key in a file of "key number" lines, such as
+// memory.stat, memory.oom_control, cpu.stat or memory.events. ok is false when
+// the file has no such key.
+func Field(text []byte, key string) (n int64, ok bool, err error) {
+	for line := range bytes.Lines(text) {
+		name, value, found := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		if !found || string(name) != key {
+			continue
+		}
+		n, err := Number(value)
+		if err != nil {
+			return 0, true, fmt.Errorf("%s: %w", key, err)
+		}
+		return n, true, nil
+	}
+	return 0, false, nil
+}
+
+// Pids reads cgroup.procs or tasks.
+func Pids(text []byte) ([]int, error) {
+	var pids []int
+	for line := range bytes.Lines(text) {
+		word := strings.TrimSpace(string(line))
+		if word == "" {
+			continue
+		}
+		pid, err := strconv.Atoi(word)
+		if err != nil || pid < 0 {
+			return pids, fmt.Errorf("%q is no process id", clip(word))
+		}
+		if pid == 0 {
+			return pids, errors.New("the group holds a process of another pid namespace")
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}

@@ -1,0 +1,234 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Options says where control groups are and where ours go.
+type Options struct {
+	Root string // the mount, /sys/fs/cgroup
+	Base string // BASE_CGROUP, the parent of all jobs' groups, may have several levels; "" turns groups off
+	Self []byte // text of /proc/self/cgroup
+	// Version picks one when a machine has both: 0 takes 2 where it owns the
+	// memory controller or stands alone, else 1.
+	Version int
+	// Delegated makes the base below our own group instead of below the root
+	// of the hierarchy (version 2 without root's rights).
+	Delegated bool
+}
+
+// hierarchy is one directory tree of the kernel's: all of version 2, or one of
+// version 1 with the controllers that are bound to it.
+type hierarchy struct {
+	controllers []string // empty for version 2
+	base        string   // directory of the base
+	home        string   // directory of the group that this process came from
+}
+
+func (h hierarchy) has(controller string) bool { return slices.Contains(h.controllers, controller) }
+
+// Tree is a base below which groups can be made.
+type Tree struct {
+	version int
+	parts   []hierarchy
+}
+
+// Version is 1 or 2.
+func (t *Tree) Version() int { return t.version }
+
+// Open finds the hierarchies and makes the base in each. It fails with
+// Unsupported where there are no control groups or they are turned off, and
+// with Denied where they may not be written: the caller goes on without.
+func Open(o Options) (*Tree, error) {
+	const op = "cgroup.Open"
+	if o.Base == "" {
+		return nil, errs.E(op, errs.Unsupported, "", errors.New("BASE_CGROUP is empty"))
+	}
+	for _, part := range strings.Split(strings.Trim(o.Base, "/"), "/") {
+		if !validName(part) {
+			return nil, errs.E(op, errs.Invalid, o.Base, errors.New("BASE_CGROUP is no relative path"))
+		}
+	}
+	t := find(o)
+	if t == nil {
+		return nil, errs.E(op, errs.Unsupported, o.Root, errors.New("no control groups are mounted there"))
+	}
+	for _, h := range t.parts {
+		if err := makeBase(h.base); err != nil {
+			kind := errs.Broken
+			if errors.Is(err, fs.ErrPermission) || isReadOnly(err) {
+				kind = errs.Denied
+			}
+			return nil, errs.E(op, kind, h.base, err)
+		}
+	}
+	if t.version == 2 {
+		t.passControllers()
+	}
+	return t, nil
+}
+
+// find looks at the mounts by the files that the kernel puts there.
+func find(o Options) *Tree {
+	own := ParseMembership(o.Self)
+	base := strings.Trim(o.Base, "/")
+	v2 := func(mount string) *Tree {
+		home := filepath.Join(mount, pathIn(own, ""))
+		at := mount
+		if o.Delegated {
+			at = home
+		}
+		return &Tree{version: 2, parts: []hierarchy{{base: filepath.Join(at, base), home: home}}}
+	}
+	if o.Version != 1 && exists(o.Root, "cgroup.controllers") {
+		return v2(o.Root)
+	}
+	if o.Version == 2 {
+		if exists(o.Root, "unified/cgroup.procs") {
+			return v2(filepath.Join(o.Root, "unified"))
+		}
+		return nil
+	}
+	t := &Tree{version: 1}
+	for _, name := range v1Controllers {
+		mount := filepath.Join(o.Root, name)
+		if !exists(mount, "tasks") {
+			continue
+		}
+		// cpu and cpuacct are mostly two names of one mount
+		if real, err := filepath.EvalSymlinks(mount); err == nil {
+			mount = real
+		}
+		at := filepath.Join(mount, base)
+		if i := slices.IndexFunc(t.parts, func(h hierarchy) bool { return h.base == at }); i >= 0 {
+			t.parts[i].controllers = append(t.parts[i].controllers, name)
+			continue
+		}
+		t.parts = append(t.parts, hierarchy{
+			controllers: []string{name}, base: at, home: filepath.Join(mount, pathIn(own, name)),
+		})
+	}
+	// Without the freezer nothing can be caught safely, and then the process
+	// tree serves better.
+	if !slices.ContainsFunc(t.parts, func(h hierarchy) bool { return h.has("freezer") }) {
+		return nil
+	}
+	return t
+}
+
+// makeBase makes the directory and what is above it, and checks that groups
+// can be made in it.
+func makeBase(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return writable(dir)
+}
+
+// passControllers hands to the jobs' groups the controllers that the base has
+// got from above. What cannot be had is done without; the root's settings are
+// not touched.
+func (t *Tree) passControllers() {
+	base := t.parts[0].base
+	have, err := os.ReadFile(filepath.Join(base, "cgroup.controllers"))
+	if err != nil {
+		return
+	}
+	for _, c := range []string{"cpu", "memory", "pids"} {
+		if slices.Contains(strings.Fields(string(have)), c) {
+			_ = writeFile(filepath.Join(base, "cgroup.subtree_control"), "+"+c)
+		}
+	}
+}
+
+// Create makes the group called name. One that exists from before is removed
+// first, so that its peaks are not taken for this job's. One that still holds
+// processes is a Conflict: they may be somebody's.
+func (t *Tree) Create(name string) (*Group, error) {
+	const op = "cgroup.Create"
+	if !validName(name) {
+		return nil, errs.E(op, errs.Invalid, name, errors.New("not a name for a group"))
+	}
+	g := t.group(name)
+	for i, p := range g.parts {
+		err := os.Mkdir(p.dir, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			if err = removeTree(p.dir); err == nil {
+				err = os.Mkdir(p.dir, 0o755)
+			}
+		}
+		if err != nil {
+			for _, made := range g.parts[:i] {
+				_ = os.Remove(made.dir)
+			}
+			kind := errs.Broken
+			switch {
+			case isBusy(err):
+				kind = errs.Conflict
+			case errors.Is(err, fs.ErrPermission):
+				kind = errs.Denied
+			}
+			return nil, errs.E(op, kind, name, err)
+		}
+	}
+	return g, nil
+}
+
+// Lookup returns the group called name if it exists in any hierarchy.
+func (t *Tree) Lookup(name string) (*Group, bool) {
+	if !validName(name) {
+		return nil, false
+	}
+	g := t.group(name)
+	g.parts = slices.DeleteFunc(g.parts, func(p part) bool { return !exists(p.dir, "") })
+	return g, len(g.parts) > 0
+}
+
+func (t *Tree) group(name string) *Group {
+	g := &Group{version: t.version, name: name, parts: make([]part, 0, len(t.parts))}
+	for _, h := range t.parts {
+		g.parts = append(g.parts, part{hierarchy: h, dir: filepath.Join(h.base, name)})
+	}
+	return g
+}
+
+func exists(dir, file string) bool {
+	_, err := os.Stat(filepath.Join(dir, file))
+	return err == nil
+}
+
+// removeTree removes a group and the groups that the job made below it. The
+// kernel's files in it go with the directory and cannot be removed.
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot remove %s: %w", dir, err)
+	}
+	return nil
+}
