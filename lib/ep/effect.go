@@ -1,0 +1,146 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// Effect is something to be done in the world. Effects are values and come in
+// the order in which they are to be done. Ads in them are not changed by the
+// engine afterwards and must not be changed by others.
+type Effect interface{ effect() }
+
+// Reply answers the event with that Ref.
+type Reply struct {
+	Ref     uint64
+	Granted *Grant // of a claim request that was granted
+	// Activation is set for an activation that was granted.
+	Activation claim.ActivationID
+	// Closing tells the holder of a claim that it takes no more jobs and is
+	// given back without being asked.
+	Closing bool
+	// Err refuses. Its Kind tells what can be done about it, and Code is the
+	// field's number for the refusal.
+	Err  error
+	Code int
+}
+
+// Grant is a claim that was granted.
+type Grant struct {
+	Claim claim.ID
+	Slot  slot.ID
+	Name  string      // full name of the slot, "slot1_1@host"
+	Ad    *classad.Ad // the slot's ad at that moment, flat
+	Lease time.Duration
+}
+
+// StartStarter asks for the starter of a new activation. StarterStarted or
+// StarterFailed answers.
+type StartStarter struct {
+	Activation claim.ActivationID
+	Claim      claim.ID
+	Slot       slot.ID
+	SlotName   string      // "slot1_1"
+	FullName   string      // "slot1_1@host"
+	Job        *classad.Ad // as it was sent with the activation
+	MachineAd  *classad.Ad // the slot's ad, flat, for the job to read
+	Given      slot.Quantities
+	MaxVacate  time.Duration // how long a soft kill may take at present
+}
+
+// Order is what a starter can be told.
+type Order uint8
+
+// The orders.
+const (
+	Suspend Order = iota
+	Continue
+	SoftKill
+	HardKill
+)
+
+var orderNames = [...]string{"suspend", "continue", "softkill", "hardkill"}
+
+// String returns the word of the starter's protocol.
+func (o Order) String() string {
+	if int(o) < len(orderNames) {
+		return orderNames[o]
+	}
+	return "unknown order"
+}
+
+// OrderStarter passes an order to the starter of an activation. An order to
+// end the job says why; a Hold puts the job on hold with that reason.
+type OrderStarter struct {
+	Activation    claim.ActivationID
+	Op            Order
+	Reason        string
+	Code, Subcode int
+	Hold          bool
+	// Deadline is when the engine will ask for more than this order does: a
+	// hard kill after a soft one, the end of the starter after a hard one.
+	Deadline clock.Instant
+}
+
+// KillStarter ends the starter of an activation, and everything it started,
+// by force: it did not obey. StarterExited follows as for any end.
+type KillStarter struct {
+	Activation claim.ActivationID
+	Reason     string
+}
+
+// ClaimEnded tells the holder of a claim that it has no claim any more.
+type ClaimEnded struct {
+	Claim  claim.ID
+	Slot   slot.ID
+	Client claim.Client
+	Reason string
+	Code   int
+	// ByClient is set when the client gave the claim back itself.
+	ByClient bool
+}
+
+// Transitioned reports that a slot moved. There is one for every step, also
+// where several follow one another in the same instant.
+type Transitioned struct {
+	Slot       slot.ID
+	Name       string // "slot1_1"
+	From, To   policy.Pair
+	Number     int                // of the transition in the documents, 0 if it has none
+	Decision   policy.Decision    // why, with the trace if an expression decided
+	Activation claim.ActivationID // "" when no starter was there
+}
+
+// AdChanged says that the ad of a slot is no longer what it was.
+type AdChanged struct{ Slot slot.ID }
+
+// AdWithdrawn says that a slot is gone.
+type AdWithdrawn struct {
+	Slot slot.ID
+	Name string
+}
+
+// WakeAt asks for a Tick at that instant and replaces every earlier WakeAt.
+type WakeAt struct{ At clock.Instant }
+
+// ShutdownComplete says that no starter is left and nothing more will happen.
+type ShutdownComplete struct{}
+
+func (Reply) effect()            {}
+func (StartStarter) effect()     {}
+func (OrderStarter) effect()     {}
+func (KillStarter) effect()      {}
+func (ClaimEnded) effect()       {}
+func (Transitioned) effect()     {}
+func (AdChanged) effect()        {}
+func (AdWithdrawn) effect()      {}
+func (WakeAt) effect()           {}
+func (ShutdownComplete) effect() {}

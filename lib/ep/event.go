@@ -1,0 +1,217 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// Event is something that happened. Events are values; ads in them belong to
+// the engine from then on and must not be changed.
+//
+// An event that cannot be (an unknown claim, an activation that is over)
+// changes nothing. If it has a Ref it is answered by a Reply with an error.
+type Event interface{ event() }
+
+// Tick says that time has passed. It is due at the instant that the last
+// WakeAt named; an earlier or later one does no harm.
+type Tick struct{}
+
+// Sampled brings fresh readings of the machine. Send it before a Tick: policy
+// is evaluated by the Tick.
+type Sampled struct{ Sample machine.Sample }
+
+// Published brings attributes that a source outside the machine scanners
+// found, such as a periodic job's output. Attrs replaces all that the same
+// Source published for the same slots before; nil or empty withdraws it.
+type Published struct {
+	Source string
+	Slot   slot.ID // the zero ID: every slot; a p-slot means its d-slots as well
+	Attrs  *classad.Ad
+}
+
+// ClaimRequested asks for a claim: of a dynamic slot carved from a
+// partitionable Slot, of a static Slot, or of a claimed Slot whose claim is to
+// be preempted. The Reply to a preempting request comes when the slot is free
+// for it, or when it is refused.
+type ClaimRequested struct {
+	Ref    uint64
+	Slot   slot.ID
+	Job    *classad.Ad
+	Client claim.Client
+	// Lease is the length of the lease, 0 for what Job and AliveInterval give.
+	Lease         time.Duration
+	AliveInterval time.Duration
+	// Priority says that a negotiator prefers the user, so that a rank as good
+	// as the present one is enough to preempt.
+	Priority bool
+}
+
+// ActivateRequested asks to run Job under a claim.
+type ActivateRequested struct {
+	Ref   uint64
+	Claim claim.ID
+	Job   *classad.Ad
+}
+
+// StarterStarted says that the starter of an activation runs.
+type StarterStarted struct {
+	Activation claim.ActivationID
+	Proc       host.ProcID
+}
+
+// StarterFailed says that the starter of an activation could not be started.
+// No StarterExited follows.
+type StarterFailed struct {
+	Activation claim.ActivationID
+	Err        error
+}
+
+// JobRunning says that the job's own process runs.
+type JobRunning struct{ Activation claim.ActivationID }
+
+// JobUsage brings what the job has used so far.
+type JobUsage struct {
+	Activation claim.ActivationID
+	Usage      host.Usage
+	DiskKiB    int64
+}
+
+// JobSuspended says that the starter has stopped the job.
+type JobSuspended struct{ Activation claim.ActivationID }
+
+// JobContinued says that the starter has let the job go on.
+type JobContinued struct{ Activation claim.ActivationID }
+
+// JobEnded says that the job is gone and its output is where it belongs; only
+// the starter itself is left.
+type JobEnded struct {
+	Activation claim.ActivationID
+	Exit       Exit
+}
+
+// Exit is how a job ended, as far as the engine cares.
+type Exit struct {
+	Status  host.ExitStatus
+	Evicted bool // it was made to leave
+	Held    bool // it could not start, or its output could not be kept
+	Usage   host.Usage
+	// Broken says why the slot cannot be used again, nil if it can.
+	Broken *slot.BrokenReason
+}
+
+// StarterExited says that the starter of an activation is gone with everything
+// it had started, whatever it reported before.
+type StarterExited struct {
+	Activation claim.ActivationID
+	Status     host.ExitStatus
+	// ClientLost says that the starter gave up because the access point had
+	// been silent for longer than the lease.
+	ClientLost bool
+}
+
+// DeactivateRequested asks to end the job under a claim and to keep the claim.
+type DeactivateRequested struct {
+	Ref   uint64
+	Claim claim.ID
+	How   Deactivation
+}
+
+// Deactivation says how a job is ended by its access point.
+type Deactivation uint8
+
+// The ways to deactivate.
+const (
+	Gracefully Deactivation = iota // with the job's vacate time
+	Forcibly                       // at once
+	JobDone                        // it has ended by itself; only the claim is asked about
+)
+
+// ReleaseRequested gives a claim back. A job under it is killed.
+type ReleaseRequested struct {
+	Ref   uint64
+	Claim claim.ID
+}
+
+// SuspendRequested asks to stop the job under a claim until ContinueRequested.
+// While it holds, CONTINUE is not asked.
+type SuspendRequested struct {
+	Ref   uint64
+	Claim claim.ID
+}
+
+// ContinueRequested takes SuspendRequested back.
+type ContinueRequested struct {
+	Ref   uint64
+	Claim claim.ID
+}
+
+// LeaseRenewed is a sign of life from the holder of a claim.
+type LeaseRenewed struct{ Claim claim.ID }
+
+// VacateRequested asks in the owner's name to end the claim of a slot, or with
+// the zero Slot every claim. A partitionable slot has no claim: its dynamic
+// slots stay as they are.
+type VacateRequested struct {
+	Ref    uint64 // 0: no reply wanted
+	Slot   slot.ID
+	Manner Manner
+}
+
+// ShutdownRequested begins the end of the EP. A faster manner overrides a
+// slower one; the other way round nothing changes.
+type ShutdownRequested struct{ Manner Manner }
+
+// Manner says how much consideration a job gets.
+type Manner uint8
+
+// The manners, from slow to fast.
+const (
+	Peaceful Manner = iota // wait until jobs end by themselves
+	Graceful               // retirement, then the vacate time
+	Fast                   // neither
+)
+
+var mannerNames = [...]string{"peaceful", "graceful", "fast"}
+
+// String returns the lower-case name.
+func (m Manner) String() string {
+	if int(m) < len(mannerNames) {
+		return mannerNames[m]
+	}
+	return "unknown manner"
+}
+
+// Reconfigured brings a new configuration. Slots keep their shape; the policy
+// and the intervals change at once.
+type Reconfigured struct{ Snapshot *config.Snapshot }
+
+func (Tick) event()                {}
+func (Sampled) event()             {}
+func (Published) event()           {}
+func (ClaimRequested) event()      {}
+func (ActivateRequested) event()   {}
+func (StarterStarted) event()      {}
+func (StarterFailed) event()       {}
+func (JobRunning) event()          {}
+func (JobUsage) event()            {}
+func (JobSuspended) event()        {}
+func (JobContinued) event()        {}
+func (JobEnded) event()            {}
+func (StarterExited) event()       {}
+func (DeactivateRequested) event() {}
+func (ReleaseRequested) event()    {}
+func (SuspendRequested) event()    {}
+func (ContinueRequested) event()   {}
+func (LeaseRenewed) event()        {}
+func (VacateRequested) event()     {}
+func (ShutdownRequested) event()   {}
+func (Reconfigured) event()        {}

@@ -1,0 +1,227 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+)
+
+// Key names one of the expressions of a policy.
+type Key uint8
+
+// The expressions. Those that a job's universe can replace come first, so
+// that a variant is found by position.
+const (
+	WantSuspend Key = iota
+	SuspendExpr
+	ContinueExpr
+	PreemptExpr
+	WantVacate
+	KillExpr
+	numReplaceable
+
+	Start Key = iota + 2*numReplaceable - 1
+	IsOwner
+	Rank
+	WantHold
+	WantHoldReason
+	WantHoldSubcode
+	MaxJobRetirementTime
+	MachineMaxVacateTime
+	ClaimWorklife
+	RunBenchmarks
+	StartBackfill
+	EvictBackfill
+	numKeys
+)
+
+// Where the variants for a universe begin.
+const (
+	vanillaVariants = numReplaceable
+	vmVariants      = 2 * numReplaceable
+)
+
+// The universes that have variants.
+const (
+	UniverseVanilla = 5
+	UniverseVM      = 13
+)
+
+// keyed is how an expression is called in the configuration and in an ad.
+var keyed = [numKeys]struct{ knob, attr string }{
+	WantSuspend:  {"WANT_SUSPEND", ""},
+	SuspendExpr:  {"SUSPEND", ""},
+	ContinueExpr: {"CONTINUE", ""},
+	PreemptExpr:  {"PREEMPT", ""},
+	WantVacate:   {"WANT_VACATE", ""},
+	KillExpr:     {"KILL", ""},
+
+	vanillaVariants + WantSuspend:  {"WANT_SUSPEND_VANILLA", ""},
+	vanillaVariants + SuspendExpr:  {"SUSPEND_VANILLA", ""},
+	vanillaVariants + ContinueExpr: {"CONTINUE_VANILLA", ""},
+	vanillaVariants + PreemptExpr:  {"PREEMPT_VANILLA", ""},
+	vanillaVariants + WantVacate:   {"WANT_VACATE_VANILLA", ""},
+	vanillaVariants + KillExpr:     {"KILL_VANILLA", ""},
+
+	vmVariants + WantSuspend:  {"WANT_SUSPEND_VM", ""},
+	vmVariants + SuspendExpr:  {"SUSPEND_VM", ""},
+	vmVariants + ContinueExpr: {"CONTINUE_VM", ""},
+	vmVariants + PreemptExpr:  {"PREEMPT_VM", ""},
+	vmVariants + WantVacate:   {"WANT_VACATE_VM", ""},
+	vmVariants + KillExpr:     {"KILL_VM", ""},
+
+	Start:                {"START", "Start"},
+	IsOwner:              {"IS_OWNER", "IsOwner"},
+	Rank:                 {"RANK", "Rank"},
+	WantHold:             {"WANT_HOLD", ""},
+	WantHoldReason:       {"WANT_HOLD_REASON", ""},
+	WantHoldSubcode:      {"WANT_HOLD_SUBCODE", ""},
+	MaxJobRetirementTime: {"MAXJOBRETIREMENTTIME", "MaxJobRetirementTime"},
+	MachineMaxVacateTime: {"MachineMaxVacateTime", "MachineMaxVacateTime"},
+	ClaimWorklife:        {"CLAIM_WORKLIFE", ""},
+	RunBenchmarks:        {"RunBenchmarks", "RunBenchmarks"},
+	StartBackfill:        {"START_BACKFILL", ""},
+	EvictBackfill:        {"EVICT_BACKFILL", ""},
+}
+
+// String returns the name in the configuration.
+func (k Key) String() string {
+	if k < numKeys {
+		return keyed[k].knob
+	}
+	return fmt.Sprintf("Key(%d)", uint8(k))
+}
+
+// attrName returns the name under which other expressions refer to k.
+func (k Key) attrName() string {
+	if a := keyed[k].attr; a != "" {
+		return a
+	}
+	return keyed[k].knob
+}
+
+// Expression is one expression as configured.
+type Expression struct {
+	Name   string        // of the setting that won: "PREEMPT" or "SLOT_TYPE_1_PREEMPT"
+	Expr   *classad.Expr // nil if it is not set and has no default
+	Origin config.Origin
+}
+
+// Expressions are the policy of one slot type. They refer to one another by
+// name, as attributes of the slot. An Expressions is used by one goroutine.
+type Expressions struct {
+	list  [numKeys]Expression
+	scope *classad.Ad // all of list by name; its parent is the slot's ad at hand
+}
+
+// Get returns the expression for k.
+func (x *Expressions) Get(k Key) Expression { return x.list[k] }
+
+// ExpressionsFrom reads the policy of slots of the type with that number.
+// SLOT_TYPE_<n>_X replaces X, except for IS_OWNER, which is the machine's. What
+// is empty has its default; what does not parse is a Problem in the error and
+// an expression that gives error, so that the result can be used all the same.
+func ExpressionsFrom(s *config.Snapshot, slotType int) (*Expressions, error) {
+	x := &Expressions{scope: classad.NewAd()}
+	var bad []error
+	for k := range numKeys {
+		if keyed[k].knob == "" {
+			continue
+		}
+		e, err := expression(s, k, slotType)
+		if err != nil {
+			bad = append(bad, err)
+		}
+		x.list[k] = e
+		if e.Expr != nil {
+			x.scope.Set(k.attrName(), e.Expr)
+		}
+	}
+	return x, errors.Join(bad...)
+}
+
+func expression(s *config.Snapshot, k Key, slotType int) (Expression, error) {
+	name := keyed[k].knob
+	if k != IsOwner {
+		perType := fmt.Sprintf("SLOT_TYPE_%d_%s", slotType, name)
+		if set, ok := s.Lookup(perType); ok && set.Value != "" {
+			return parsed(s, perType, set)
+		}
+	}
+	set, ok := s.Lookup(name)
+	if ok && set.Value != "" {
+		return parsed(s, name, set)
+	}
+	return defaultExpression(s, name)
+}
+
+func parsed(s *config.Snapshot, name string, set config.Setting) (Expression, error) {
+	e, err := s.Expr(name)
+	if err != nil || e == nil {
+		return Expression{Name: name, Expr: classad.Literal(classad.ErrorValue()), Origin: set.Origin}, err
+	}
+	return Expression{Name: name, Expr: e, Origin: set.Origin}, nil
+}
+
+// defaultExpression is what an expression that is set to nothing falls back to.
+func defaultExpression(s *config.Snapshot, name string) (Expression, error) {
+	knob, ok := config.LookupKnob(name)
+	if !ok || knob.Default == "" {
+		return Expression{Name: name}, nil
+	}
+	text, err := s.Expand(knob.Default)
+	if err != nil {
+		return Expression{Name: name}, err
+	}
+	e, err := classad.ParseExpr(text, classad.Old)
+	if err != nil {
+		return Expression{Name: name, Expr: classad.Literal(classad.ErrorValue())}, err
+	}
+	return Expression{Name: name, Expr: e, Origin: config.Origin{Kind: config.Default}}, nil
+}
+
+// Times are the intervals and timeouts that go with a policy. They are the
+// same for every slot.
+type Times struct {
+	Polling          time.Duration // POLLING_INTERVAL: while any slot is claimed
+	Update           time.Duration // UPDATE_INTERVAL: otherwise
+	Killing          time.Duration // KILLING_TIMEOUT: from a hard kill to the end of the starter by force
+	Match            time.Duration // MATCH_TIMEOUT
+	Alive            time.Duration // ALIVE_INTERVAL, when a client does not say
+	AlivesMissed     int           // MAX_CLAIM_ALIVES_MISSED
+	ShutdownGraceful time.Duration // SHUTDOWN_GRACEFUL_TIMEOUT: then a graceful shutdown becomes a fast one
+}
+
+// TimesFrom reads the times. The error is what the configuration has wrong.
+func TimesFrom(s *config.Snapshot) (Times, error) {
+	var t Times
+	var bad []error
+	for _, f := range []struct {
+		knob string
+		to   *time.Duration
+	}{
+		{"POLLING_INTERVAL", &t.Polling}, {"UPDATE_INTERVAL", &t.Update}, {"KILLING_TIMEOUT", &t.Killing},
+		{"MATCH_TIMEOUT", &t.Match}, {"ALIVE_INTERVAL", &t.Alive}, {"SHUTDOWN_GRACEFUL_TIMEOUT", &t.ShutdownGraceful},
+	} {
+		d, err := s.Duration(f.knob)
+		if err != nil {
+			bad = append(bad, err)
+		}
+		*f.to = d
+	}
+	missed, err := s.Int("MAX_CLAIM_ALIVES_MISSED")
+	if err != nil {
+		bad = append(bad, err)
+	}
+	t.AlivesMissed = int(missed)
+	// An interval of nothing would be a loop without end.
+	t.Polling = max(t.Polling, time.Second)
+	t.Update = max(t.Update, time.Second)
+	return t, errors.Join(bad...)
+}

@@ -1,0 +1,199 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// endless is longer than anything that is waited for.
+const endless = time.Duration(math.MaxInt64 / 4)
+
+// seconds turns whole seconds into a duration; too many are endless.
+func seconds(n int64) time.Duration {
+	const most = int64(endless / time.Second)
+	return time.Duration(min(max(n, -most), most)) * time.Second
+}
+
+// inRetirement reports whether the claim is to end as soon as the job's
+// retirement allows it.
+func (v *View) inRetirement() bool {
+	return v.Waiting != NobodyWaits || v.Draining || v.Activation != nil && v.Activation.Irrevocable
+}
+
+// RetirementLeft returns for how long the running job may still not be
+// hard-killed: MAXJOBRETIREMENTTIME, or less if the job wants less, counted
+// from its start without the time it was suspended. It is 0 without a job and
+// never negative.
+func RetirementLeft(v *View) time.Duration {
+	v.prepare()
+	return v.retirementLeft()
+}
+
+func (v *View) retirementLeft() time.Duration {
+	a := v.Activation
+	if a == nil || !a.Active() {
+		return 0
+	}
+	granted := int64(0)
+	if n, ok := whole(v.value(MaxJobRetirementTime)); ok {
+		granted = n
+	}
+	v.tracer.tookTime(seconds(granted))
+	limit := seconds(granted)
+	// A computed -1 ends a job at once even in a peaceful shutdown.
+	if a.Peaceful && granted != -1 {
+		limit = endless
+		v.tracer.derive("peaceful shutdown", "retirement without end")
+	}
+	if val, ok := v.jobValue("MaxJobRetirementTime"); ok {
+		if n, ok := whole(val); ok {
+			v.tracer.tookTime(seconds(n))
+			limit = min(limit, seconds(n))
+		}
+	}
+	left := max(0, limit-a.RunTime(v.Now))
+	if v.tracer != nil {
+		v.tracer.derive("retirement left", left.Round(time.Millisecond).String())
+	}
+	return left
+}
+
+// MaxVacate returns how long a soft kill of the running job may take: what the
+// machine pledged when the job started, less if the job wants less, more if
+// the job wants more and retirement that is left can be turned into it. It is
+// 0 without a job.
+func MaxVacate(v *View) time.Duration {
+	v.prepare()
+	return v.maxVacate(v.retirementLeft)
+}
+
+func (v *View) maxVacate(retirementLeft func() time.Duration) time.Duration {
+	a := v.Activation
+	if a == nil || !a.Active() {
+		return 0
+	}
+	pledge := a.Pledge
+	wanted, says := v.jobValue("JobMaxVacateTime")
+	if !says {
+		wanted, says = v.jobValue("KillSigTimeout")
+	}
+	if !says {
+		return pledge
+	}
+	n, _ := whole(wanted) // what is no number asks for nothing
+	want := max(0, seconds(n))
+	v.tracer.tookTime(want)
+	if want <= pledge {
+		return want
+	}
+	return max(pledge, min(want, retirementLeft()))
+}
+
+// retirementOver reports whether the eviction has to begin, so that a job
+// which uses all its vacate time is gone when its retirement ends.
+func (v *View) retirementOver() bool {
+	left := v.retirementLeft()
+	if left <= 0 {
+		return true
+	}
+	// The same retirement again costs nothing and is not traced twice.
+	vacate := v.maxVacate(func() time.Duration { return left })
+	if v.tracer != nil {
+		v.tracer.derive("vacate time", vacate.Round(time.Millisecond).String())
+	}
+	return vacate >= left
+}
+
+// Pledge evaluates MachineMaxVacateTime for a job that is about to start. What
+// is no number pledges nothing.
+func Pledge(v *View) time.Duration {
+	v.prepare()
+	n, _ := whole(v.value(MachineMaxVacateTime))
+	return max(0, seconds(n))
+}
+
+// RankOf returns what the machine thinks of the job in v: a real, 0 for
+// whatever RANK gives that is no number or boolean.
+func RankOf(v *View) float64 {
+	v.prepare()
+	f, ok := v.value(Rank).AsNumber()
+	if !ok || math.IsNaN(f) {
+		return 0
+	}
+	return f
+}
+
+// worklife evaluates CLAIM_WORKLIFE, which sees no job. What is no number is
+// taken to be the default.
+func (v *View) worklife() time.Duration {
+	n, ok := whole(v.local(ClaimWorklife))
+	if !ok {
+		n = defaultWorklife
+		v.tracer.took("undefined, taken as the default of 1200 s")
+	}
+	if n < 0 {
+		v.tracer.took("no limit")
+		return claim.NoWorklife
+	}
+	v.tracer.tookTime(seconds(n))
+	return seconds(n)
+}
+
+const defaultWorklife = 1200
+
+// Worklife returns how long a claim takes new jobs, claim.NoWorklife if for
+// ever.
+func Worklife(v *View) time.Duration {
+	v.prepare()
+	return v.worklife()
+}
+
+// Verdict is an answer of the slot's policy about one job.
+type Verdict struct {
+	OK    bool
+	Value classad.Value // of Requirements
+	Trace []Trace       // nil if OK
+}
+
+// Starts asks START about the job in v, as it is asked for a claim and for
+// each activation: only true, or a number other than 0, lets the job in.
+func Starts(v *View) Verdict {
+	v.prepare()
+	val := v.value(Start)
+	if b, _ := truth(val); b {
+		return Verdict{OK: true, Value: val}
+	}
+	t := tracer{}
+	v.tracer = &t
+	val = v.value(Start)
+	b, ok := truth(val)
+	switch {
+	case ok:
+		t.took(yes(b))
+	default:
+		t.took("undefined, taken as FALSE")
+	}
+	v.tracer = nil
+	return Verdict{OK: b, Value: val, Trace: t.list}
+}
+
+// StartIsFalse reports whether START is plainly false for the job in v.
+// Undefined is not false: a preempting claim that waited for the slot is let
+// in unless it is refused outright.
+func StartIsFalse(v *View) bool {
+	v.prepare()
+	b, ok := truth(v.value(Start))
+	return ok && !b
+}
+
+// Owned reports whether IS_OWNER keeps the slot for its owner.
+func Owned(v *View) bool {
+	v.prepare()
+	return v.owner()
+}

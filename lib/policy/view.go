@@ -1,0 +1,194 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+)
+
+// View is what a decision about one slot may look at. Decide changes nothing
+// in it that a caller can see; a View that is used again for the next decision
+// makes that decision free of allocations.
+type View struct {
+	Now  clock.Instant
+	Pair Pair
+	// Slot is the slot's ad, MY of its expressions. The expressions themselves
+	// are seen in it by name.
+	Slot *classad.Ad
+	// Job is TARGET: the running job, before the first activation of a claim
+	// the job of the request, nil without either.
+	Job   *classad.Ad
+	Exprs *Expressions
+
+	Claim      *claim.Claim      // nil without a claim
+	Activation *claim.Activation // nil without a starter
+	// Waiting says that a preempting claim waits, and whether the machine's
+	// rank or a user's priority brought it.
+	Waiting Waiting
+	// Commanded is set while the job is suspended by command: CONTINUE is not
+	// asked.
+	Commanded bool
+
+	Draining    bool // the machine is being drained
+	AllDrained  bool // every slot is in Drained
+	CanBackfill bool // a backfill client is configured
+	// CanBenchmark is set when benchmarks could be run in this slot now.
+	CanBenchmark bool
+
+	Location *time.Location // local time zone of expressions, nil is UTC
+	Rand     func() float64 // for random(), nil: it gives error
+
+	env    classad.Env
+	tracer *tracer // nil while nobody wants to know
+}
+
+// Waiting says whether a preempting claim waits.
+type Waiting uint8
+
+// Why a preempting claim waits.
+const (
+	NobodyWaits Waiting = iota
+	WaitsByRank
+	WaitsByPriority
+)
+
+// universe returns that of the running job, 0 without one.
+func (v *View) universe() int {
+	if v.Activation == nil {
+		return 0
+	}
+	return v.Activation.Universe
+}
+
+// prepare binds the expressions to the slot and the job.
+func (v *View) prepare() {
+	v.Exprs.scope.SetParent(v.Slot)
+	v.env.My, v.env.Target = v.Exprs.scope, v.Job
+	v.env.Now, v.env.Location, v.env.Rand = v.Now.Wall, v.Location, v.Rand
+}
+
+// local evaluates k without the job.
+func (v *View) local(k Key) classad.Value {
+	v.env.Target = nil
+	val := v.value(k)
+	v.env.Target = v.Job
+	return val
+}
+
+// value evaluates k; undefined if it is not set.
+func (v *View) value(k Key) classad.Value {
+	e := v.Exprs.list[k].Expr
+	if e == nil {
+		return classad.Undefined()
+	}
+	if v.tracer != nil {
+		return v.tracer.value(v, k)
+	}
+	return e.Eval(&v.env)
+}
+
+// jobValue evaluates an attribute of the job with the slot as TARGET. ok is
+// false if the job does not have it.
+func (v *View) jobValue(name string) (val classad.Value, ok bool) {
+	if v.Job == nil {
+		return classad.Value{}, false
+	}
+	e, ok := v.Job.Lookup(name)
+	if !ok {
+		return classad.Value{}, false
+	}
+	my, target := v.env.My, v.env.Target
+	v.env.My, v.env.Target = v.Job, v.Exprs.scope
+	if v.tracer != nil {
+		val = v.tracer.jobValue(v, name, e)
+	} else {
+		val = e.Eval(&v.env)
+	}
+	v.env.My, v.env.Target = my, target
+	return val, true
+}
+
+// truth reads a value as a condition: a boolean, or a number that is not zero.
+func truth(val classad.Value) (value, defined bool) {
+	if b, ok := val.AsBool(); ok {
+		return b, true
+	}
+	if n, ok := val.AsNumber(); ok {
+		return n != 0, true
+	}
+	return false, false
+}
+
+// whole reads a value as a number of seconds or the like: an integer, a real
+// cut towards zero, or a boolean as 0 or 1.
+func whole(val classad.Value) (int64, bool) {
+	if n, ok := val.AsInt(); ok {
+		return n, true
+	}
+	if f, ok := val.AsNumber(); ok {
+		const most = 1 << 62
+		if f != f {
+			return 0, false
+		}
+		return int64(min(max(f, -most), most)), true
+	}
+	return 0, false
+}
+
+// condition asks k, or its variant for the job's universe if that is set and
+// says something. What is neither true nor false is taken as otherwise.
+func (v *View) condition(k Key, otherwise bool) bool {
+	if k < numReplaceable {
+		variant := numKeys
+		switch v.universe() {
+		case UniverseVanilla:
+			variant = vanillaVariants + k
+		case UniverseVM:
+			variant = vmVariants + k
+		}
+		if variant != numKeys && v.Exprs.list[variant].Expr != nil {
+			b, ok := truth(v.value(variant))
+			if ok {
+				v.tracer.took(yes(b))
+				return b
+			}
+			v.tracer.took("undefined, " + keyed[k].knob + " is asked")
+		}
+	}
+	b, ok := truth(v.value(k))
+	switch {
+	case ok:
+		v.tracer.took(yes(b))
+	case otherwise:
+		v.tracer.took("undefined, taken as TRUE")
+		b = true
+	default:
+		v.tracer.took("undefined, taken as FALSE")
+	}
+	return b
+}
+
+func yes(b bool) string {
+	if b {
+		return "TRUE"
+	}
+	return "FALSE"
+}
+
+// owner asks IS_OWNER, which sees no job. The owner's wish that cannot be
+// made out is taken to be that the machine is in use: nothing new is started
+// and an idle claim ends, until the expression says something.
+func (v *View) owner() bool {
+	b, ok := truth(v.local(IsOwner))
+	if !ok {
+		v.tracer.took("undefined, taken as TRUE")
+		return true
+	}
+	v.tracer.took(yes(b))
+	return b
+}
