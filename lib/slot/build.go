@@ -136,7 +136,7 @@ func (b *builder) fail(t *Type, detail string) {
 	case FailAbort, FailClear:
 		b.stopped = true
 	}
-	if slices.ContainsFunc(b.problems, func(p Problem) bool { return p.TypeID == t.Number && p.Slot.IsZero() }) {
+	if slices.ContainsFunc(b.problems, func(p Problem) bool { return p.TypeID == t.Number && p.Slot.IsZero() && !p.Warning }) {
 		return
 	}
 	if t.Where != "" {
@@ -158,6 +158,10 @@ func (b *builder) takeFixed() {
 				return
 			}
 			continue
+		}
+		b.lint(t)
+		if b.stopped {
+			return
 		}
 		for j := range t.Count {
 			p, err := b.want(t)
@@ -191,6 +195,39 @@ func (b *builder) takeFixed() {
 			b.problems = append(b.problems, Problem{
 				Slot: ID{N: len(b.plans)}, TypeID: t.Number, Reason: reason.Reason, Detail: t.Where,
 			})
+		}
+	}
+}
+
+// lint warns of what counts as nothing in a description. Only with FailAbort
+// is a fraction that is none a reason to stop.
+func (b *builder) lint(t *Type) {
+	for _, w := range t.Shares.wishes {
+		item := w.text
+		if !w.blanket {
+			item = w.name + "=" + w.text
+		}
+		warn := func(detail string) {
+			if t.Where != "" {
+				detail += " (" + t.Where + ")"
+			}
+			b.problems = append(b.problems, Problem{
+				TypeID: t.Number, Warning: true, Reason: fmt.Sprintf("slot type %d: %q counts as nothing", t.Number, item), Detail: detail,
+			})
+		}
+		if w.malformed {
+			if b.layout.Failure == FailAbort {
+				b.fail(t, fmt.Sprintf("%q is not a fraction: want two numbers, the second above 0", item))
+				return
+			}
+			warn("not a fraction: want two numbers, the second above 0")
+		}
+		if w.blanket {
+			continue
+		}
+		_, custom := b.find(w.name)
+		if !custom && standard(w.name) == "" && !(w.kind == shareAmount && w.value > 0) {
+			warn("there is no such resource: want cpus, memory, disk, swap" + b.names())
 		}
 	}
 }

@@ -84,6 +84,10 @@ type Problem struct {
 	Reason string // as published: SlotBrokenReason, or slot_typeN BrokenReason
 	Detail string // the numbers or the error, and the origin of the setting
 	Fatal  bool   // the daemon must end with exit status 4 (ABORT)
+
+	// Warning marks a description that was built but hardly says what was
+	// meant; it has no place in an ad.
+	Warning bool
 }
 
 // Error prints the problem for people.
