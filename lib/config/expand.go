@@ -11,12 +11,11 @@ import (
 
 // macros is what an expansion looks names up in.
 type macros struct {
-	table          table
-	subsys, local  string
-	env            []string
-	seed           uint64
-	windows        bool
-	withoutDefault bool
+	table         table
+	subsys, local string
+	env           []string
+	seed          uint64
+	windows       bool
 }
 
 // raw returns the unexpanded text that name stands for, as seen from the
@@ -34,6 +33,9 @@ func (m *macros) raw(name string) (text string, e *entry, ok bool) {
 	}
 	if e := m.table.find("", name); e != nil {
 		return e.raw, e, true
+	}
+	if len(name) > 2 && hasPrefixFold(name, "Is") && equalFold(name[2:], m.subsys) {
+		return "true", nil, true // as $(IsStartd), which only the startd has
 	}
 	text, ok = defaultOf(name, m.windows)
 	return text, nil, ok
@@ -172,7 +174,7 @@ func (x *expansion) evaluate(m macro, text []byte) (name, value string) {
 		*x.via = append(*x.via, name)
 	}
 	if value == "" {
-		return name, def
+		return "", def // the default belongs to this place, not to the name
 	}
 	if e != nil {
 		// An entry found through a prefix is the same one under either name.

@@ -55,6 +55,14 @@ type Knob struct {
 	Default, DefaultWindows       string
 	HasDefault, HasDefaultWindows bool
 
+	// Implied says that the default is what the programs do when nothing
+	// sets the knob, and that the macro language does not see it: $(NAME) is
+	// empty and "defined NAME" is false. So it is for every family.
+	Implied bool
+
+	// Empty says that the macro language knows the name as set to nothing.
+	Empty bool
+
 	Min, Max Bound
 	Reconfig Reconfig
 	Aliases  []string // other spellings met in documents
@@ -122,15 +130,24 @@ func exactKnob(name string) *Knob {
 	return &knobTable[i]
 }
 
-// defaultOf returns the default text of a name. Families have theirs too.
+// defaultOf returns the default text of a name as the macro language sees it.
 func defaultOf(name string, windows bool) (string, bool) {
-	if k := exactKnob(name); k != nil {
-		return k.DefaultFor(windows)
+	k := exactKnob(name)
+	switch {
+	case k == nil:
+		return "", false
+	case k.Empty:
+		return "", true
+	case k.Implied:
+		return "", false
 	}
-	for _, i := range familiesWithDefault {
-		if k := &familyTable[i]; matchFamily(k.Name, name) {
-			return k.DefaultFor(windows)
-		}
+	return k.DefaultFor(windows)
+}
+
+// impliedOf returns the default text that the macro language does not see.
+func impliedOf(name string, windows bool) (string, bool) {
+	if k := findKnob(name); k != nil && k.Implied {
+		return k.DefaultFor(windows)
 	}
 	return "", false
 }

@@ -31,7 +31,9 @@ type Setting struct {
 	Earlier []Origin
 
 	// IsDefault reports that nothing sets the name and the knob table does.
-	IsDefault bool
+	// Implied reports a default that the macro language does not see, so that
+	// HTCondor's tools call the name not defined; see Knob.
+	IsDefault, Implied bool
 
 	// Err is what went wrong in expanding, a Problems; Value then lacks what
 	// could not be expanded.
@@ -43,10 +45,16 @@ type Setting struct {
 // the knob table. A name that is set to nothing is found, with an empty Value.
 func (s *Snapshot) Lookup(name string) (Setting, bool) {
 	raw, e, ok := s.find(name)
+	implied := false
+	if e == nil && raw == "" {
+		if text, has := impliedOf(name, s.m.windows); has {
+			raw, implied, ok = text, true, true
+		}
+	}
 	if !ok {
 		return Setting{}, false
 	}
-	set := Setting{Name: name, Raw: raw, IsDefault: e == nil}
+	set := Setting{Name: name, Raw: raw, IsDefault: e == nil, Implied: implied}
 	if e != nil {
 		set.Name, set.Origin, set.Earlier = e.name, e.origin, slices.Clone(e.earlier)
 	} else if k := exactKnob(name); k != nil {
@@ -84,16 +92,38 @@ func (s *Snapshot) placed(x *expansion, name string, e *entry) Problems {
 	return ps
 }
 
-// value returns the expanded text of a name and its entry. The error is a
-// Problems.
+// value returns the expanded text of a name and its entry, nil for a default.
+// The error is a Problems.
 func (s *Snapshot) value(name string) (text string, e *entry, err error) {
 	raw, e, _ := s.find(name)
+	if e == nil && raw == "" {
+		raw, _ = impliedOf(name, s.m.windows)
+	}
+	return s.expandValue(name, raw, e)
+}
+
+// setValue is value for knobs that cannot be nothing: one set to nothing has
+// its default.
+func (s *Snapshot) setValue(name string) (text string, e *entry, err error) {
+	text, e, err = s.value(name)
+	if err != nil || e == nil || trim(text) != "" {
+		return trim(text), e, err
+	}
+	raw, ok := defaultOf(name, s.m.windows)
+	if !ok || raw == "" {
+		raw, _ = impliedOf(name, s.m.windows)
+	}
+	text, _, err = s.expandValue(name, raw, nil)
+	return trim(text), nil, err
+}
+
+func (s *Snapshot) expandValue(name, raw string, e *entry) (string, *entry, error) {
 	if !strings.Contains(raw, "$") {
 		return raw, e, nil
 	}
 	x := s.expansion(name)
 	x.names = append(x.names, name)
-	text = x.expand(raw)
+	text := x.expand(raw)
 	if len(x.problems) > 0 {
 		return text, e, s.placed(x, name, e)
 	}
@@ -110,10 +140,11 @@ func (s *Snapshot) String(name string) string {
 // List returns the value of name split at commas and blanks.
 func (s *Snapshot) List(name string) []string { return splitList(s.String(name)) }
 
-// Bool returns the value of a boolean knob, false when it is not set.
+// Bool returns the value of a boolean knob, false when it has none. A knob that is set to
+// nothing has its default; so it is for the other types.
 func (s *Snapshot) Bool(name string) (bool, error) {
-	text, e, err := s.value(name)
-	if err != nil || trim(text) == "" {
+	text, e, err := s.setValue(name)
+	if err != nil || text == "" {
 		return false, err
 	}
 	b, ok := evalBool(text)
@@ -123,10 +154,10 @@ func (s *Snapshot) Bool(name string) (bool, error) {
 	return b, nil
 }
 
-// Int returns the value of an integer knob, 0 when it is not set.
+// Int returns the value of an integer knob, 0 when it has none.
 func (s *Snapshot) Int(name string) (int64, error) {
-	text, e, err := s.value(name)
-	if err != nil || trim(text) == "" {
+	text, e, err := s.setValue(name)
+	if err != nil || text == "" {
 		return 0, err
 	}
 	n, ok := evalInt(text)
@@ -136,10 +167,10 @@ func (s *Snapshot) Int(name string) (int64, error) {
 	return n, s.inRange(name, e, text, float64(n))
 }
 
-// Float returns the value of a knob that is a number, 0 when it is not set.
+// Float returns the value of a knob that is a number, 0 when it has none.
 func (s *Snapshot) Float(name string) (float64, error) {
-	text, e, err := s.value(name)
-	if err != nil || trim(text) == "" {
+	text, e, err := s.setValue(name)
+	if err != nil || text == "" {
 		return 0, err
 	}
 	f, ok := evalReal(text)
@@ -150,15 +181,15 @@ func (s *Snapshot) Float(name string) (float64, error) {
 }
 
 // Duration returns the value of a knob that is a number of seconds, 0 when it
-// is not set. Periods of cron jobs may have a suffix s, m or h.
+// has none. Periods of cron jobs may have a suffix s, m or h.
 func (s *Snapshot) Duration(name string) (time.Duration, error) {
-	text, e, err := s.value(name)
-	if err != nil || trim(text) == "" {
+	text, e, err := s.setValue(name)
+	if err != nil || text == "" {
 		return 0, err
 	}
 	n, ok := evalInt(text)
 	if !ok && isCronPeriod(name) {
-		n, ok = cronPeriod(trim(text))
+		n, ok = cronPeriod(text)
 	}
 	if !ok {
 		return 0, s.bad(name, e, text, "is not a time", "a whole number of seconds")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gen writes the knob table of lib/config as Go source from
-// knobs.toml, so that no program parses it when it starts. It owns the form of
+// knobs.toml and knobs_macro.toml, so that no program parses them when it starts. It owns the form of
 // the generated file; it must not add facts of its own.
 package main
 
@@ -34,19 +34,27 @@ type row struct {
 	Aliases        []string
 	Note           string
 	Doc            string
+
+	implied, empty bool
+}
+
+// macroView is how the macro language sees the defaults.
+type macroView struct {
+	Implied, Empty []string
 }
 
 func main() {
 	log.SetFlags(0)
 	in := flag.String("in", "knobs.toml", "the table to read")
+	view := flag.String("macro", "knobs_macro.toml", "how the macro language sees the defaults")
 	out := flag.String("out", "knobs_table.go", "the Go file to write")
 	flag.Parse()
-	if err := run(*in, *out); err != nil {
+	if err := run(*in, *view, *out); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(in, out string) error {
+func run(in, view, out string) error {
 	var doc struct{ Knob []row }
 	meta, err := toml.DecodeFile(in, &doc)
 	if err != nil {
@@ -55,11 +63,44 @@ func run(in, out string) error {
 	if left := meta.Undecoded(); len(left) > 0 {
 		return fmt.Errorf("%s: unknown fields %v", in, left)
 	}
+	var seen macroView
+	if _, err := toml.DecodeFile(view, &seen); err != nil {
+		return err
+	}
+	if err := apply(doc.Knob, seen); err != nil {
+		return fmt.Errorf("%s: %w", view, err)
+	}
 	source, err := generate(doc.Knob)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(out, source, 0o644)
+}
+
+// apply marks the rows that the view names.
+func apply(rows []row, seen macroView) error {
+	at := map[string]int{}
+	for i := range rows {
+		at[rows[i].Name] = i
+		if strings.Contains(rows[i].Name, "<") && rows[i].Default != nil {
+			rows[i].implied = true
+		}
+	}
+	for _, name := range seen.Implied {
+		i, ok := at[name]
+		if !ok || rows[i].Default == nil {
+			return fmt.Errorf("implied: %s is no knob with a default", name)
+		}
+		rows[i].implied = true
+	}
+	for _, name := range seen.Empty {
+		i, ok := at[name]
+		if !ok || rows[i].Default != nil && !rows[i].implied {
+			return fmt.Errorf("empty: %s is no knob, or has a default", name)
+		}
+		rows[i].empty = true
+	}
+	return nil
 }
 
 func generate(rows []row) ([]byte, error) {
@@ -93,12 +134,6 @@ func generate(rows []row) ([]byte, error) {
 	b.WriteString("}\n\n// familyTable holds the families, the most particular first.\nvar familyTable = [...]Knob{\n")
 	for _, r := range family {
 		write(&b, r)
-	}
-	b.WriteString("}\n\n// familiesWithDefault are positions in familyTable.\nvar familiesWithDefault = [...]int{")
-	for i, r := range family {
-		if r.Default != nil || r.DefaultWindows != nil {
-			fmt.Fprintf(&b, "%d, ", i)
-		}
 	}
 	b.WriteString("}\n\n// aliasTable holds other spellings of single knobs.\nvar aliasTable = [...]struct{ name, knob string }{\n")
 	for _, r := range single {
@@ -142,6 +177,12 @@ func write(b *bytes.Buffer, r row) {
 	}
 	if r.DefaultWindows != nil {
 		fmt.Fprintf(b, ", DefaultWindows: %q, HasDefaultWindows: true", *r.DefaultWindows)
+	}
+	if r.implied {
+		b.WriteString(", Implied: true")
+	}
+	if r.empty {
+		b.WriteString(", Empty: true")
 	}
 	bound := func(field string, value *float64) {
 		if value != nil {
