@@ -71,6 +71,9 @@ type SpawnSpec struct {
 	// spawner was given, "" for none. A spawner that cannot make the group
 	// starts the process without one; Family.Grouped tells.
 	Group string
+	// CPUWeight is the family's share of the processors while they are short,
+	// 100 for each core; it needs a group. 0 leaves the system's default.
+	CPUWeight int
 	// Marker is one NAME=value of Env that no other family has. It is how
 	// descendants are told apart when neither parentage nor group does.
 	Marker string

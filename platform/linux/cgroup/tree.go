@@ -187,6 +187,13 @@ func (t *Tree) Create(name string) (*Group, error) {
 	return g, nil
 }
 
+// RemoveBase takes the base away where it is empty; elsewhere it stays.
+func (t *Tree) RemoveBase() {
+	for _, h := range t.parts {
+		_ = rmdir(h.base)
+	}
+}
+
 // Lookup returns the group called name if it exists in any hierarchy.
 func (t *Tree) Lookup(name string) (*Group, bool) {
 	if !validName(name) {

@@ -1,0 +1,128 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package proc
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// KillRemains implements host.Census. Proof is: the recorded process itself,
+// membership in the recorded group, the mark in the environment, descent from
+// any of these; and in the startd, being a child that nobody here started.
+func (s *Spawner) KillRemains(r host.Remains) (int, error) {
+	if r.Boot != s.Boot() {
+		return 0, nil // pids and groups of another boot
+	}
+	deadline := time.Now().Add(killPatience)
+	killed := map[host.ProcID]bool{}
+	byGroup := 0
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		n, err := s.killGroupOf(r)
+		byGroup = max(byGroup, n)
+		found, ferr := s.remains(r)
+		if ferr != nil {
+			return len(killed), errs.E("proc.KillRemains", errs.Broken, r.Parent.String(), ferr)
+		}
+		for _, st := range found {
+			s.table.signal(st.id(), unix.SIGSTOP)
+		}
+		for _, st := range found {
+			if s.table.signal(st.id(), unix.SIGKILL) {
+				killed[st.id()] = true
+			}
+		}
+		s.bury(killed)
+		if n == 0 && len(found) == 0 && err == nil {
+			s.removeGroupOf(r)
+			return max(len(killed), byGroup), nil
+		}
+		if time.Now().After(deadline) {
+			if err == nil {
+				err = fmt.Errorf("%d processes do not die", len(found))
+			}
+			return len(killed), errs.E("proc.KillRemains", errs.Transient, r.Parent.String(), err)
+		}
+		time.Sleep(wait) // they are not our children: nothing tells when they are gone
+	}
+}
+
+func (s *Spawner) killGroupOf(r host.Remains) (int, error) {
+	if r.Group == "" || s.groups == nil {
+		return 0, nil
+	}
+	g, ok := s.groups.Lookup(r.Group)
+	if !ok {
+		return 0, nil
+	}
+	return g.Kill()
+}
+
+func (s *Spawner) removeGroupOf(r host.Remains) {
+	if r.Group == "" || s.groups == nil {
+		return
+	}
+	if g, ok := s.groups.Lookup(r.Group); ok {
+		_ = g.Remove() // the next job of the slot tries again
+	}
+}
+
+// remains lists what r proves.
+func (s *Spawner) remains(r host.Remains) ([]Stat, error) {
+	all, err := s.table.all()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	known := make(map[int]bool, len(s.families))
+	for pid, f := range s.families {
+		known[pid] = !f.ended()
+	}
+	s.mu.Unlock()
+	chosen := map[int]Stat{}
+	add := func(st Stat) {
+		if st.PID != s.self.PID && !known[st.PID] {
+			chosen[st.PID] = st
+		}
+	}
+	for _, st := range all {
+		switch {
+		case st.PID == r.Main.PID && st.Start == r.Main.Start && !r.Main.IsZero():
+			add(st)
+		case st.Start < r.Parent.Start:
+			// older than the starter: it cannot be of its family
+		case s.role == Startd && st.Parent == s.self.PID && st.Session != s.self.Session:
+			add(st) // its starter is dead, or it would be that one's child
+		case r.Marker != "" && s.table.hasEnv(st.PID, r.Marker):
+			add(st)
+		}
+	}
+	var found []Stat
+	for _, st := range chosen {
+		found = append(found, st)
+		for _, below := range descendants(all, st.PID) {
+			if _, again := chosen[below.PID]; !again && below.PID != s.self.PID {
+				found = append(found, below)
+			}
+		}
+	}
+	return found, nil
+}
+
+// bury waits for those of the killed that have become our children.
+func (s *Spawner) bury(killed map[host.ProcID]bool) {
+	if s.role != Startd {
+		return
+	}
+	for id := range killed {
+		_, _ = unix.Wait4(id.PID, nil, unix.WNOHANG, nil)
+	}
+}

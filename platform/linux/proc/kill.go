@@ -1,0 +1,97 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package proc
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// killPatience bounds how long Kill goes on. A process in uninterruptible
+// sleep dies when its system call returns, not before.
+const killPatience = 10 * time.Second
+
+// killAll kills the group and the tree, again until nobody is left. Called
+// with op held.
+func (f *family) killAll() (int, error) {
+	deadline := time.Now().Add(killPatience)
+	killed := map[host.ProcID]bool{}
+	byGroup := 0
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		progress := f.spawner.progress()
+		if f.spotless() {
+			return max(len(killed), byGroup), nil
+		}
+		if f.group != nil {
+			n, err := f.group.Kill()
+			if err != nil && time.Now().After(deadline) {
+				return max(len(killed), byGroup), err
+			}
+			byGroup = max(byGroup, n)
+		}
+		left, err := f.killTree(killed)
+		if err == nil && left == 0 && f.spawner.role != Starter {
+			return max(len(killed), byGroup), nil
+		}
+		if err == nil && left == 0 && f.othersOpen() {
+			return max(len(killed), byGroup), nil
+		}
+		if time.Now().After(deadline) {
+			if err == nil {
+				err = fmt.Errorf("%d processes do not die", left)
+			}
+			return len(killed), errs.E("proc.Kill", errs.Transient, f.main.String(), err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-progress:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// killTree stops the tree, so that it cannot grow, and then kills it. It
+// returns how many were there.
+func (f *family) killTree(killed map[host.ProcID]bool) (int, error) {
+	members, err := f.members()
+	if err != nil || len(members) == 0 {
+		return 0, err
+	}
+	if len(members) > 1 {
+		// what appears faster than it can be stopped is met again next time
+		stopped, _ := f.stop()
+		for _, id := range stopped {
+			if f.spawner.table.signal(id, unix.SIGKILL) {
+				killed[id] = true
+			}
+		}
+	}
+	for _, m := range members {
+		if f.spawner.table.signal(m.id(), unix.SIGKILL) {
+			killed[m.id()] = true
+		}
+	}
+	return len(members), nil
+}
+
+// othersOpen reports whether this process has families besides f, whose
+// children would keep it from ever having none.
+func (f *family) othersOpen() bool {
+	f.spawner.mu.Lock()
+	defer f.spawner.mu.Unlock()
+	for _, o := range f.spawner.families {
+		if o != f {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,258 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package proc
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/platform/linux/cgroup"
+)
+
+// Spawn implements host.Spawner.
+func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
+	if spec.Bond != host.Bound && spec.Nice <= 0 {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		return s.spawn(spec)
+	}
+	// A bound child dies with the thread that started it, and a thread that
+	// was made nicer cannot become less nice: such a child gets a thread of
+	// its own, which lives until the family is closed.
+	type result struct {
+		family *family
+		err    error
+	}
+	started := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		if spec.Nice > 0 {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness()+min(spec.Nice, 19))
+		}
+		f, err := s.spawn(spec)
+		started <- result{f, err}
+		if err == nil {
+			<-f.released
+		}
+	}()
+	r := <-started
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.family, nil
+}
+
+// niceness returns that of the calling thread, -20 … 19.
+func niceness() int {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0
+	}
+	return 20 - raw // the system call counts 40 … 1
+}
+
+// spawn starts spec from the calling thread, to which the goroutine is locked.
+func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
+	const op = "proc.Spawn"
+	f := &family{spawner: s, marker: spec.Marker, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
+	if spec.Group != "" && s.groups != nil {
+		if g, err := s.groups.Create(spec.Group); err == nil {
+			f.group = g
+			if spec.CPUWeight > 0 {
+				// a weight that cannot be set is no reason not to run
+				_ = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight})
+			}
+		}
+	}
+	err := s.fork(spec, f)
+	if err != nil && f.group != nil {
+		// the group may be what the kernel did not like
+		_ = f.group.Remove()
+		f.group = nil
+		err = s.fork(spec, f)
+	}
+	if err != nil {
+		kind := errs.Broken
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			kind = errs.NotFound
+		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+			kind = errs.Denied
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ETXTBSY):
+			kind = errs.Transient
+		}
+		return nil, errs.E(op, kind, spec.Path, err)
+	}
+	return f, nil
+}
+
+// fork starts the process and enters it among the families.
+func (s *Spawner) fork(spec host.SpawnSpec, f *family) error {
+	files, closeFiles, err := standardFiles(spec)
+	if err != nil {
+		return err
+	}
+	defer closeFiles()
+	attr := &syscall.ProcAttr{
+		Dir: spec.Dir, Env: spec.Env, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &f.pidfd},
+	}
+	if spec.Bond == host.Bound {
+		attr.Sys.Pdeathsig = syscall.SIGKILL
+	}
+	if f.group != nil && f.group.Version() == 2 {
+		dir, err := f.group.OpenDir()
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.group != nil && f.group.Version() == 1 {
+		if err := f.group.Enter(); err != nil {
+			return err
+		}
+	}
+	undo := inherit(s.table.root, spec)
+	pid, err := syscall.ForkExec(spec.Path, spec.Args, attr)
+	undo()
+	if f.group != nil && f.group.Version() == 1 {
+		// A thread that cannot go back stays in the job's group and is killed
+		// with it: then the job cannot be run there at all.
+		if lerr := f.group.Leave(); lerr != nil && err == nil {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+			err = lerr
+		}
+	}
+	if err != nil {
+		if f.pidfd >= 0 {
+			unix.Close(f.pidfd)
+			f.pidfd = -1
+		}
+		return err
+	}
+	// Nobody has waited for it yet, so it is there, a zombie at the least.
+	st, err := s.table.stat(pid)
+	f.main = host.ProcID{PID: pid, Start: st.Start}
+	if err != nil {
+		f.main = host.ProcID{PID: pid}
+	}
+	s.floorKiB = max(s.floorKiB, ownPeak())
+	f.floorKiB = s.floorKiB
+	s.families[pid] = f
+	s.watch(f)
+	return nil
+}
+
+func standardFiles(spec host.SpawnSpec) (fds []uintptr, closeAll func(), err error) {
+	fds = make([]uintptr, 3)
+	closeAll = func() {}
+	null := -1
+	for i, file := range []*os.File{spec.Stdin, spec.Stdout, spec.Stderr} {
+		if file != nil {
+			fds[i] = file.Fd()
+			continue
+		}
+		if null < 0 {
+			if null, err = unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+				return nil, closeAll, err
+			}
+			closeAll = func() { unix.Close(null) }
+		}
+		fds[i] = uintptr(null)
+	}
+	return fds, closeAll, nil
+}
+
+// inherit sets what a child takes over from its parent and returns what sets
+// it back. All of it is best effort: a limit above the hard one or a score
+// below what is permitted stays as it is.
+func inherit(root string, spec host.SpawnSpec) (undo func()) {
+	var undos []func()
+	limit := func(which int, soft, hard uint64) {
+		var old unix.Rlimit
+		if unix.Prlimit(0, which, nil, &old) != nil {
+			return
+		}
+		want := unix.Rlimit{Cur: min(soft, old.Max), Max: min(hard, old.Max)}
+		if want == old || unix.Prlimit(0, which, &want, nil) != nil {
+			return
+		}
+		undos = append(undos, func() {
+			if unix.Prlimit(0, which, &old, nil) != nil { // the hard limit needs a right to come back
+				_ = unix.Prlimit(0, which, &unix.Rlimit{Cur: min(old.Cur, want.Max), Max: want.Max}, nil)
+			}
+		})
+	}
+	if spec.CoreLimit != nil {
+		n := rlimit(*spec.CoreLimit)
+		limit(unix.RLIMIT_CORE, n, n)
+	}
+	if spec.StackLimit != nil {
+		limit(unix.RLIMIT_STACK, rlimit(*spec.StackLimit), unix.RLIM_INFINITY)
+	}
+	if spec.OOMScore != nil {
+		if undo := oomScore(root, *spec.OOMScore); undo != nil {
+			undos = append(undos, undo)
+		}
+	}
+	return func() {
+		for _, u := range undos {
+			u()
+		}
+	}
+}
+
+func rlimit(n int64) uint64 {
+	if n < 0 {
+		return unix.RLIM_INFINITY
+	}
+	return uint64(n)
+}
+
+// oomScore sets our own score, which a child is born with. A score may be
+// raised by anybody and may be lowered again to where it was.
+func oomScore(root string, score int) (undo func()) {
+	fd, err := unix.Open(root+"/self/oom_score_adj", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	var buf [16]byte
+	n, err := unix.Pread(fd, buf[:], 0)
+	old := strings.TrimSpace(string(buf[:max(n, 0)]))
+	if err == nil {
+		_, err = unix.Pwrite(fd, []byte(strconv.Itoa(score)), 0)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return func() {
+		_, _ = unix.Pwrite(fd, []byte(old), 0)
+		unix.Close(fd)
+	}
+}
+
+// ownPeak is the largest resident size of this process in KiB.
+func ownPeak() int64 {
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
+		return 0
+	}
+	return int64(ru.Maxrss)
+}

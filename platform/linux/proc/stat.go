@@ -1,0 +1,92 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Stat is what we need of /proc/<pid>/stat. Times are in clock ticks.
+type Stat struct {
+	PID     int
+	Comm    string
+	State   byte // R S D T t Z X …
+	Parent  int
+	Session int
+	User    uint64 // of the process alone
+	Sys     uint64
+	KidUser uint64 // of children it has waited for
+	KidSys  uint64
+	Start   uint64 // since boot
+	Size    uint64 // address space, bytes
+	RSS     int64  // pages
+}
+
+// Dead reports whether only the remains of a process are there.
+func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
+
+// ParseStat reads the text of /proc/<pid>/stat. The name of the program is in
+// parentheses and may hold anything, parentheses and line ends included.
+func ParseStat(text []byte) (Stat, error) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 1 || end < open {
+		return Stat{}, errors.New("no program name in parentheses")
+	}
+	var s Stat
+	var err error
+	if s.PID, err = strconv.Atoi(string(bytes.TrimSpace(text[:open]))); err != nil || s.PID <= 0 {
+		return Stat{}, fmt.Errorf("%q is no process id", text[:open])
+	}
+	s.Comm = string(text[open+1 : end])
+	rest := bytes.Fields(text[end+1:])
+	// rest[0] is field 3 of the manual's count
+	const last = 24
+	if len(rest) <= last-3 {
+		return Stat{}, fmt.Errorf("only %d fields behind the name", len(rest))
+	}
+	if len(rest[0]) != 1 {
+		return Stat{}, fmt.Errorf("%q is no state", rest[0])
+	}
+	s.State = rest[0][0]
+	number := func(field int) uint64 {
+		n, e := strconv.ParseUint(string(rest[field-3]), 10, 64)
+		if e != nil && err == nil {
+			err = fmt.Errorf("field %d: %q is no number", field, rest[field-3])
+		}
+		return n
+	}
+	signed := func(field int) int64 {
+		n, e := strconv.ParseInt(string(rest[field-3]), 10, 64)
+		if e != nil && err == nil {
+			err = fmt.Errorf("field %d: %q is no number", field, rest[field-3])
+		}
+		return n
+	}
+	s.Parent, s.Session = int(signed(4)), int(signed(6))
+	s.User, s.Sys = number(14), number(15)
+	// children's times can be negative in text on some kernels: signed there
+	s.KidUser, s.KidSys = uint64(max(0, signed(16))), uint64(max(0, signed(17)))
+	s.Start, s.Size, s.RSS = number(22), number(23), signed(24)
+	if err != nil {
+		return Stat{}, err
+	}
+	return s, nil
+}
+
+// HasEnv reports whether the text of /proc/<pid>/environ holds entry, a whole
+// NAME=value.
+func HasEnv(text []byte, entry string) bool {
+	if entry == "" {
+		return false
+	}
+	for item := range bytes.SplitSeq(text, []byte{0}) {
+		if string(item) == entry {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,197 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package proc
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// table reads a mounted procfs.
+type table struct{ root string }
+
+// stat reads one process. A process that is not there is fs.ErrNotExist.
+func (t table) stat(pid int) (Stat, error) {
+	var buf [1024]byte
+	fd, err := unix.Open(t.root+"/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Stat{}, gone(err)
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf[:])
+	if err != nil {
+		return Stat{}, gone(err)
+	}
+	return ParseStat(buf[:n])
+}
+
+func gone(err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+func (s Stat) id() host.ProcID { return host.ProcID{PID: s.PID, Start: s.Start} }
+
+// below lists everything that descends from pid, pid itself not included, dead
+// ones left out. It is a picture of a moving thing: a process may have ended
+// or forked meanwhile.
+func (t table) below(pid int) ([]Stat, error) {
+	direct, err := t.children(pid)
+	if errors.Is(err, errNoChildrenFile) {
+		return t.belowByScan(pid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Stat
+	seen := map[int]bool{pid: true}
+	for queue := direct; len(queue) > 0; queue = queue[1:] {
+		if seen[queue[0]] {
+			continue
+		}
+		seen[queue[0]] = true
+		s, err := t.stat(queue[0])
+		if err != nil || s.Dead() {
+			continue // ended meanwhile; its children have come to a subreaper
+		}
+		all = append(all, s)
+		more, err := t.children(s.PID)
+		if err != nil {
+			continue
+		}
+		queue = append(queue, more...)
+	}
+	return all, nil
+}
+
+var errNoChildrenFile = errors.New("the kernel keeps no lists of children")
+
+// children lists the children of all threads of pid.
+func (t table) children(pid int) ([]int, error) {
+	task := filepath.Join(t.root, strconv.Itoa(pid), "task")
+	dir, err := os.Open(task)
+	if err != nil {
+		return nil, gone(err)
+	}
+	tids, err := dir.Readdirnames(-1)
+	dir.Close()
+	if err != nil {
+		return nil, gone(err)
+	}
+	var kids []int
+	for _, tid := range tids {
+		text, err := os.ReadFile(filepath.Join(task, tid, "children"))
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, serr := os.Stat(filepath.Join(task, tid, "stat")); serr == nil {
+				return nil, errNoChildrenFile
+			}
+			continue // the thread ended
+		}
+		if err != nil {
+			continue
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			if kid, err := strconv.Atoi(word); err == nil {
+				kids = append(kids, kid)
+			}
+		}
+	}
+	return kids, nil
+}
+
+// all reads every process of the machine that can be seen.
+func (t table) all() ([]Stat, error) {
+	dir, err := os.Open(t.root)
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	dir.Close()
+	if err != nil {
+		return nil, err
+	}
+	stats := make([]Stat, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if s, err := t.stat(pid); err == nil && !s.Dead() {
+			stats = append(stats, s)
+		}
+	}
+	return stats, nil
+}
+
+func (t table) belowByScan(pid int) ([]Stat, error) {
+	stats, err := t.all()
+	if err != nil {
+		return nil, err
+	}
+	return descendants(stats, pid), nil
+}
+
+// descendants picks from stats what descends from pid.
+func descendants(stats []Stat, pid int) []Stat {
+	kids := map[int][]Stat{}
+	for _, s := range stats {
+		kids[s.Parent] = append(kids[s.Parent], s)
+	}
+	var found []Stat
+	seen := map[int]bool{pid: true}
+	for queue := kids[pid]; len(queue) > 0; queue = queue[1:] {
+		s := queue[0]
+		if seen[s.PID] {
+			continue
+		}
+		seen[s.PID] = true
+		found = append(found, s)
+		queue = append(queue, kids[s.PID]...)
+	}
+	return found
+}
+
+// alive reports whether p is a running process.
+func (t table) alive(p host.ProcID) bool {
+	s, err := t.stat(p.PID)
+	return err == nil && s.Start == p.Start && !s.Dead()
+}
+
+// hasEnv reports whether a process was started with entry in its environment.
+// One that cannot be read has not.
+func (t table) hasEnv(pid int, entry string) bool {
+	text, err := os.ReadFile(filepath.Join(t.root, strconv.Itoa(pid), "environ"))
+	return err == nil && HasEnv(text, entry)
+}
+
+// signal sends sig to p if p is still that process. The pid is pinned before
+// the start time is compared, so that it cannot change hands in between. It
+// reports whether the signal was sent.
+func (t table) signal(p host.ProcID, sig unix.Signal) bool {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if errors.Is(err, unix.ENOSYS) { // before 5.3: as near as one can get
+		return t.alive(p) && unix.Kill(p.PID, sig) == nil
+	}
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	s, err := t.stat(p.PID)
+	if err != nil || s.Start != p.Start || s.Dead() {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0) == nil
+}

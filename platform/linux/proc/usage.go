@@ -1,0 +1,79 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package proc
+
+import (
+	"os"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// tick is the unit of times in /proc: the kernel shows 100 to a second on
+// every architecture that Go knows.
+const tick = 10 * time.Millisecond
+
+// Usage implements host.Family.
+func (f *family) Usage() (host.Usage, error) {
+	f.op.Lock()
+	defer f.op.Unlock()
+	if f.closed {
+		return f.final, nil
+	}
+	return f.usage()
+}
+
+// usage adds what the ended ones used, as the kernel told when they were
+// waited for, to what the living ones have used so far. Called with op held.
+func (f *family) usage() (host.Usage, error) {
+	var living []Stat
+	if !f.spotless() {
+		var err error
+		if living, err = f.members(); err != nil {
+			return host.Usage{}, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := host.Usage{UserCPU: f.booked.user, SysCPU: f.booked.sys, Procs: len(living)}
+	pageKiB := int64(os.Getpagesize() / 1024)
+	var size int64
+	for _, st := range living {
+		u.UserCPU += time.Duration(st.User+st.KidUser) * tick
+		u.SysCPU += time.Duration(st.Sys+st.KidSys) * tick
+		u.RSSKiB += st.RSS * pageKiB
+		size += int64(st.Size / 1024)
+	}
+	// A child's own peak starts with ours, for until exec it shares our
+	// memory: below that the number says only "at most".
+	ended := f.maxKiB
+	if ended <= f.floorKiB && f.peak.PeakRSSKiB > 0 {
+		ended = 0
+	}
+	var groupErr error
+	if f.group != nil {
+		g, err := f.group.Usage()
+		groupErr = err
+		if g.CPU {
+			// what a parent that ignores SIGCHLD never waited for is in the
+			// group's count alone
+			u.UserCPU += max(0, g.Total-u.UserCPU-u.SysCPU)
+		}
+		if g.Memory {
+			u.OOMKills = g.OOMKills
+			u.RSSKiB = g.RSS / 1024
+			if g.Peak > 0 {
+				ended = min(ended, g.Peak/1024)
+			}
+		}
+	}
+	f.peak.PeakRSSKiB = max(f.peak.PeakRSSKiB, u.RSSKiB, ended)
+	f.peak.ImageSizeKiB = max(f.peak.ImageSizeKiB, size, f.peak.PeakRSSKiB)
+	f.peak.UserCPU, f.peak.SysCPU = max(f.peak.UserCPU, u.UserCPU), max(f.peak.SysCPU, u.SysCPU)
+	u.UserCPU, u.SysCPU = f.peak.UserCPU, f.peak.SysCPU // never back, though ticks are coarse
+	u.PeakRSSKiB, u.ImageSizeKiB = f.peak.PeakRSSKiB, f.peak.ImageSizeKiB
+	return u, groupErr
+}
