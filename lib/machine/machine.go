@@ -16,7 +16,6 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -183,6 +182,3 @@ func (inv *Inventory) Apply(ctx context.Context, now time.Time, scanners ...Scan
 	inv.publish()
 	return problems
 }
-
-// ErrNoMemory is the cause when nothing is left after RESERVED_MEMORY.
-var ErrNoMemory = errors.New("no memory is left for slots")
