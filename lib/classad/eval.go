@@ -11,6 +11,7 @@ type evaluator struct {
 	left, right *Ad // MY and TARGET of the expression; right is nil without a match
 	cur         *Ad // where bare names are looked up; nil: nowhere
 	root        *Ad // the outermost ad when there is no match
+	context     *Ad // the ad a function evaluates its argument in, nil most of the time
 	depth       int // operators and references that may still be begun
 	steps       int
 	failed      bool // given up; every value computed since is meaningless

@@ -3,10 +3,7 @@
 
 package classad
 
-import (
-	"regexp"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // node is one node of an expression tree. Nodes are immutable once built and
 // may be shared between expressions, ads and goroutines.
@@ -66,14 +63,6 @@ type call struct {
 	// pattern is the compiled regular expression of the last constant
 	// pattern: a cache that changes no answer.
 	pattern atomic.Pointer[compiled]
-}
-
-// compiled is one regular expression with the text and options it was
-// compiled from. re is nil if the pattern is not valid.
-type compiled struct {
-	text  string
-	flags string
-	re    *regexp.Regexp
 }
 
 type listNode struct{ elems []node }

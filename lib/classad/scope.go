@@ -14,26 +14,32 @@ type found struct {
 
 // reference evaluates a bare or absolute name.
 func (ev *evaluator) reference(n *attrRef) Value {
-	var f found
+	return ev.resolve(ev.find(n), &n.name, nil)
+}
+
+// find looks a bare or absolute name up.
+func (ev *evaluator) find(n *attrRef) found {
 	if n.absolute {
-		f = ev.absolute(&n.name)
-	} else {
-		start := ev.scope()
-		if start == nil {
-			return Undefined()
-		}
-		f = ev.climb(start, &n.name)
-		if !f.ok && ev.right != nil {
-			// Only an expression that belongs to one of the two ads itself,
-			// not to an ad nested in it, reaches the other one.
-			if start == ev.left {
-				f = ev.climb(ev.right, &n.name)
-			} else if start == ev.right {
-				f = ev.climb(ev.left, &n.name)
-			}
-		}
+		return ev.absolute(&n.name)
 	}
-	return ev.resolve(f, &n.name, nil)
+	start := ev.scope()
+	if start == nil {
+		return found{}
+	}
+	f := ev.climb(start, &n.name)
+	if f.ok || ev.right == nil {
+		return f
+	}
+	// Only an expression that belongs to one of the two ads itself, not to an
+	// ad nested in it, reaches the other one; unless a function put it there.
+	side := start
+	if start == ev.context && start.outer != nil {
+		side = start.outer
+	}
+	if !ev.isSide(side) {
+		return f
+	}
+	return ev.climb(ev.other(side), &n.name)
 }
 
 // selection evaluates of.name. A list gives the list of what each element has
@@ -42,9 +48,11 @@ func (ev *evaluator) selection(n *selection) Value {
 	if ev.depth <= 0 {
 		return ErrorValue()
 	}
+	cur := ev.cur
 	ev.depth--
 	of := ev.eval(n.of)
 	ev.depth++
+	ev.cur = cur
 	if ev.failed {
 		return ErrorValue()
 	}
@@ -109,7 +117,7 @@ func (ev *evaluator) climb(start *Ad, nm *name) found {
 		cur = cur.outer
 	}
 	if nm.role >= firstContextRole && ev.right != nil && ev.isSide(cur) {
-		return ev.context(cur, nm.role)
+		return ev.around(cur, nm.role)
 	}
 	return found{}
 }
@@ -147,9 +155,9 @@ func (ev *evaluator) other(side *Ad) *Ad {
 	return ev.left
 }
 
-// context resolves the names that stand around the two ads of a match. side
+// around resolves the names that stand around the two ads of a match. side
 // is the ad the search came from.
-func (ev *evaluator) context(side *Ad, r role) found {
+func (ev *evaluator) around(side *Ad, r role) found {
 	switch r {
 	case roleTarget:
 		return ev.ad(ev.other(side))

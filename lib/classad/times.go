@@ -109,8 +109,9 @@ func parseDate(s string) (civil, bool) {
 	if i < len(s) {
 		return c, false
 	}
+	// The original takes the last second before the epoch for a failure.
 	c.secs = time.Date(year, time.Month(part[0]+1), part[1], part[2], part[3], part[4], 0, time.UTC).Unix()
-	return c, true
+	return c, c.secs != -1
 }
 
 // leadingInt reads the digits s begins with.
@@ -134,28 +135,6 @@ func parseOffset(s string) (int, bool) {
 		off = -off
 	}
 	return off, true
-}
-
-// parseAbsTime reads a date; loc counts where the text has no offset.
-func parseAbsTime(s string, loc *time.Location) (Value, bool) {
-	c, ok := parseDate(s)
-	if !ok {
-		return Value{}, false
-	}
-	v := c.in(loc)
-	if std := c.secs - int64(standardOffset(c.secs, loc)); std == -1 {
-		return Value{}, false // the original takes this second for a failure
-	}
-	return v, true
-}
-
-// standardOffset returns the offset of loc without daylight saving.
-func standardOffset(secs int64, loc *time.Location) int {
-	off, dst := zoneAt(secs, loc)
-	if dst {
-		off -= 3600
-	}
-	return off
 }
 
 // parseRelTime reads [-][days+][hours:][minutes:]seconds from the right, with

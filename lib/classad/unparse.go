@@ -13,6 +13,10 @@ import (
 type printer struct {
 	b       []byte
 	dialect Dialect
+	// pretty lays lists and ads out over several lines, as unparse() shows
+	// them; indent is how far the current one is moved to the right.
+	pretty bool
+	indent int
 }
 
 // Text prints v in a dialect. Lists and ads show the expressions they hold.
@@ -144,6 +148,10 @@ func (p *printer) name(s string) {
 }
 
 func (p *printer) list(elems []node) {
+	if p.pretty {
+		p.prettyList(elems)
+		return
+	}
 	p.str("{ ")
 	for i, e := range elems {
 		if i > 0 {
@@ -158,6 +166,10 @@ func (p *printer) list(elems []node) {
 func (p *printer) ad(a *Ad) { p.attrs(a.sorted(canonicalLess)) }
 
 func (p *printer) attrs(attrs []attr) {
+	if p.pretty {
+		p.prettyAttrs(attrs)
+		return
+	}
 	p.str("[ ")
 	for i, at := range attrs {
 		if i > 0 {
@@ -237,4 +249,55 @@ func (p *printer) binary(n *binary) {
 		p.str(opText[n.op])
 	}
 	p.node(n.y)
+}
+
+// Steps of indentation of the pretty layout.
+const (
+	adIndent   = 4
+	listIndent = 3
+)
+
+func (p *printer) newline() {
+	p.b = append(p.b, '\n')
+	for range p.indent {
+		p.b = append(p.b, ' ')
+	}
+}
+
+func (p *printer) prettyList(elems []node) {
+	p.indent += listIndent
+	p.newline()
+	p.str("{")
+	p.indent += listIndent
+	for i, e := range elems {
+		if i > 0 {
+			p.b = append(p.b, ',')
+		}
+		p.newline()
+		p.node(e)
+	}
+	p.indent -= listIndent
+	p.newline()
+	p.str("}")
+	p.indent -= listIndent
+}
+
+func (p *printer) prettyAttrs(attrs []attr) {
+	p.indent += adIndent
+	p.newline()
+	p.str("[")
+	p.indent += adIndent
+	for i, at := range attrs {
+		if i > 0 {
+			p.str("; ")
+		}
+		p.newline()
+		p.name(at.name)
+		p.str(" = ")
+		p.node(at.e.n)
+	}
+	p.indent -= adIndent
+	p.newline()
+	p.str("]")
+	p.indent -= adIndent
 }

@@ -1,0 +1,270 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package classad
+
+import (
+	"slices"
+	"strings"
+)
+
+// Refs are the attributes an expression needs. Each list is sorted without
+// regard to case and names an attribute once.
+type Refs struct {
+	// Internal are attributes of the ad itself that the expression needs,
+	// directly or through others.
+	Internal []string
+	// External are the names the ad does not have, reduced to what to ask the
+	// other ad for: TARGET. and the like are taken off, and of a.b.c it is a.
+	External []string
+	// ExternalFull are the same as they are written: TARGET.Memory.
+	ExternalFull []string
+}
+
+// Refs finds the attributes that e needs when it stands in ad. ok is false
+// if that cannot be told: a reference leads in a circle or selects from
+// something that is no ad.
+func (e *Expr) Refs(ad *Ad) (r Refs, ok bool) {
+	full, ok := collect(e.n, ad, (*evaluator).externalRefs)
+	if !ok {
+		return Refs{}, false
+	}
+	internal, ok := collect(e.n, ad, (*evaluator).internalRefs)
+	if !ok {
+		return Refs{}, false
+	}
+	r.ExternalFull = full.sorted()
+	first, own := nameSet{}, nameSet{}
+	for _, s := range r.ExternalFull {
+		first.add(firstName(s, true))
+	}
+	for _, s := range internal.sorted() {
+		own.add(firstName(s, false))
+	}
+	r.External, r.Internal = first.sorted(), own.sorted()
+	return r, true
+}
+
+// firstName reduces a reference to the name to look up.
+func firstName(s string, external bool) string {
+	if external {
+		for _, prefix := range [...]string{"target.", "other.", ".left.", ".right."} {
+			if len(s) >= len(prefix) && equalNames(s[:len(prefix)], prefix) {
+				s = "." + s[len(prefix):]
+				break
+			}
+		}
+	}
+	s = strings.TrimPrefix(s, ".")
+	if i := strings.IndexAny(s, ".["); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// nameSet is a set of names without regard to case; the first spelling stays.
+type nameSet map[string]string
+
+func (s nameSet) add(name string) {
+	key := foldString(name)
+	if _, ok := s[key]; !ok {
+		s[key] = name
+	}
+}
+
+func (s nameSet) sorted() []string {
+	all := make([]string, 0, len(s))
+	for _, name := range s {
+		all = append(all, name)
+	}
+	slices.SortFunc(all, compareFold)
+	return all
+}
+
+// refWalk is one search for references.
+type refWalk struct {
+	refs nameSet
+	// scopeOnly is set while the left side of a selection is searched: an ad
+	// found there is not searched itself.
+	scopeOnly bool
+}
+
+func collect(n node, ad *Ad, search func(*evaluator, node, *refWalk) bool) (nameSet, bool) {
+	var ev evaluator
+	ev.start(&Env{My: ad})
+	w := refWalk{refs: nameSet{}}
+	ok := search(&ev, n, &w)
+	return w.refs, ok && !ev.failed
+}
+
+// externalRefs adds the names in n that are not found.
+func (ev *evaluator) externalRefs(n node, w *refWalk) bool {
+	ev.steps--
+	if ev.steps < 0 {
+		return false
+	}
+	var nm *name
+	start := ev.scope()
+	switch n := n.(type) {
+	case *attrRef:
+		nm = &n.name
+		if n.absolute {
+			start = ev.root
+		}
+	case *selection:
+		nm = &n.name
+		v := ev.eval(n.of)
+		if ev.failed {
+			return false
+		}
+		if v.kind == KindUndefined {
+			p := printer{dialect: New}
+			p.node(n.of)
+			w.refs.add(string(p.b) + "." + n.name.text)
+			return true
+		}
+		if v.kind != KindAd {
+			return false
+		}
+		start = v.ad()
+	default:
+		return ev.eachChild(n, w, (*evaluator).externalRefs)
+	}
+	if start == nil {
+		w.refs.add(nm.text)
+		return true
+	}
+	f := ev.climb(start, nm)
+	if !f.ok {
+		w.refs.add(nm.text)
+		return true
+	}
+	return ev.searchFound(f, w, (*evaluator).externalRefs)
+}
+
+// internalRefs adds the names in n that are attributes of the outermost ad.
+func (ev *evaluator) internalRefs(n node, w *refWalk) bool {
+	ev.steps--
+	if ev.steps < 0 {
+		return false
+	}
+	var nm *name
+	start := ev.scope()
+	switch n := n.(type) {
+	case *attrRef:
+		nm = &n.name
+		if n.absolute {
+			start = ev.root
+		}
+	case *selection:
+		nm = &n.name
+		scopeOnly := w.scopeOnly
+		w.scopeOnly = true
+		ok := ev.internalRefs(n.of, w)
+		w.scopeOnly = scopeOnly
+		if !ok {
+			return false
+		}
+		v := ev.eval(n.of)
+		if ev.failed {
+			return false
+		}
+		if v.kind == KindUndefined {
+			return true
+		}
+		if v.kind != KindAd {
+			return false
+		}
+		start = v.ad()
+	case *adNode:
+		if w.scopeOnly {
+			return true
+		}
+		return ev.eachChild(n, w, (*evaluator).internalRefs)
+	default:
+		return ev.eachChild(n, w, (*evaluator).internalRefs)
+	}
+	if start == nil {
+		return true
+	}
+	f := ev.climb(start, nm)
+	if !f.ok {
+		return true
+	}
+	if f.at != nil && f.in == ev.root {
+		w.refs.add(nm.text)
+	}
+	return ev.searchFound(f, w, (*evaluator).internalRefs)
+}
+
+// searchFound goes on in what a name stands for.
+func (ev *evaluator) searchFound(f found, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+	if ev.depth <= 0 {
+		return false
+	}
+	ev.depth--
+	defer func() { ev.depth++ }()
+	cur := ev.cur
+	defer func() { ev.cur = cur }()
+	if f.at != nil {
+		ev.cur = f.in
+		return search(ev, f.at.e.n, w)
+	}
+	if f.v.kind == KindAd {
+		if w.scopeOnly {
+			return true
+		}
+		return ev.eachAttr(f.v.ad(), w, search)
+	}
+	return true
+}
+
+func (ev *evaluator) eachAttr(a *Ad, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+	for _, at := range a.sorted(canonicalLess) {
+		if !ev.deeper(at.e.n, w, search) {
+			return false
+		}
+	}
+	return true
+}
+
+func (ev *evaluator) deeper(n node, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+	if ev.depth <= 0 {
+		return false
+	}
+	ev.depth--
+	ok := search(ev, n, w)
+	ev.depth++
+	return ok
+}
+
+// eachChild goes on in the parts of a node that is no reference.
+func (ev *evaluator) eachChild(n node, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+	switch n := n.(type) {
+	case *paren:
+		return search(ev, n.x, w)
+	case *unary:
+		return search(ev, n.x, w)
+	case *binary:
+		return search(ev, n.x, w) && search(ev, n.y, w)
+	case *ternary:
+		return search(ev, n.cond, w) && search(ev, n.yes, w) && search(ev, n.no, w)
+	case *call:
+		for _, arg := range n.args {
+			if !ev.deeper(arg, w, search) {
+				return false
+			}
+		}
+	case *listNode:
+		for _, e := range n.elems {
+			if !ev.deeper(e, w, search) {
+				return false
+			}
+		}
+	case *adNode:
+		return ev.eachAttr(n.body, w, search)
+	case *bound:
+		return search(ev, n.x, w)
+	}
+	return true
+}
