@@ -1,0 +1,380 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package submit
+
+import (
+	"errors"
+	"hash/fnv"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// builder makes the ads of one queue statement.
+type builder struct {
+	problemList
+	d    *Description
+	q    *queue
+	live []pair // macros of the job being made: loop variables and the job's numbers
+	rand *rand.Rand
+
+	attrs  []attr         // of the job being made, in the order they were set
+	where  map[string]int // index in attrs by name in lower case
+	parent *classad.Ad    // what the jobs of q have in common: the first job
+	common map[string]*classad.Expr
+
+	value  *setting        // the command looked at last, for messages
+	iwd    string          // of the job being made
+	dirs   map[string]bool // initialdirs already looked at
+	warned map[string]bool
+}
+
+type pair struct{ name, value string }
+
+type attr struct {
+	name string
+	expr *classad.Expr
+}
+
+func (d *Description) builder(q *queue) *builder {
+	h := fnv.New64a()
+	h.Write([]byte(d.name + "\x00" + d.opts.Owner + "\x00" + strconv.Itoa(d.opts.Cluster)))
+	seed := uint64(0)
+	if !d.opts.Now.IsZero() {
+		seed = uint64(d.opts.Now.UnixNano())
+	}
+	return &builder{d: d, q: q, where: map[string]int{}, dirs: map[string]bool{}, warned: map[string]bool{},
+		rand: rand.New(rand.NewPCG(seed, h.Sum64()+uint64(q.first)))}
+}
+
+// job makes the ad of job i of the queue statement, nil when it has problems.
+func (b *builder) job(q *queue, i int) *classad.Ad {
+	b.attrs = b.attrs[:0]
+	clear(b.where)
+	it, step := item{}, i%q.count
+	if len(q.items) > 0 {
+		it = q.items[i/q.count]
+	}
+	proc := q.first + i
+	b.live = b.live[:0]
+	for j, v := range q.values(it) {
+		b.live = append(b.live, pair{q.vars[j], v})
+	}
+	number := strconv.Itoa
+	cluster, row := number(b.d.opts.Cluster), number(it.index)
+	b.live = append(b.live,
+		pair{"ClusterId", cluster}, pair{"Cluster", cluster},
+		pair{"ProcId", number(proc)}, pair{"Process", number(proc)},
+		pair{"ItemIndex", row}, pair{"Row", row}, pair{"Step", number(step)},
+		pair{"JobId", cluster + "." + number(proc)})
+	failed := len(b.problems)
+	b.attributes(proc)
+	if Problems(b.problems[failed:]).Failed() {
+		return nil
+	}
+	return b.ad()
+}
+
+// ad makes an ad of the attributes. What is the same in the first job comes
+// from the parent.
+func (b *builder) ad() *classad.Ad {
+	ad := classad.NewAd()
+	if b.parent == nil {
+		b.parent, b.common = classad.NewAd(), make(map[string]*classad.Expr, len(b.attrs))
+		for _, a := range b.attrs {
+			if a.name != "ProcId" {
+				b.parent.Set(a.name, a.expr)
+				b.common[a.name] = a.expr
+			}
+		}
+	}
+	same := 0
+	for _, a := range b.attrs {
+		if e, ok := b.common[a.name]; ok {
+			same++
+			if e == a.expr {
+				continue
+			}
+		}
+		ad.Set(a.name, a.expr)
+	}
+	if same < len(b.common) {
+		// The first job has an attribute this one lacks: no parent then.
+		for _, a := range b.attrs {
+			ad.Set(a.name, a.expr)
+		}
+		return ad
+	}
+	ad.SetParent(b.parent)
+	return ad
+}
+
+// lookup finds the text of a macro: a loop variable, a setting of the
+// description, or a built-in one.
+func (b *builder) lookup(name string) (string, bool) {
+	fixed := len(b.q.vars)
+	for i, p := range b.live {
+		if i < fixed && strings.EqualFold(p.name, name) {
+			return p.value, true
+		}
+	}
+	if s := b.q.table[strings.ToLower(name)]; s != nil {
+		s.used = true
+		return s.raw, true
+	}
+	for _, p := range b.live {
+		if strings.EqualFold(p.name, name) {
+			return p.value, true
+		}
+	}
+	return b.d.builtIn(name)
+}
+
+// builtIn gives the macros that need no job.
+func (d *Description) builtIn(name string) (string, bool) {
+	o := &d.opts
+	yes := func(b bool) string {
+		if b {
+			return "1"
+		}
+		return "0"
+	}
+	switch strings.ToLower(name) {
+	case "arch":
+		return o.Arch, true
+	case "opsys":
+		return o.OpSys, true
+	case "islinux":
+		return yes(o.OpSys == "LINUX"), true
+	case "iswindows":
+		return yes(o.OpSys == "WINDOWS"), true
+	case "cluster", "clusterid", "joblistid":
+		return strconv.Itoa(o.Cluster), true
+	case "process", "procid", "row", "itemindex", "step", "taskid":
+		return "0", true
+	case "node":
+		return "", true
+	case "submit_file":
+		return d.name, true
+	case "submit_time":
+		return strconv.FormatInt(o.Now.Unix(), 10), true
+	case "year":
+		return o.Now.Format("2006"), true
+	case "month":
+		return o.Now.Format("01"), true
+	case "day":
+		return o.Now.Format("02"), true
+	}
+	return "", false
+}
+
+func (b *builder) expander() *expander {
+	return &expander{lookup: b.lookup, cwd: b.d.opts.Cwd, random: b.rand.Int64N, getenv: func(name string) (string, bool) {
+		for _, kv := range b.d.opts.Env {
+			if k, v, ok := strings.Cut(kv, "="); ok && k == name && k != "" {
+				return v, true
+			}
+		}
+		return "", false
+	}}
+}
+
+// get returns the expanded value of a command, under the first of its names
+// that has one. An empty value is none.
+func (b *builder) get(names ...string) (string, bool) {
+	for _, name := range names {
+		s := b.setting(name)
+		if s == nil {
+			continue
+		}
+		s.used = true
+		if value := b.expand(s); value != "" {
+			b.value = s
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// setting finds a command by name: a loop variable may be one, too.
+func (b *builder) setting(name string) *setting {
+	for i, v := range b.q.vars {
+		if i < len(b.live) && strings.EqualFold(v, name) {
+			return &setting{name: v, raw: b.live[i].value, line: b.q.line}
+		}
+	}
+	return b.q.table[strings.ToLower(name)]
+}
+
+// expand returns the value of a setting without the blanks around it.
+func (b *builder) expand(s *setting) string {
+	if !strings.Contains(s.raw, "$") {
+		return s.raw
+	}
+	x := b.expander()
+	// A setting that mentions itself again through another one goes in circles.
+	x.within = append(x.within, s.name)
+	value := strings.Trim(x.expand(s.raw), blanks)
+	if x.err != nil {
+		ln, column := s.line.at(s.at)
+		b.fail(Problem{File: b.d.name, Line: ln, Column: column, Command: s.name, Value: x.err.text, Message: x.err.message, Want: x.err.want})
+		return ""
+	}
+	for _, name := range x.missing {
+		if !b.warned[name] {
+			b.warned[name] = true
+			ln, column := s.line.at(s.at)
+			b.fail(Problem{File: b.d.name, Line: ln, Column: column, Command: s.name, Value: "$(" + name + ")", Warning: true,
+				Message: "this macro has no value here"})
+		}
+	}
+	return value
+}
+
+// bad reports a mistake in the value of the command looked at last, offset
+// bytes into it if no macro has moved it.
+func (b *builder) bad(offset int, pr Problem) {
+	s := b.value
+	if strings.Contains(s.raw, "$") {
+		offset = 0
+	}
+	pr.File, pr.Command = b.d.name, s.name
+	pr.Line, pr.Column = s.line.at(min(s.at+offset, len(s.line.text)))
+	b.fail(pr)
+}
+
+// set gives the job an attribute, in place of one of that name.
+func (b *builder) set(name string, e *classad.Expr) {
+	key := strings.ToLower(name)
+	if i, ok := b.where[key]; ok {
+		b.attrs[i].expr = e
+		return
+	}
+	b.where[key] = len(b.attrs)
+	b.attrs = append(b.attrs, attr{name, e})
+}
+
+func (b *builder) has(name string) bool {
+	_, ok := b.where[strings.ToLower(name)]
+	return ok
+}
+
+// expr returns the attribute's expression, nil when the job has none so far.
+func (b *builder) expr(name string) *classad.Expr {
+	if i, ok := b.where[strings.ToLower(name)]; ok {
+		return b.attrs[i].expr
+	}
+	return nil
+}
+
+// Equal texts share one expression, so that jobs share what they have in
+// common and nothing is parsed twice.
+const maxShared = 20000
+
+func (d *Description) share(key string, make func() (*classad.Expr, error)) (*classad.Expr, error) {
+	if e := d.exprs[key]; e != nil {
+		return e, nil
+	}
+	e, err := make()
+	if err != nil {
+		return nil, err
+	}
+	if len(d.exprs) >= maxShared {
+		clear(d.exprs)
+	}
+	d.exprs[key] = e
+	return e, nil
+}
+
+// setExpr gives the job an attribute with an expression written by the user.
+// A mistake is one of the command looked at last.
+func (b *builder) setExpr(name, text string) {
+	e, err := b.d.share("="+text, func() (*classad.Expr, error) { return classad.ParseExpr(text, classad.Old) })
+	if err != nil {
+		var syntax *classad.SyntaxError
+		offset := 0
+		if errors.As(err, &syntax) {
+			offset = syntax.Offset
+		}
+		b.bad(offset, Problem{Value: text, Message: "this is no expression: " + err.Error(), Want: "a ClassAd expression (text stands in double quotes)"})
+		return
+	}
+	b.set(name, e)
+}
+
+// setOwn is setExpr for an expression of this program's or the
+// configuration's; about says which.
+func (b *builder) setOwn(name, text, about string) {
+	e, err := b.d.share("="+text, func() (*classad.Expr, error) { return classad.ParseExpr(text, classad.Old) })
+	if err != nil {
+		b.fail(Problem{File: b.d.name, Line: 1, Column: 1, Value: text, Message: about + " is no expression: " + err.Error(), Kind: errs.Invalid})
+		return
+	}
+	b.set(name, e)
+}
+
+func (b *builder) setValue(name, key string, v classad.Value) {
+	e, err := b.d.share(key, func() (*classad.Expr, error) { return classad.Literal(v), nil })
+	if err == nil {
+		b.set(name, e)
+	}
+}
+
+func (b *builder) setString(name, s string) { b.setValue(name, "s"+s, classad.String(s)) }
+
+func (b *builder) setInt(name string, i int64) {
+	b.setValue(name, "i"+strconv.FormatInt(i, 10), classad.Int(i))
+}
+
+func (b *builder) setBool(name string, v bool) {
+	if v {
+		b.setValue(name, "true", classad.Bool(true))
+	} else {
+		b.setValue(name, "false", classad.Bool(false))
+	}
+}
+
+func (b *builder) setReal(name string, f float64) {
+	b.setValue(name, "r"+strconv.FormatFloat(f, 'g', -1, 64), classad.Real(f))
+}
+
+// boolean reads a command that is true or false; def when it is not there.
+func (b *builder) boolean(def bool, names ...string) bool {
+	text, ok := b.get(names...)
+	if !ok {
+		return def
+	}
+	v, ok := parseBool(text)
+	if !ok {
+		e, err := classad.ParseExpr(text, classad.Old)
+		if err == nil {
+			v, ok = e.Eval(nil).AsBool()
+			if f, isNumber := e.Eval(nil).AsNumber(); !ok && isNumber {
+				v, ok = f != 0, true
+			}
+		}
+		if !ok {
+			b.bad(0, Problem{Value: text, Message: "this is neither true nor false", Want: "true or false"})
+			return def
+		}
+	}
+	return v
+}
+
+// integer reads a command that is an integer; ok is false when it is not there
+// or wrong.
+func (b *builder) integer(names ...string) (int64, bool) {
+	text, ok := b.get(names...)
+	if !ok {
+		return 0, false
+	}
+	n, ok := evalInt(text)
+	if !ok {
+		b.bad(0, Problem{Value: text, Message: "this is no integer", Want: "an integer"})
+	}
+	return n, ok
+}

@@ -1,0 +1,234 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package submit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// setting is what a line "name = value" said.
+type setting struct {
+	name string // as written, without + or MY.
+	raw  string // not expanded
+	line *line
+	at   int  // offset of the value in line.text
+	used bool // somebody looked it up
+}
+
+// table holds the settings in force, by name in lower case. Settings for job
+// attributes (+Name, MY.Name) are under "my." and the name.
+type table map[string]*setting
+
+func (t table) clone() table { return maps.Clone(t) }
+
+// macroText is a macro found in a text.
+type macroText struct {
+	start, end int    // from the $ to behind the closing parenthesis
+	function   string // "" for $(name)
+	body       string
+}
+
+// nextMacro finds the first macro in text at or after from. $$ and what is no
+// macro are passed over.
+func nextMacro(text string, from int) (macroText, bool) {
+	for i := from; i < len(text); i++ {
+		if text[i] != '$' {
+			continue
+		}
+		if i+1 < len(text) && text[i+1] == '$' {
+			i++
+			continue
+		}
+		open := i + 1
+		for open < len(text) && (isLetter(text[open]) || text[open] == '_') {
+			open++
+		}
+		if open == len(text) || text[open] != '(' {
+			continue
+		}
+		function := text[i+1 : open]
+		if function != "" && !isFunction(function) {
+			continue
+		}
+		end := closing(text, open)
+		if end < 0 {
+			continue
+		}
+		m := macroText{start: i, end: end + 1, function: function, body: text[open+1 : end]}
+		if name, _, _ := strings.Cut(m.body, ":"); function != "" || isName(name) || strings.Contains(name, "$") || name == "" && m.body != "" {
+			return m, true
+		}
+	}
+	return macroText{}, false
+}
+
+// closing returns the offset of the parenthesis that closes the one at open,
+// -1 if there is none.
+func closing(text string, open int) int {
+	depth := 0
+	for i := open; i < len(text); i++ {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+// isName reports whether s can be the name of a macro or command.
+func isName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; !isLetter(c) && c != '_' && c != '.' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// lookup gives the text of a macro, not expanded.
+type lookup func(name string) (raw string, ok bool)
+
+// expander replaces macros by what they stand for. One serves one value.
+type expander struct {
+	lookup
+	cwd     string
+	getenv  func(string) (string, bool)
+	random  func(n int64) int64 // 0..n-1
+	within  []string            // names being expanded, outermost first
+	missing []string            // names without a definition and without a default
+	size    int                 // bytes made so far, over all levels
+	err     *macroError         // the first mistake
+}
+
+// macroError is a mistake in a macro.
+type macroError struct{ text, message, want string }
+
+func (x *expander) fail(text, message, want string) string {
+	if x.err == nil {
+		x.err = &macroError{text, message, want}
+	}
+	return ""
+}
+
+// expand returns text with its macros replaced. After a mistake, which stands
+// in err, the result means nothing.
+func (x *expander) expand(text string) string {
+	m, ok := nextMacro(text, 0)
+	if !ok || x.err != nil {
+		return text
+	}
+	var b strings.Builder
+	from := 0
+	for ; ok; m, ok = nextMacro(text, from) {
+		b.WriteString(text[from:m.start])
+		value := x.macro(m)
+		if x.size += len(value); x.size > maxExpansion {
+			return x.fail(text[m.start:m.end], "the expanded value is too long", "")
+		}
+		if x.err != nil {
+			return ""
+		}
+		b.WriteString(value)
+		from = m.end
+	}
+	b.WriteString(text[from:])
+	return b.String()
+}
+
+// macro returns what one macro stands for.
+func (x *expander) macro(m macroText) string {
+	if m.function != "" {
+		return x.call(m)
+	}
+	name, def := splitDefault(m.body)
+	if strings.Contains(name, "$") {
+		if name = x.expand(name); name != "" && !isName(name) {
+			return x.fail("$("+m.body+")", "a macro's name is put together to "+clip(name), "letters, digits, underscores and dots")
+		}
+	}
+	if strings.EqualFold(name, "DOLLAR") && def == nil {
+		return "$"
+	}
+	value, ok := x.value(name)
+	if value != "" {
+		return value
+	}
+	if def != nil {
+		return x.expand(*def)
+	}
+	if !ok && x.err == nil {
+		x.missing = append(x.missing, name)
+	}
+	return ""
+}
+
+// splitDefault parts "name:default" at the first colon outside parentheses.
+func splitDefault(body string) (name string, def *string) {
+	depth := 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ':':
+			if depth == 0 {
+				rest := body[i+1:]
+				return body[:i], &rest
+			}
+		}
+	}
+	return body, nil
+}
+
+// value returns the expanded value of the macro called name.
+func (x *expander) value(name string) (string, bool) {
+	raw, ok := x.lookup(name)
+	if !ok || !strings.Contains(raw, "$") {
+		return raw, ok
+	}
+	if i := slices.IndexFunc(x.within, func(n string) bool { return strings.EqualFold(n, name) }); i >= 0 {
+		chain := strings.Join(append(slices.Clone(x.within[i:]), name), " → ")
+		return x.fail("$("+name+")", "refers to itself: "+chain, "names that do not refer back to themselves"), true
+	}
+	if len(x.within) >= maxNesting {
+		return x.fail("$("+name+")", "macros are nested too deep", ""), true
+	}
+	x.within = append(x.within, name)
+	value := x.expand(raw)
+	x.within = x.within[:len(x.within)-1]
+	return value, true
+}
+
+// expandSelf replaces in raw the references to name by its value so far, which
+// is how "x = $(x) more" is read.
+func expandSelf(raw, name, before string) string {
+	from := 0
+	for {
+		m, ok := nextMacro(raw, from)
+		if !ok || len(raw) > maxExpansion {
+			return raw
+		}
+		self, def := splitDefault(m.body)
+		if m.function != "" || !strings.EqualFold(self, name) {
+			// References may stand inside this macro: in a default, an argument.
+			from = m.start + 1
+			continue
+		}
+		value := before
+		if value == "" && def != nil {
+			value = *def
+		}
+		raw = raw[:m.start] + value + raw[m.end:]
+		from = m.start + len(value)
+	}
+}

@@ -1,0 +1,313 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package submit
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// Units of the requests, in bytes.
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// requests sets what the job asks for. Cpus, memory and disk have defaults
+// from the configuration, request_NAME asks for a resource of the machine's
+// owner.
+func (b *builder) requests() {
+	b.request("request_cpus", "RequestCpus", 0, "JOB_DEFAULT_REQUESTCPUS")
+	b.request("request_memory", "RequestMemory", mib, "JOB_DEFAULT_REQUESTMEMORY")
+	b.request("request_disk", "RequestDisk", kib, "JOB_DEFAULT_REQUESTDISK")
+	b.request("request_gpus", "RequestGPUs", 0, "JOB_DEFAULT_REQUESTGPUS")
+	if text, ok := b.get("require_gpus", "RequireGPUs"); ok && b.has("RequestGPUs") {
+		b.setExpr("RequireGPUs", text)
+	}
+	var keys []string
+	for key, s := range b.q.table {
+		if name, ok := strings.CutPrefix(key, "request_"); ok && len(name) > 1 && name[0] != '_' && !s.taken() {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if text, ok := b.get(key); ok {
+			if known := near(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
+				b.warned[key] = true
+				b.bad(0, Problem{Value: text, Message: b.value.name + " asks for a resource of its own", Want: known + ", perhaps", Warning: true})
+			}
+			b.setExpr("Request"+b.value.name[len("request_"):], text)
+		}
+	}
+}
+
+// taken reports whether s is one of the request commands with a meaning of
+// their own.
+func (s *setting) taken() bool {
+	switch strings.ToLower(s.name) {
+	case "request_cpus", "request_memory", "request_disk", "request_gpus":
+		return true
+	}
+	return false
+}
+
+// request sets one request. Numbers without a unit count in the given one,
+// those with K, M, G or T are converted, rounding up.
+func (b *builder) request(name, attr string, unit int64, knob string) {
+	text, ok := b.get(name, attr)
+	if !ok {
+		if text = b.d.opts.Config(knob); text != "" && !strings.EqualFold(text, "undefined") {
+			if n, ok := quantity(text, unit); ok {
+				b.setInt(attr, n)
+			} else {
+				b.setOwn(attr, text, knob)
+			}
+		}
+		return
+	}
+	if strings.EqualFold(text, "undefined") {
+		return
+	}
+	n, isQuantity := quantity(text, unit)
+	switch {
+	case isQuantity && n < 0:
+		b.bad(0, Problem{Value: text, Message: "a request cannot be negative", Want: "0 or more"})
+	case isQuantity:
+		b.setInt(attr, n)
+	default:
+		if unit > 0 && strings.Contains(text, ",") {
+			if first, _, _ := strings.Cut(text, ","); first != "" {
+				if _, ok := quantity(first, unit); ok {
+					b.bad(0, Problem{Value: text, Message: "a list of amounts, to be tried one after another, is not supported", Want: "one amount"})
+					return
+				}
+			}
+		}
+		b.setExpr(attr, text)
+	}
+}
+
+// quantity reads a number that may have a fraction and a unit, and returns how
+// many of unit that makes, rounded up. A unit of 0 takes plain integers only.
+func quantity(text string, unit int64) (int64, bool) {
+	text = strings.Trim(text, blanks)
+	digits := strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "+"), "0123456789.")
+	number, suffix := strings.Trim(text[:len(text)-len(digits)], blanks), strings.ToLower(strings.Trim(digits, blanks))
+	if unit == 0 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, err == nil
+	}
+	factor := float64(unit)
+	switch strings.TrimSuffix(suffix, "b") {
+	case "":
+		if suffix != "" {
+			return 0, false
+		}
+	case "k":
+		factor = kib
+	case "m":
+		factor = mib
+	case "g":
+		factor = 1 << 30
+	case "t":
+		factor = 1 << 40
+	default:
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	n := math.Ceil(f * factor / float64(unit))
+	return int64(n), err == nil && math.Abs(n) < 1<<62
+}
+
+// sizes sets how large the job's files are, as far as that can be known.
+func (b *builder) sizes() {
+	exe := int64(0)
+	if e := b.expr("Cmd"); e != nil {
+		if cmd, ok := e.Eval(nil).AsString(); ok {
+			exe = b.d.fileKiB(fullPath(b.d.opts.Cwd, cmd))
+		}
+	}
+	b.setInt("ExecutableSize", exe)
+	image := exe
+	if text, ok := b.get("image_size", "ImageSize"); ok {
+		n, ok := quantity(text, kib)
+		if !ok || n < 1 {
+			b.bad(0, Problem{Value: text, Message: "this is no size", Want: "a number above 0, in KiB or with K, M, G or T"})
+		}
+		image = n
+	}
+	b.setInt("ImageSize", image)
+}
+
+// fileKiB is kib with a memory, as many jobs have the same files.
+func (d *Description) fileKiB(name string) int64 {
+	if d.opts.DirFS == nil {
+		return 0
+	}
+	if d.sizes == nil {
+		d.sizes = map[string]int64{}
+	}
+	n, ok := d.sizes[name]
+	if !ok {
+		n = d.opts.kib(name)
+		if len(d.sizes) < maxShared {
+			d.sizes[name] = n
+		}
+	}
+	return n
+}
+
+// requirements sets Requirements: the user's, and clauses for what they do not
+// speak of. A user's MY.Requirements stands alone.
+func (b *builder) requirements() {
+	text, given := b.get("requirements")
+	if b.q.table["my.requirements"] != nil {
+		return
+	}
+	var clauses []string
+	refs := map[string]bool{}
+	if given {
+		if _, err := classad.ParseExpr(text, classad.Old); err != nil {
+			b.setExpr("Requirements", text) // reports it
+			return
+		}
+		if refs = references(text); refs["requirements"] {
+			b.bad(0, Problem{Value: text, Message: "the requirements refer to themselves", Want: "$(requirements) for the text written before"})
+			return
+		}
+		clauses = append(clauses, "("+text+")")
+	}
+	appended := b.d.opts.Config("APPEND_REQ_VANILLA")
+	if appended == "" {
+		appended = b.d.opts.Config("APPEND_REQUIREMENTS")
+	}
+	if appended != "" {
+		clauses = append(clauses, "("+appended+")")
+		for name := range references(appended) {
+			refs[name] = true
+		}
+	}
+	add := func(clause string, mentions ...string) {
+		if !slices.ContainsFunc(mentions, func(name string) bool { return refs[name] }) {
+			clauses = append(clauses, clause)
+		}
+	}
+	o := &b.d.opts
+	add(`(TARGET.Arch == `+quoteString(o.Arch)+`)`, "arch")
+	add(`(TARGET.OpSys == `+quoteString(o.OpSys)+`)`, "opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
+	if b.asksFor("RequestDisk", 0) {
+		if refs["disk"] {
+			add("(TARGET.Disk >= RequestDisk)")
+		} else {
+			// Newer execution points look at the disk themselves.
+			add(`(versionGE(split(TARGET.CondorVersion)[1],"25.12.0") || (TARGET.Disk >= RequestDisk))`)
+		}
+	}
+	if b.asksFor("RequestMemory", 1) {
+		add("(TARGET.Memory >= RequestMemory)")
+	}
+	if b.asksFor("RequestCpus", 1) {
+		add("(TARGET.Cpus >= RequestCpus)", "cpus")
+	}
+	for _, name := range b.custom() {
+		tag := name[len("request"):]
+		if v := b.expr(name).Eval(nil); v.Kind() == classad.KindString {
+			if s, _ := v.AsString(); s != "" {
+				add("regexp("+name+", TARGET."+tag+")", strings.ToLower(tag))
+			}
+		} else if b.has("Require" + tag) {
+			add("(countMatches(MY.Require"+tag+",TARGET.Available"+tag+") >= "+name+")", strings.ToLower(tag))
+		} else if b.asksFor(name, 0) {
+			add("(TARGET."+tag+" >= "+name+")", strings.ToLower(tag))
+		}
+	}
+	if e := b.expr("EncryptExecuteDirectory"); e != nil && e.Eval(nil).IsTrue() {
+		add("TARGET.HasEncryptExecuteDirectory", "encryptexecutedirectory")
+	}
+	b.transferClause(add, refs)
+	b.setOwn("Requirements", strings.Join(clauses, " && "), "the requirements put together")
+}
+
+// asksFor reports whether the job has the request and it is not a number of at
+// most limit.
+func (b *builder) asksFor(name string, limit float64) bool {
+	e := b.expr(name)
+	if e == nil {
+		return false
+	}
+	f, isNumber := e.Eval(nil).AsNumber()
+	return !isNumber || f > limit
+}
+
+// custom lists the requests for resources that are not built in, sorted
+// ignoring case.
+func (b *builder) custom() []string {
+	var names []string
+	for _, a := range b.attrs {
+		switch tag, ok := strings.CutPrefix(strings.ToLower(a.name), "request"); {
+		case !ok || len(tag) < 2 || tag[0] == '_' || tag == "cpus" || tag == "memory" || tag == "disk":
+		default:
+			names = append(names, a.name)
+		}
+	}
+	slices.SortFunc(names, func(x, y string) int { return strings.Compare(strings.ToLower(x), strings.ToLower(y)) })
+	return names
+}
+
+func quoteString(s string) string { return classad.Literal(classad.String(s)).Text(classad.Old) }
+
+// references lists the names, in lower case, that an expression may take from
+// the machine: bare ones and those after TARGET.
+func references(text string) map[string]bool {
+	refs := map[string]bool{}
+	scope := ""
+	for i := 0; i < len(text); {
+		switch c := text[i]; {
+		case c == '"' || c == '\'':
+			end := i + 1
+			for end < len(text) && text[end] != c {
+				if text[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			i = min(end+1, len(text))
+			scope = ""
+		case isLetter(c) || c == '_':
+			end := i
+			for end < len(text) && (isLetter(text[end]) || text[end] == '_' || '0' <= text[end] && text[end] <= '9') {
+				end++
+			}
+			name := strings.ToLower(text[i:end])
+			after := strings.TrimLeft(text[end:], blanks)
+			switch {
+			case strings.HasPrefix(after, "(") && scope == "":
+			case strings.HasPrefix(after, ".") && scope == "" && (name == "target" || name == "my"):
+				scope = name
+				i = len(text) - len(after) + 1
+				continue
+			case scope != "my":
+				refs[name] = true
+			}
+			scope = ""
+			i = end
+		case '0' <= c && c <= '9':
+			for i < len(text) && (isLetter(text[i]) || '0' <= text[i] && text[i] <= '9' || text[i] == '.') {
+				i++
+			}
+			scope = ""
+		default:
+			if !strings.ContainsRune(blanks, rune(c)) {
+				scope = ""
+			}
+			i++
+		}
+	}
+	return refs
+}
