@@ -3,8 +3,6 @@
 
 package config
 
-import "strings"
-
 // Check examines every setting that is a knob: its macros expand, and its
 // value has the type and is in the range of the knob table. It returns all
 // that is wrong, nil if nothing is.
@@ -27,10 +25,7 @@ func (s *Snapshot) checkEntry(e *entry) Problems {
 	if len(x.problems) > 0 {
 		return s.placed(x, e.name, e)
 	}
-	bare := e.name
-	if i := strings.LastIndexByte(bare, '.'); i >= 0 {
-		bare = bare[i+1:]
-	}
+	bare := bareName(e.name)
 	k := findKnob(bare)
 	if k == nil || trim(text) == "" || k.IsFamily() && isLooseFamily(bare, nil) {
 		return nil
@@ -40,7 +35,7 @@ func (s *Snapshot) checkEntry(e *entry) Problems {
 		switch {
 		case !ok:
 			p.Message, p.Want = message, want
-		case k.Min.Set && f < k.Min.Value, k.Max.Set && f > k.Max.Value:
+		case s.outOfRange(k, e.name, f):
 			p.Message, p.Want = "is out of range", rangeText(k)
 		}
 	}

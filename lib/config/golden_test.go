@@ -302,18 +302,15 @@ func goldenClass(p *Problem) (words []string, stops bool) {
 	if !stops {
 		return words, false
 	}
-	for _, o := range p.Within {
-		if o.Kind == Template {
-			words = append(words, "use")
-			break
-		}
-		if p.Class == Syntax || p.Class == BadInclude {
-			words = words[:0]
-		}
-		words = append(words, "include")
-		break
+	switch {
+	case len(p.Within) == 0:
+		return words, true
+	case p.Within[0].Kind == Template:
+		return append(words, "use"), true
+	case p.Class == Syntax || p.Class == BadInclude:
+		return []string{"include"}, true
 	}
-	return words, true
+	return append(words, "include"), true
 }
 
 // outerLine is the line of the outermost file that is being read.

@@ -110,7 +110,9 @@ func findKnob(name string) *Knob {
 		return k
 	}
 	for i := range familyTable {
-		if matchFamily(familyTable[i].Name, name) {
+		pattern := familyTable[i].Name
+		tail := pattern[strings.LastIndexByte(pattern, '>')+1:]
+		if len(name) > len(tail) && equalFold(name[len(name)-len(tail):], tail) && matchFamily(pattern, name) {
 			return &familyTable[i]
 		}
 	}

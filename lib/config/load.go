@@ -355,6 +355,9 @@ func (l *loader) finish() (*Snapshot, error) {
 		}
 	}
 	l.setFacts(isFixedFact)
+	if !l.stop {
+		l.autoUse()
+	}
 	if l.problems.Failed() {
 		return nil, l.problems
 	}

@@ -50,6 +50,7 @@ const (
 	BadCommand             // a command that failed as a configuration source
 	NearMiss               // a name that is almost a knob
 	ObsoleteName           // a knob that does nothing any more
+	UnsetReference         // $(X) of something that nothing sets
 	Suspicious             // legal, but hardly meant
 	TooMuch                // a limit of this package was met
 )
@@ -58,7 +59,7 @@ var classNames = [...]string{
 	Other: "other", Syntax: "syntax", IllegalName: "illegal-name", BadCondition: "if-condition", IfStructure: "if-structure",
 	UnclosedIf: "if-unclosed", BadInclude: "include", IncludeKeyword: "include-keyword", BadUse: "use", OpenHereDocument: "heredoc-eof",
 	ColonAssignment: "colon", Statement: "statement", BadFunction: "macro-function", Endless: "endless", BadValue: "bad-value",
-	LocalMissing: "local-missing", RootMissing: "root-missing", BadCommand: "command", NearMiss: "near-miss", ObsoleteName: "obsolete",
+	LocalMissing: "local-missing", RootMissing: "root-missing", BadCommand: "command", NearMiss: "near-miss", ObsoleteName: "obsolete", UnsetReference: "unset",
 	Suspicious: "suspicious", TooMuch: "too-much",
 }
 

@@ -231,14 +231,22 @@ func (s *Snapshot) bad(name string, e *entry, value, message, want string) *Prob
 
 // inRange checks a number against the range of the knob table.
 func (s *Snapshot) inRange(name string, e *entry, text string, f float64) error {
-	k := findKnob(name)
-	if k == nil {
-		return nil
-	}
-	if k.Min.Set && f < k.Min.Value || k.Max.Set && f > k.Max.Value {
+	if k := findKnob(name); k != nil && s.outOfRange(k, name, f) {
 		return s.bad(name, e, text, "is out of range", rangeText(k))
 	}
 	return nil
+}
+
+// outOfRange reports whether a number is outside the range of its knob. A cron
+// job that is not started by the clock may have the period 0.
+func (s *Snapshot) outOfRange(k *Knob, name string, f float64) bool {
+	if f == 0 && isCronPeriod(name) {
+		mode := s.String(name[:len(name)-len("PERIOD")] + "MODE")
+		if mode != "" && !equalFold(mode, "Periodic") {
+			return false
+		}
+	}
+	return k.Min.Set && f < k.Min.Value || k.Max.Set && f > k.Max.Value
 }
 
 func rangeText(k *Knob) string {

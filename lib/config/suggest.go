@@ -15,12 +15,12 @@ func Suggest(name string) (string, bool) {
 	if _, known := LookupKnob(name); known && !isLooseFamily(name, nil) {
 		return "", false
 	}
-	prefix := ""
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		prefix, name = name[:i+1], name[i+1:]
+	bare := bareName(name)
+	near, ok := nearest(bare)
+	if !ok {
+		return "", false
 	}
-	near, ok := nearest(name)
-	return prefix + near, ok
+	return name[:len(name)-len(bare)] + near, true
 }
 
 // nearest finds the single knob or family at the smallest distance.
@@ -122,12 +122,16 @@ func distance(a, b string, most int) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// isLooseFamily reports whether name is known only because it ends like the
-// knobs of some daemon, as MY_LOG does, and there is no such daemon.
+// isLooseFamily reports whether name is known only because anything would be:
+// it ends like the knobs of some daemon, as MY_LOG does, and there is no such
+// daemon, or it begins like the clauses of a slot.
 func isLooseFamily(name string, daemons []string) bool {
 	k := findKnob(name)
 	if k == nil || !k.IsFamily() {
 		return false
+	}
+	if strings.HasPrefix(k.Name, "SLOT") && strings.HasSuffix(k.Name, "_<name>") {
+		return true
 	}
 	before, after, ok := strings.Cut(k.Name, "<SUBSYS>")
 	if !ok {
@@ -138,77 +142,6 @@ func isLooseFamily(name string, daemons []string) bool {
 	}
 	daemon := name[len(before) : len(name)-len(after)]
 	return !isSubsystem(daemon) && !slices.ContainsFunc(daemons, func(d string) bool { return equalFold(d, daemon) })
-}
-
-// Warnings returns what is legal in the configuration but hardly meant: names
-// that are almost a knob, knobs without effect, and what was met in reading.
-func (s *Snapshot) Warnings() []Problem {
-	var out []Problem
-	for _, p := range s.warnings {
-		out = append(out, *p)
-	}
-	var used map[string]bool
-	daemons := s.List("DAEMON_LIST")
-	for i := range s.m.table.entries {
-		e := &s.m.table.entries[i]
-		if e.origin.Kind != File {
-			continue
-		}
-		name := e.name
-		if i := strings.LastIndexByte(name, '.'); i >= 0 {
-			name = name[i+1:]
-		}
-		k := findKnob(name)
-		if k != nil && k.Obsolete != "" {
-			out = append(out, *s.warn(e, ObsoleteName, "is obsolete and has no effect", k.Obsolete))
-			continue
-		}
-		if k != nil && !isLooseFamily(name, daemons) {
-			continue
-		}
-		near, ok := nearest(name)
-		if !ok || s.m.table.find("", near) != nil {
-			continue
-		}
-		if used == nil {
-			used = s.usedNames()
-		}
-		if !used[strings.ToLower(name)] {
-			out = append(out, *s.warn(e, NearMiss, "is no knob and nothing uses it", near))
-		}
-	}
-	return out
-}
-
-func (s *Snapshot) warn(e *entry, class Class, message, want string) *Problem {
-	return s.m.place(&Problem{Severity: Warning, Class: class, Message: message, Want: want}, e.name, e)
-}
-
-// usedNames returns, in lower case, the names that other settings refer to and
-// those that are published in the slot ads.
-func (s *Snapshot) usedNames() map[string]bool {
-	used := map[string]bool{}
-	for i := range s.m.table.entries {
-		e := &s.m.table.entries[i]
-		buf := []byte(e.raw)
-		from := 0
-		for {
-			m, _, ok := nextMacro(buf, from, func(macro) bool { return true })
-			if !ok {
-				break
-			}
-			for name := range strings.FieldsFuncSeq(string(m.body(buf)), func(r rune) bool { return r == ':' || r == ',' || r == ' ' }) {
-				used[strings.ToLower(name)] = true
-			}
-			from = m.open + 1
-		}
-		if bare := strings.ToUpper(e.name); strings.HasSuffix(bare, "STARTD_ATTRS") || strings.HasSuffix(bare, "STARTD_EXPRS") {
-			for _, name := range splitList(e.raw) {
-				used[strings.ToLower(name)] = true
-			}
-		}
-	}
-	return used
 }
 
 // suggestTemplate names the template that was probably meant.

@@ -216,6 +216,35 @@ func (l *loader) use(s statement, category, written string, at int) {
 	}
 }
 
+// autoUse reads the templates that settings AUTO_USE_CATEGORY_NAME ask for by
+// being true, after everything else was read.
+func (l *loader) autoUse() {
+	const prefix = "AUTO_USE_"
+	for i := 0; i < len(l.m.table.entries); i++ {
+		e := l.m.table.entries[i]
+		if !hasPrefixFold(e.name, prefix) {
+			continue
+		}
+		value := trim(l.value(e.name))
+		if value == "" {
+			continue
+		}
+		category, name, _ := strings.Cut(e.name[len(prefix):], "_")
+		on, why := l.evaluateCondition(value, true)
+		t, ok := findTemplate(category, name)
+		switch {
+		case why != "":
+			l.report(l.about(e.name, &Problem{Class: BadCondition, Value: value, Message: why, Want: "true or false"}))
+		case on && !ok:
+			l.report(l.about(e.name, &Problem{Class: BadUse, Value: category + ":" + name, Message: "there is no such template", Want: suggestTemplate(category, name)}))
+		case on:
+			within := e.origin
+			within.Kind, within.Template = Template, t.name
+			l.readText(&source{name: e.origin.File, depth: 1, within: []Origin{within}, template: t.name, use: e.origin}, expandArguments(t.text, ""))
+		}
+	}
+}
+
 // useOrigin is the use statement as a place that led somewhere.
 func (s statement) useOrigin(template string) Origin {
 	o := s.origin()
