@@ -152,6 +152,7 @@ func (b *builder) ledger() *Ledger {
 		})
 	}
 	l.spare = minus(l.total, l.offline)
+	l.resources = b.resources
 	for i, p := range b.plans {
 		s := &Slot{
 			ID: ID{N: i + 1}, TypeID: p.typ.Number, Prefix: p.typ.Prefix, Backfill: p.typ.Backfill, Broken: p.broken,

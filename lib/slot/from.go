@@ -111,7 +111,7 @@ func (r *layoutReader) failureMode() FailureMode {
 		return FailClear
 	case strings.EqualFold(word, "ABORT"):
 		return FailAbort
-	case word == "" && r.set("ENABLE_STARTD_DAEMON_AD") && !r.flag("ENABLE_STARTD_DAEMON_AD"):
+	case word == "" && strings.EqualFold(r.cfg.String("ENABLE_STARTD_DAEMON_AD"), "false"):
 		return FailAbort
 	}
 	return FailContinue
@@ -150,7 +150,7 @@ func (r *layoutReader) types(cores int) []Type {
 	default:
 		t.Count = cores
 	}
-	t.Prefix = r.cfg.String("SLOT_TYPE_0_NAME_PREFIX")
+	t.Prefix = r.prefix("SLOT_TYPE_0")
 	if t.Count < 1 {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *layoutReader) slotType(n, count int) Type {
 	t := Type{
 		Number: n, Count: count,
 		Partitionable: r.flag(knob + "_PARTITIONABLE"), Backfill: r.flag(knob + "_BACKFILL"),
-		Prefix: r.cfg.String(knob + "_NAME_PREFIX"),
+		Prefix: r.prefix(knob),
 	}
 	if s, ok := r.cfg.Lookup(knob); ok {
 		if s.Err != nil {
@@ -172,6 +172,14 @@ func (r *layoutReader) slotType(n, count int) Type {
 		t.Shares, t.Err = ParseShares(s.Value)
 	}
 	return t
+}
+
+// prefix returns how the names of slots of a type begin.
+func (r *layoutReader) prefix(typeKnob string) string {
+	if own := r.cfg.String(typeKnob + "_NAME_PREFIX"); own != "" {
+		return own
+	}
+	return r.cfg.String("STARTD_RESOURCE_PREFIX")
 }
 
 const resourcePrefix = "MACHINE_RESOURCE_"

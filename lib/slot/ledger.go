@@ -21,7 +21,9 @@ type Ledger struct {
 	total   Quantities // of the machine, assets that are offline included
 	offline Quantities // configured out of use
 	spare   Quantities // of the machine but in no slot
-	shares  []*share   // ascending by number, without gaps: shares[n-1] is slot n
+
+	resources []Resource
+	shares    []*share // ascending by number, without gaps: shares[n-1] is slot n
 }
 
 // share is one slot of the layout with the dynamic slots carved from it.
@@ -72,6 +74,10 @@ func (l *Ledger) Len() int {
 	}
 	return n
 }
+
+// Resources returns the custom resources of the machine, ascending by name.
+// The slice is the ledger's.
+func (l *Ledger) Resources() []Resource { return l.resources }
 
 // Slot returns the slot with this ID.
 func (l *Ledger) Slot(id ID) (*Slot, bool) {

@@ -1,0 +1,224 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slot
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// RequestModifiers are the owner's expressions that change what a job asks
+// for before a dynamic slot is sized (MODIFY_REQUEST_EXPR_*), as a rule by
+// rounding it up. Expressions see the job as MY and the slot as TARGET. There
+// are none for custom resources. The zero value changes nothing.
+type RequestModifiers struct {
+	cpus, memory, disk *classad.Expr
+	must               *classad.Expr // MUST_MODIFY_REQUEST_EXPRS
+}
+
+// ModifiersFrom reads the expressions. The error is a config.Problems with
+// every one that cannot be parsed.
+func ModifiersFrom(cfg *config.Snapshot) (RequestModifiers, error) {
+	var m RequestModifiers
+	r := layoutReader{cfg: cfg}
+	for _, e := range []struct {
+		knob string
+		to   **classad.Expr
+	}{
+		{"MODIFY_REQUEST_EXPR_REQUESTCPUS", &m.cpus},
+		{"MODIFY_REQUEST_EXPR_REQUESTMEMORY", &m.memory},
+		{"MODIFY_REQUEST_EXPR_REQUESTDISK", &m.disk},
+		{"MUST_MODIFY_REQUEST_EXPRS", &m.must},
+	} {
+		expr, err := cfg.Expr(e.knob)
+		if err != nil {
+			r.fail(e.knob, err)
+		}
+		*e.to = expr
+	}
+	if len(r.problems) > 0 {
+		return RequestModifiers{}, r.problems
+	}
+	return m, nil
+}
+
+// Request returns what a dynamic slot for the job is to have. Modified
+// amounts are used if the slot can still take the job with all of them;
+// otherwise the job gets exactly what it asks for, unless
+// MUST_MODIFY_REQUEST_EXPRS forbids that.
+//
+// slotAd is the ad of the partitionable slot; its Requirements, if it has
+// any, must hold for the job. env gives the time and the random source; its
+// My and Target are not used. Neither ad is changed. An error of kind Invalid
+// means that the job asks for nothing usable, Exhausted that the slot has not
+// enough left, Denied that its Requirements refuse the job.
+func (m RequestModifiers) Request(job, slotAd *classad.Ad, env *classad.Env) (Request, error) {
+	const op = "slot.Request"
+	e := requestEval{slot: slotAd}
+	if env != nil {
+		e.env = *env
+	}
+	modified := classad.NewAd()
+	modified.SetParent(job)
+	changed := false
+	for _, c := range [...]struct {
+		name string
+		expr *classad.Expr
+	}{{"RequestCpus", m.cpus}, {"RequestDisk", m.disk}, {"RequestMemory", m.memory}} {
+		if c.expr == nil {
+			continue
+		}
+		if n, ok := whole(c.expr.Eval(e.on(modified))); ok {
+			modified.SetInt(c.name, n)
+			changed = true
+		}
+	}
+	if changed {
+		r, err := e.request(modified)
+		if err == nil {
+			err = e.takes(modified, r)
+		}
+		if err == nil {
+			return r, nil
+		}
+		if m.must != nil && m.must.Eval(e.on(job)).IsTrue() {
+			return Request{}, errs.E(op, errs.Other, "", fmt.Errorf("as the owner modifies it: %w", err))
+		}
+	}
+	r, err := e.request(job)
+	if err == nil {
+		err = e.takes(job, r)
+	}
+	if err != nil {
+		return Request{}, errs.E(op, errs.Other, "", err)
+	}
+	return r, nil
+}
+
+// requestEval evaluates a job's wishes against one slot.
+type requestEval struct {
+	slot *classad.Ad
+	env  classad.Env
+}
+
+func (e *requestEval) on(job *classad.Ad) *classad.Env {
+	env := e.env
+	env.My, env.Target = job, e.slot
+	return &env
+}
+
+// whole returns a number as an integer, cut toward zero.
+func whole(v classad.Value) (int64, bool) {
+	f, ok := v.AsNumber()
+	if !ok || f != f || math.Abs(f) > maxWhole {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// amount evaluates one wish; the access point's own word (_condor_…) counts
+// before the job's.
+func (e *requestEval) amount(job *classad.Ad, name string) (int64, bool) {
+	env := e.on(job)
+	if n, ok := whole(job.Eval("_condor_"+name, env)); ok {
+		return n, true
+	}
+	return whole(job.Eval(name, env))
+}
+
+// request reads what the job asks for. Processors default to one, memory and
+// disk must be said.
+func (e *requestEval) request(job *classad.Ad) (Request, error) {
+	cpus, ok := e.amount(job, "RequestCpus")
+	if !ok {
+		cpus = 1
+	}
+	r := Request{Cpus: float64(max(cpus, 1))}
+	if r.MemoryMiB, ok = e.amount(job, "RequestMemory"); !ok {
+		return Request{}, errs.E("", errs.Invalid, "RequestMemory", fmt.Errorf("the job does not say how much memory it needs"))
+	}
+	r.MemoryMiB = max(r.MemoryMiB, 1)
+	if r.DiskKiB, ok = e.amount(job, "RequestDisk"); !ok {
+		return Request{}, errs.E("", errs.Invalid, "RequestDisk", fmt.Errorf("the job does not say how much disk it needs"))
+	}
+	if swap, ok := e.amount(job, "RequestVirtualMemory"); ok {
+		r.SwapKiB = swap
+	}
+	for _, name := range customNames(e.slot) {
+		v, ok := job.EvalReal("Request"+name, e.on(job))
+		if !ok || v == 0 {
+			continue
+		}
+		if v != math.Trunc(v) || v < 0 || v > maxWhole {
+			return Request{}, errs.E("", errs.Invalid, "Request"+name, fmt.Errorf("%v is not a number of instances", v))
+		}
+		r.Custom = append(r.Custom, Custom{Name: name, Count: int64(v)})
+	}
+	slices.SortFunc(r.Custom, func(a, b Custom) int { return compareFold(a.Name, b.Name) })
+	if err := r.valid(); err != nil {
+		return Request{}, errs.E("", errs.Invalid, "", err)
+	}
+	return r, nil
+}
+
+// customNames returns the custom resources that a slot ad lists in
+// MachineResources, behind the four that every machine has. GPUs are always
+// among them, so that a job that wants some is told that there are none.
+func customNames(slotAd *classad.Ad) []string {
+	names := []string{"GPUs"}
+	list, _ := slotAd.EvalString("MachineResources", nil)
+	for _, name := range strings.Fields(list) {
+		same := func(s string) bool { return strings.EqualFold(s, name) }
+		if !slices.ContainsFunc(standardNames[:], same) && !slices.ContainsFunc(names, same) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var standardNames = [...]string{"Cpus", "Memory", "Disk", "Swap"}
+
+// takes reports whether the slot has room for r and admits the job.
+func (e *requestEval) takes(job *classad.Ad, r Request) error {
+	if misfit := r.Misfit(e.free(r)); misfit != "" {
+		return errs.E("", errs.Exhausted, "", fmt.Errorf("%s", misfit))
+	}
+	if _, ok := e.slot.Lookup("Requirements"); !ok {
+		return nil
+	}
+	env := e.env
+	env.My, env.Target = e.slot, job
+	if v := e.slot.Eval("Requirements", &env); !v.IsTrue() {
+		return errs.E("", errs.Denied, "", fmt.Errorf("the slot's Requirements are %s for the job", v))
+	}
+	return nil
+}
+
+// free reads from the ad what the slot has left. An amount that the ad does
+// not show is not limited.
+func (e *requestEval) free(r Request) Quantities {
+	has := r.Clone()
+	env := e.on(nil)
+	if v, ok := e.slot.EvalReal("Cpus", env); ok {
+		has.Cpus = v
+	}
+	for _, a := range [...]struct {
+		name string
+		to   *int64
+	}{{"Memory", &has.MemoryMiB}, {"Disk", &has.DiskKiB}, {"VirtualMemory", &has.SwapKiB}} {
+		if v, ok := e.slot.EvalInt(a.name, env); ok {
+			*a.to = v
+		}
+	}
+	for i, c := range has.Custom {
+		has.Custom[i].Count, _ = e.slot.EvalInt(c.Name, env)
+	}
+	return has
+}
