@@ -38,6 +38,9 @@ type Claim struct {
 	Since clock.Instant
 	// Lease is renewed while the client is known to live.
 	Lease Lease
+	// KeptByStarter says that a running starter, which has its own word with
+	// the client, renews the lease.
+	KeptByStarter bool
 	// Activations counts the jobs that were started under the claim.
 	Activations int
 	// Closing is set when the client was told that the claim takes no more

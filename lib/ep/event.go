@@ -55,6 +55,10 @@ type ClaimRequested struct {
 	Priority bool
 }
 
+// ClaimWithdrawn takes the ClaimRequested with that Ref back while it waits for
+// a claim to be preempted. There will be no Reply to it.
+type ClaimWithdrawn struct{ Ref uint64 }
+
 // ActivateRequested asks to run Job under a claim.
 type ActivateRequested struct {
 	Ref   uint64
@@ -198,6 +202,7 @@ func (Tick) event()                {}
 func (Sampled) event()             {}
 func (Published) event()           {}
 func (ClaimRequested) event()      {}
+func (ClaimWithdrawn) event()      {}
 func (ActivateRequested) event()   {}
 func (StarterStarted) event()      {}
 func (StarterFailed) event()       {}

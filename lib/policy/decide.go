@@ -103,7 +103,10 @@ func (v *View) decideClaimed() Decision {
 		return v.stay("the starter is being reaped")
 	}
 	preempted := v.Activation != nil && v.Activation.PreemptWasTrue
-	if v.inRetirement() && (act != Idle || v.Waiting != NobodyWaits) && v.retirementOver() {
+	if v.Activation == nil && (act == Retiring || act == Idle && v.Waiting != NobodyWaits) {
+		return v.retired() // nothing is left to wait for
+	}
+	if act != Idle && v.inRetirement() && v.retirementOver() {
 		return v.retired()
 	}
 	wantSuspend := act != Idle && v.condition(WantSuspend, false)
@@ -240,6 +243,16 @@ func (v *View) decideDrained() Decision {
 		return v.move(DrainedIdle, ByDrainComplete, "draining is complete")
 	}
 	return v.stay("draining")
+}
+
+// ExplainOwner is the trace of what IS_OWNER says now.
+func ExplainOwner(v *View) []Trace {
+	v.prepare()
+	t := tracer{}
+	v.tracer = &t
+	v.owner()
+	v.tracer = nil
+	return t.list
 }
 
 // WantsHold says whether the job that is about to leave Claimed goes on hold.

@@ -6,6 +6,8 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -122,6 +124,23 @@ type Expressions struct {
 
 // Get returns the expression for k.
 func (x *Expressions) Get(k Key) Expression { return x.list[k] }
+
+// Mentions reports whether some expression asks for an attribute of that name,
+// whichever ad it would find it in.
+func (x *Expressions) Mentions(attr string) bool {
+	same := func(name string) bool { return strings.EqualFold(name, attr) }
+	for i := range x.list {
+		e := x.list[i].Expr
+		if e == nil {
+			continue
+		}
+		refs, ok := e.Refs(classad.NewAd())
+		if !ok || slices.ContainsFunc(refs.External, same) || slices.ContainsFunc(refs.Internal, same) {
+			return true
+		}
+	}
+	return false
+}
 
 // ExpressionsFrom reads the policy of slots of the type with that number.
 // SLOT_TYPE_<n>_X replaces X, except for IS_OWNER, which is the machine's. What

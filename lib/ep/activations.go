@@ -1,0 +1,265 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/reason"
+)
+
+func (e *Engine) activateRequested(ev ActivateRequested) {
+	const op = "ep.Activate"
+	sl, ok := e.holder(op, ev.Ref, ev.Claim)
+	if !ok {
+		return
+	}
+	no := func(kind errs.Kind, code int, why error) {
+		e.refuse(ev.Ref, code, errs.E(op, kind, sl.name, why))
+	}
+	switch {
+	case ev.Job == nil:
+		no(errs.Invalid, refusedBadRequest, errors.New("there is no job"))
+	case e.shutdown.begun:
+		no(errs.Conflict, int(reason.StartdShutdown), errors.New("the execution point is shutting down"))
+	case sl.pair.State != policy.Claimed:
+		no(errs.Conflict, refusedUnclaimed, fmt.Errorf("the slot is %v", sl.pair))
+	case sl.act != nil && sl.act.Phase >= claim.Vacating:
+		no(errs.Transient, refusedStillCleaning, errors.New("the last job is not cleaned up yet"))
+	case sl.pair.Activity != policy.Idle:
+		no(errs.Conflict, refusedNotIdle, fmt.Errorf("the slot is %v", sl.pair))
+	case sl.s.Broken != nil:
+		no(errs.Broken, refusedBroken, errors.New(sl.s.Broken.Reason))
+	case sl.cur.Closing:
+		no(errs.Expired, refusedWorklifeExpired, errors.New("the claim takes no more jobs"))
+	default:
+		if why := e.unacceptable(sl, ev.Job); why != nil {
+			no(errs.Denied, refusedNoMatch, why)
+			return
+		}
+		e.activate(sl, ev)
+	}
+}
+
+// unacceptable says why the slot's Requirements do not accept the job, nil if
+// they do.
+func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
+	v := e.look(sl)
+	v.Job = job
+	if verdict := policy.Starts(v); !verdict.OK {
+		return fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace))
+	}
+	env := e.env()
+	env.Target = job
+	if ok, _ := sl.ad.ad.EvalBool("Requirements", env); ok {
+		return nil
+	}
+	if expr, ok := sl.ad.ad.Lookup("WithinResourceLimits"); ok {
+		return fmt.Errorf("the job wants more than the slot has: WithinResourceLimits = %v is %v",
+			expr, sl.ad.ad.Eval("WithinResourceLimits", env))
+	}
+	return fmt.Errorf("the slot's Requirements are %v", sl.ad.ad.Eval("Requirements", env))
+}
+
+// activate starts a job under the claim.
+func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
+	v := e.look(sl)
+	v.Job = ev.Job
+	sl.cur.Rank = policy.RankOf(v)
+	universe := policy.UniverseVanilla
+	if n, ok := ev.Job.EvalInt("JobUniverse", nil); ok {
+		universe = int(n)
+	}
+	e.activations++
+	id := claim.NewActivationID(sl.name, e.activations)
+	sl.act = &activation{Activation: claim.Start(id, ev.Job, universe, policy.Pledge(v), e.now)}
+	sl.cur.Activations++
+	e.byAct[id] = sl
+	length := claim.LeaseLength(ev.Job, 0, 0)
+	if length == 0 {
+		length = sl.cur.Lease.Duration
+	}
+	sl.cur.Lease = sl.cur.Lease.Resize(length, e.now)
+	e.timer(sl.cur.Lease.Until)
+	if user, ok := ev.Job.EvalString("User", nil); ok {
+		sl.cur.Client.User = user
+	}
+	e.emit(Reply{Ref: ev.Ref, Activation: id})
+	e.told(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
+	e.emit(StartStarter{
+		Activation: id, Claim: sl.cur.ID, Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
+		Job: ev.Job, MachineAd: sl.ad.flat(), Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.look(sl)),
+	})
+}
+
+// running returns the slot of an activation that is not over.
+func (e *Engine) running(id claim.ActivationID) (*slotState, bool) {
+	sl, ok := e.byAct[id]
+	return sl, ok
+}
+
+func (e *Engine) starterStarted(ev StarterStarted) {
+	if sl, ok := e.running(ev.Activation); ok {
+		sl.act.proc = ev.Proc
+		e.ads.job(e, sl)
+		e.emit(AdChanged{Slot: sl.s.ID})
+	}
+}
+
+func (e *Engine) jobRunning(ev JobRunning) {
+	sl, ok := e.running(ev.Activation)
+	if !ok || sl.act.Phase != claim.Starting {
+		return
+	}
+	e.enterPhase(sl, claim.Running)
+}
+
+func (e *Engine) jobUsage(ev JobUsage) {
+	if sl, ok := e.running(ev.Activation); ok {
+		sl.act.usage, sl.act.diskKiB = ev.Usage, ev.DiskKiB
+		e.ads.job(e, sl)
+	}
+}
+
+// enterPhase moves the activation on. A move that it does not have would be a
+// defect here.
+func (e *Engine) enterPhase(sl *slotState, p claim.Phase) {
+	if err := sl.act.Enter(p, e.now); err != nil {
+		panic(err)
+	}
+}
+
+// jobEnded waits for the starter to follow its job.
+func (e *Engine) jobEnded(ev JobEnded) {
+	sl, ok := e.running(ev.Activation)
+	if !ok || sl.act.Phase == claim.Ended {
+		return
+	}
+	e.enterPhase(sl, claim.Ended)
+	sl.act.softUntil = 0
+	sl.act.usage = ev.Exit.Usage
+	sl.act.broken = ev.Exit.Broken
+	switch sl.pair {
+	case policy.ClaimedBusy, policy.ClaimedSuspended, policy.ClaimedRetiring:
+		e.told(sl, policy.ClaimedCleaning, policy.JobGone, policy.ByStarter, "")
+	}
+}
+
+// starterGone ends an activation, however its starter ended.
+func (e *Engine) starterGone(id claim.ActivationID, clientLost bool) {
+	sl, ok := e.running(id)
+	if !ok {
+		return
+	}
+	a := sl.act
+	delete(e.byAct, id)
+	sl.cur.Add(&a.Activation, e.now)
+	sl.act, sl.commanded = nil, false
+	if sl.cur.KeptByStarter {
+		sl.cur.Lease = sl.cur.Lease.Renew(e.now)
+		e.timer(sl.cur.Lease.Until)
+	}
+	if a.broken != nil {
+		e.breakSlot(sl, *a.broken)
+	}
+	why := "starter exited, was in " + sl.pair.String()
+	switch sl.pair {
+	case policy.ClaimedBusy, policy.ClaimedSuspended:
+		e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
+	case policy.ClaimedRetiring:
+		e.told(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
+	case policy.ClaimedCleaning:
+		if sl.cur.Released || sl.waiting != nil {
+			e.told(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
+		} else {
+			e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
+		}
+	case policy.PreemptingVacating, policy.PreemptingKilling:
+		e.leavePreempting(sl)
+	}
+	if clientLost && sl.pair.State == policy.Claimed {
+		e.kill(sl, 0, policy.ByLease, "claim lease expired (condor_schedd gone?), evicting claim")
+	}
+}
+
+// deactivateRequested ends the job under a claim in the client's name. The
+// slot stays as it is until the job is gone, unless the claim is closing.
+func (e *Engine) deactivateRequested(ev DeactivateRequested) {
+	const op = "ep.Deactivate"
+	sl, ok := e.holder(op, ev.Ref, ev.Claim)
+	if !ok {
+		return
+	}
+	closing := sl.pair.State != policy.Claimed || sl.pair.Activity == policy.Retiring || sl.waiting != nil ||
+		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.look(sl)), e.now)
+	sl.cur.Closing = closing
+	if ev.Ref != 0 {
+		e.emit(Reply{Ref: ev.Ref, Closing: closing})
+	}
+	if ev.How == JobDone || sl.pair.State != policy.Claimed {
+		return
+	}
+	if sl.act != nil {
+		sl.vacate = vacateFor(int(reason.ClaimDeactivated))
+		if ev.How == Forcibly {
+			sl.vacate.reason = "Claim deactivated forcibly"
+			e.hardKill(sl, nil)
+		} else {
+			e.softKill(sl, nil)
+		}
+	}
+	if !closing {
+		return
+	}
+	// The client was told that the claim closes and will not release it.
+	sl.byClient = true
+	if sl.pair == policy.ClaimedCleaning {
+		sl.cur.Released = true
+		return
+	}
+	e.told(sl, policy.PreemptingVacating, policy.Told, policy.ByCommand, "Claim deactivated")
+}
+
+func (e *Engine) suspendRequested(ev SuspendRequested) {
+	const op = "ep.Suspend"
+	sl, ok := e.holder(op, ev.Ref, ev.Claim)
+	if !ok {
+		return
+	}
+	if (sl.pair != policy.ClaimedBusy && sl.pair != policy.ClaimedRetiring) || sl.leaving() {
+		e.refuse(ev.Ref, 0, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("no job to suspend, the slot is %v", sl.pair)))
+		return
+	}
+	if ev.Ref != 0 {
+		e.emit(Reply{Ref: ev.Ref})
+	}
+	sl.commanded = true
+	e.told(sl, policy.ClaimedSuspended, policy.Told, policy.ByCommand, "received SUSPEND_CLAIM command")
+}
+
+func (e *Engine) continueRequested(ev ContinueRequested) {
+	const op = "ep.Continue"
+	sl, ok := e.holder(op, ev.Ref, ev.Claim)
+	if !ok {
+		return
+	}
+	if sl.pair != policy.ClaimedSuspended || !sl.commanded {
+		e.refuse(ev.Ref, 0, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("nothing was suspended by command, the slot is %v", sl.pair)))
+		return
+	}
+	if ev.Ref != 0 {
+		e.emit(Reply{Ref: ev.Ref})
+	}
+	sl.commanded = false
+	to := policy.ClaimedBusy
+	if sl.act.Irrevocable || sl.waiting != nil {
+		to = policy.ClaimedRetiring
+	}
+	e.told(sl, to, policy.Told, policy.ByCommand, "received CONTINUE_CLAIM command")
+}

@@ -1,0 +1,304 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// Codes for the refusal of a claim or activation, as the field numbers them.
+const (
+	refusedBadRequest      = 1026
+	refusedNoMatch         = 1027
+	refusedStillCleaning   = 1028
+	refusedWorklifeExpired = 1029
+	refusedPreempted       = 1030
+	refusedBroken          = 1031
+	refusedNotIdle         = 1032
+	refusedUnclaimed       = 1033
+	refusedClaimNotFound   = 1034
+)
+
+// refuse answers an event with an error.
+func (e *Engine) refuse(ref uint64, code int, err error) {
+	if ref != 0 {
+		e.emit(Reply{Ref: ref, Code: code, Err: err})
+	}
+}
+
+func (e *Engine) claimRequested(ev ClaimRequested) {
+	const op = "ep.Claim"
+	sl, ok := e.byID[ev.Slot]
+	switch {
+	case !ok:
+		e.refuse(ev.Ref, refusedClaimNotFound, errs.E(op, errs.NotFound, ev.Slot.String(), nil))
+		return
+	case ev.Job == nil:
+		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("the request has no job")))
+		return
+	case e.shutdown.begun:
+		e.refuse(ev.Ref, int(reason.StartdShutdown), errs.E(op, errs.Conflict, sl.name, errors.New("the execution point is shutting down")))
+		return
+	case sl.s.Broken != nil:
+		e.refuse(ev.Ref, refusedBroken, errs.E(op, errs.Broken, sl.name, errors.New(sl.s.Broken.Reason)))
+		return
+	}
+	if sl.s.Kind == slot.Partitionable {
+		e.claimPart(sl, ev)
+		return
+	}
+	switch sl.pair.State {
+	case policy.Owner, policy.Unclaimed, policy.Matched:
+		e.claimWhole(sl, ev)
+	case policy.Claimed:
+		e.claimOver(sl, ev)
+	default:
+		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+	}
+}
+
+// claimPart carves a dynamic slot for the request and claims that. If the
+// dynamic slot does not want the job it never was.
+func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
+	const op = "ep.Claim"
+	req, err := e.request.Request(ev.Job, parent.ad.ad, e.env())
+	if err != nil {
+		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Other, parent.name, err))
+		return
+	}
+	child, err := e.ledger.Carve(parent.s.ID, req)
+	if err != nil {
+		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Other, parent.name, err))
+		return
+	}
+	sl := e.add(child)
+	e.ads.resources(parent)
+	if err := e.unwilling(sl, ev.Job); err != nil {
+		e.forget(sl)
+		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Denied, parent.name, err))
+		return
+	}
+	e.emit(AdChanged{Slot: parent.s.ID})
+	e.take(sl, ev)
+}
+
+// claimWhole claims a slot that nobody has.
+func (e *Engine) claimWhole(sl *slotState, ev ClaimRequested) {
+	if err := e.unwilling(sl, ev.Job); err != nil {
+		e.refuse(ev.Ref, refusedNoMatch, errs.E("ep.Claim", errs.Denied, sl.name, err))
+		return
+	}
+	e.take(sl, ev)
+}
+
+// unwilling says why the policy of a slot does not take the job, nil if it
+// does. What keeps a slot from being claimed is found out before the claim,
+// not after it.
+func (e *Engine) unwilling(sl *slotState, job *classad.Ad) error {
+	v := e.look(sl)
+	v.Job = job
+	if verdict := policy.Starts(v); !verdict.OK {
+		return fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace))
+	}
+	if policy.Owned(v) {
+		return fmt.Errorf("IS_OWNER keeps the slot for its owner: %v", traces(policy.ExplainOwner(v)))
+	}
+	return nil
+}
+
+// traces prints a trace on one line.
+type traces []policy.Trace
+
+// String joins the entries with semicolons.
+func (t traces) String() string {
+	s := ""
+	for i, tr := range t {
+		if i > 0 {
+			s += "; "
+		}
+		s += tr.String()
+	}
+	return s
+}
+
+// take gives the slot to the request. The slot must be free for it.
+func (e *Engine) take(sl *slotState, ev ClaimRequested) {
+	sl.waiting = e.newWaiting(sl, ev)
+	e.told(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
+}
+
+// claimOver lets a request wait for a slot whose present claim is worth less.
+func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
+	const op = "ep.Claim"
+	w := e.newWaiting(sl, ev)
+	have, who := sl.cur.Rank, "present"
+	if sl.waiting != nil {
+		have, who = sl.waiting.claim.Rank, "waiting"
+	}
+	if w.claim.Rank < have || w.claim.Rank == have && !ev.Priority {
+		e.refuse(ev.Ref, refusedPreempted, errs.E(op, errs.Denied, sl.name,
+			fmt.Errorf("rank %g is not above %g of the %s claim", w.claim.Rank, have, who)))
+		return
+	}
+	e.dropWaiting(sl)
+	w.reason = policy.WaitsByPriority
+	if w.claim.Rank > sl.cur.Rank {
+		w.reason = policy.WaitsByRank
+	}
+	sl.waiting = w
+	e.evaluate(sl)
+}
+
+// newWaiting makes the claim of a request, not yet in force.
+func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
+	interval := ev.AliveInterval
+	if interval <= 0 {
+		interval = e.times.Alive
+	}
+	ev.AliveInterval = interval
+	lease := ev.Lease
+	if lease <= 0 {
+		lease = interval * time.Duration(e.times.AlivesMissed)
+	}
+	kept, said := ev.Job.EvalBool("StarterHandlesAlives", nil)
+	v := e.look(sl)
+	v.Job = ev.Job
+	return &waiting{ref: ev.Ref, req: ev, claim: &claim.Claim{
+		Slot: sl.s.ID, Client: ev.Client, Request: ev.Job, Rank: policy.RankOf(v),
+		Lease: claim.Lease{Duration: lease}, KeptByStarter: kept || !said,
+	}}
+}
+
+// beginClaim puts the waiting claim in force.
+func (e *Engine) beginClaim(sl *slotState) {
+	c := sl.waiting.claim
+	e.claims++
+	c.ID = claim.NewID(e.cfg.Address, e.cfg.Start, e.claims, e.cfg.NewSecret())
+	c.Since = e.now
+	c.Lease = claim.NewLease(c.Lease.Duration, e.now)
+	sl.cur, sl.byClient, sl.vacate = c, false, vacate{}
+	e.byClaim[c.ID.Public] = sl
+	e.timer(c.Lease.Until)
+}
+
+// grant tells the client that it has the slot.
+func (e *Engine) grant(sl *slotState) {
+	w := sl.waiting
+	sl.waiting = nil
+	e.emit(Reply{Ref: w.ref, Granted: &Grant{
+		Claim: sl.cur.ID, Slot: sl.s.ID, Name: sl.full, Ad: sl.ad.flat(), Lease: sl.cur.Lease.Duration,
+	}})
+}
+
+// endClaim ends the present claim and tells its client.
+func (e *Engine) endClaim(sl *slotState) {
+	c := sl.cur
+	if c == nil {
+		return
+	}
+	delete(e.byClaim, c.ID.Public)
+	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.vacate.reason, Code: sl.vacate.code, ByClient: sl.byClient})
+	sl.cur, sl.byClient, sl.commanded, sl.vacate = nil, false, false, vacate{}
+}
+
+// dropWaiting refuses the request that still waits, if any.
+func (e *Engine) dropWaiting(sl *slotState) {
+	if w := sl.waiting; w != nil {
+		sl.waiting = nil
+		e.refuse(w.ref, refusedPreempted, errs.E("ep.Claim", errs.Conflict, sl.name, errors.New("the slot went another way")))
+	}
+}
+
+func (e *Engine) claimWithdrawn(ev ClaimWithdrawn) {
+	for _, sl := range e.slots {
+		if sl.waiting != nil && sl.waiting.ref == ev.Ref {
+			sl.waiting = nil // the present claim goes on at the next look
+			return
+		}
+	}
+}
+
+// held returns the slot of a claim if id is wholly right.
+func (e *Engine) held(id claim.ID) (*slotState, bool) {
+	sl, ok := e.byClaim[id.Public]
+	if !ok || subtle.ConstantTimeCompare([]byte(sl.cur.ID.Secret.Reveal()), []byte(id.Secret.Reveal())) != 1 {
+		return nil, false
+	}
+	return sl, true
+}
+
+// holder is held, or a refusal for the event.
+func (e *Engine) holder(op string, ref uint64, id claim.ID) (*slotState, bool) {
+	sl, ok := e.held(id)
+	if !ok {
+		e.refuse(ref, refusedClaimNotFound, errs.E(op, errs.NotFound, id.String(), errors.New("no such claim")))
+	}
+	return sl, ok
+}
+
+func (e *Engine) leaseRenewed(ev LeaseRenewed) {
+	if sl, ok := e.held(ev.Claim); ok && sl.pair.State == policy.Claimed {
+		sl.cur.Lease = sl.cur.Lease.Renew(e.now)
+	}
+}
+
+func (e *Engine) releaseRequested(ev ReleaseRequested) {
+	const op = "ep.Release"
+	sl, ok := e.holder(op, ev.Ref, ev.Claim)
+	if !ok {
+		return
+	}
+	if sl.pair.State != policy.Claimed {
+		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+		return
+	}
+	if ev.Ref != 0 {
+		e.emit(Reply{Ref: ev.Ref})
+	}
+	sl.byClient = true
+	e.kill(sl, int(reason.StartdReleaseCommand), policy.ByCommand, "received RELEASE_CLAIM command")
+}
+
+// kill ends a claim at once, whatever goes on under it.
+func (e *Engine) kill(sl *slotState, code int, cause policy.Cause, why string) {
+	switch {
+	case sl.pair == policy.ClaimedCleaning:
+		if code != 0 {
+			sl.vacate = vacateFor(code)
+		}
+		sl.cur.Released = true
+		e.hardKill(sl, nil)
+	case sl.pair.State == policy.Claimed, sl.pair == policy.PreemptingVacating:
+		if code != 0 {
+			sl.vacate = vacateFor(code)
+		}
+		e.told(sl, policy.PreemptingKilling, policy.Told, cause, why)
+	}
+}
+
+// retire lets the job under a claim finish within its retirement, irrevocably.
+func (e *Engine) retire(sl *slotState, code int, peaceful bool, cause policy.Cause, why string) {
+	if sl.pair.State != policy.Claimed {
+		return
+	}
+	sl.vacate = vacateFor(code)
+	if sl.act != nil {
+		sl.act.Irrevocable = true
+		sl.act.Peaceful = sl.act.Peaceful || peaceful
+	}
+	switch sl.pair.Activity {
+	case policy.Idle, policy.Busy, policy.Suspended:
+		e.told(sl, policy.ClaimedRetiring, policy.Told, cause, why)
+	}
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"errors"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// Config is what an Engine is made of. The engine takes the Ledger over; the
+// rest is only read.
+type Config struct {
+	Snapshot  *config.Snapshot
+	Inventory *machine.Inventory
+	Ledger    *slot.Ledger
+	Sample    machine.Sample // the first reading of the machine
+
+	// Address and Start go into claim ids: a sinful string such as
+	// "<127.0.0.1:9618>" and the Unix time at which the EP began.
+	Address string
+	Start   int64
+	// NewSecret returns a fresh secret for each claim: unguessable in earnest,
+	// any distinct ones in a simulation. It must be set.
+	NewSecret func() claim.Secret
+
+	Location *time.Location // local time zone of expressions, nil is UTC
+	Rand     func() float64 // for random() in expressions; nil: it gives error
+}
+
+// Engine is the state of one execution point. It is owned by one goroutine.
+type Engine struct {
+	cfg     Config
+	times   policy.Times
+	exprs   map[int]*policy.Expressions // by slot type
+	ledger  *slot.Ledger
+	request slot.RequestModifiers
+	ads     ads
+
+	slots   []*slotState // ascending by ID
+	byID    map[slot.ID]*slotState
+	byClaim map[string]*slotState // by the public part of the claim's id
+	byAct   map[claim.ActivationID]*slotState
+	gone    []*slotState // dynamic slots to be given back at the end of the step
+
+	claims, activations int64 // how many there have been
+	polled              int   // slots that are claimed and so are looked at often
+	nextPoll            time.Duration
+	nextUpdate          time.Duration
+	deadline            time.Duration // of the earliest timer, 0 if none runs
+
+	shutdown shutdown
+
+	now     clock.Instant
+	view    policy.View // used again for every decision
+	effects []Effect
+	asked   clock.Instant // of the last WakeAt
+}
+
+// New makes an Engine whose slots all begin in Owner/Idle and have been looked
+// at once. The error names everything in the configuration that cannot be
+// used; there is no Engine then.
+func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
+	const op = "ep.New"
+	if cfg.NewSecret == nil {
+		return nil, nil, errs.E(op, errs.Internal, "", errors.New("no source of secrets"))
+	}
+	e := &Engine{
+		cfg: cfg, ledger: cfg.Ledger, now: now,
+		byID:    make(map[slot.ID]*slotState),
+		byClaim: make(map[string]*slotState),
+		byAct:   make(map[claim.ActivationID]*slotState),
+	}
+	if err := e.configure(cfg.Snapshot); err != nil {
+		return nil, nil, errs.E(op, errs.Invalid, "", err)
+	}
+	if err := e.ads.begin(cfg, now); err != nil {
+		return nil, nil, errs.E(op, errs.Invalid, "", err)
+	}
+	e.nextUpdate = now.Boot + e.times.Update
+	for s := range e.ledger.Slots() {
+		e.add(s)
+	}
+	for _, sl := range e.slots {
+		e.evaluate(sl)
+	}
+	e.finish()
+	return e, e.effects, nil
+}
+
+// configure takes a configuration over as a whole or not at all.
+func (e *Engine) configure(s *config.Snapshot) error {
+	times, err := policy.TimesFrom(s)
+	bad := []error{err}
+	request, err := slot.ModifiersFrom(s)
+	bad = append(bad, err)
+	exprs := make(map[int]*policy.Expressions)
+	for sl := range e.ledger.Slots() {
+		if exprs[sl.TypeID] == nil {
+			exprs[sl.TypeID], err = policy.ExpressionsFrom(s, sl.TypeID)
+			bad = append(bad, err)
+		}
+	}
+	if err := errors.Join(bad...); err != nil {
+		return err
+	}
+	e.times, e.request, e.exprs = times, request, exprs
+	return nil
+}
+
+// Step tells the engine what happened at an instant and returns what is to be
+// done about it. The slice is the engine's and holds until the next Step.
+// Boot time never goes back; an earlier instant counts as the last one.
+func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
+	clear(e.effects)
+	e.effects = e.effects[:0]
+	if now.Boot < e.now.Boot {
+		now.Boot = e.now.Boot
+	}
+	e.now = now
+	e.due()
+	switch ev := ev.(type) {
+	case Tick:
+		e.tick()
+	case Sampled:
+		e.ads.sampled(ev.Sample, now)
+	case Published:
+		e.ads.publish(e, ev)
+	case ClaimRequested:
+		e.claimRequested(ev)
+	case ClaimWithdrawn:
+		e.claimWithdrawn(ev)
+	case ActivateRequested:
+		e.activateRequested(ev)
+	case StarterStarted:
+		e.starterStarted(ev)
+	case StarterFailed:
+		e.starterGone(ev.Activation, false)
+	case JobRunning:
+		e.jobRunning(ev)
+	case JobUsage:
+		e.jobUsage(ev)
+	case JobSuspended, JobContinued:
+		// The state was changed when it was ordered.
+	case JobEnded:
+		e.jobEnded(ev)
+	case StarterExited:
+		e.starterGone(ev.Activation, ev.ClientLost)
+	case DeactivateRequested:
+		e.deactivateRequested(ev)
+	case ReleaseRequested:
+		e.releaseRequested(ev)
+	case SuspendRequested:
+		e.suspendRequested(ev)
+	case ContinueRequested:
+		e.continueRequested(ev)
+	case LeaseRenewed:
+		e.leaseRenewed(ev)
+	case VacateRequested:
+		e.vacateRequested(ev)
+	case ShutdownRequested:
+		e.shutdownRequested(ev.Manner)
+	case Reconfigured:
+		e.reconfigured(ev)
+	}
+	e.finish()
+	return e.effects
+}
+
+func (e *Engine) emit(eff Effect) { e.effects = append(e.effects, eff) }
+
+// tick looks at the policy of every slot when that is due.
+func (e *Engine) tick() {
+	due := e.now.Boot >= e.nextUpdate
+	if due {
+		e.nextUpdate = e.now.Boot + e.times.Update
+	}
+	if e.polled > 0 && e.now.Boot >= e.nextPoll {
+		due = true
+		e.nextPoll = e.now.Boot + e.times.Polling
+	}
+	if !due {
+		return
+	}
+	for _, sl := range e.slots {
+		e.evaluate(sl)
+	}
+}
+
+// finish gives back dynamic slots that have ended, says when the next Tick is
+// due, and notices the end of a shutdown.
+func (e *Engine) finish() {
+	for _, sl := range e.gone {
+		e.remove(sl)
+	}
+	e.gone = e.gone[:0]
+	e.shutdown.check(e)
+	at := e.nextUpdate
+	if e.polled > 0 {
+		at = min(at, e.nextPoll)
+	}
+	if e.deadline != 0 {
+		at = min(at, e.deadline)
+	}
+	if wake := e.now.Add(at - e.now.Boot); wake.Boot != e.asked.Boot {
+		e.asked = wake
+		e.emit(WakeAt{At: wake})
+	}
+}
+
+// reconfigured takes a new configuration over, unless it is wrong: then the
+// old one stays. Who read it has told what is wrong with it.
+func (e *Engine) reconfigured(ev Reconfigured) {
+	if ev.Snapshot == nil || e.configure(ev.Snapshot) != nil {
+		return
+	}
+	e.cfg.Snapshot = ev.Snapshot
+	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)
+	e.nextPoll = min(e.nextPoll, e.now.Boot+e.times.Polling)
+	for _, sl := range e.slots {
+		sl.exprs = e.exprs[sl.s.TypeID]
+		e.ads.reconfigured(sl)
+		e.emit(AdChanged{Slot: sl.s.ID})
+	}
+}

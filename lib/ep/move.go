@@ -1,0 +1,172 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/reason"
+)
+
+// look fills the view with one slot.
+func (e *Engine) look(sl *slotState) *policy.View {
+	v := &e.view
+	v.Now, v.Pair, v.Slot, v.Exprs = e.now, sl.pair, sl.ad.ad, sl.exprs
+	v.Job, v.Claim, v.Activation, v.Waiting, v.Commanded = sl.job(), sl.cur, nil, policy.NobodyWaits, sl.commanded
+	if sl.act != nil {
+		v.Activation = &sl.act.Activation
+	}
+	if sl.waiting != nil {
+		v.Waiting = sl.waiting.reason
+	}
+	v.Location, v.Rand = e.cfg.Location, e.cfg.Rand
+	return v
+}
+
+// evaluate looks at the policy of a slot and carries out what it decides.
+func (e *Engine) evaluate(sl *slotState) { e.settle(sl, maxSettle) }
+
+// maxSettle bounds how many moves follow from one another at one instant. A
+// policy that contradicts itself (an IS_OWNER that asks for the State) goes on
+// at the next Tick instead of for ever.
+const maxSettle = 8
+
+func (e *Engine) settle(sl *slotState, left int) {
+	if left == 0 || sl.leaving() {
+		return
+	}
+	d := policy.Decide(e.look(sl))
+	if !d.Moves() {
+		if d.Cause == policy.ByPreempt { // already Retiring; from now on for good
+			sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
+			sl.vacate = vacateFor(d.Code)
+		}
+		return
+	}
+	if d.Cause == policy.ByPreempt {
+		sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
+	}
+	if d.Code != 0 {
+		sl.vacate = vacateFor(d.Code)
+	}
+	e.move(sl, d, policy.Evaluated, left-1)
+}
+
+// leaving reports whether the job was already told to leave while the slot is
+// Claimed: nothing that an expression says would change that.
+func (sl *slotState) leaving() bool {
+	return sl.pair.State == policy.Claimed && sl.act != nil && sl.act.Phase >= claim.Vacating
+}
+
+// told moves a slot because of an event rather than an expression.
+func (e *Engine) told(sl *slotState, to policy.Pair, on policy.Class, cause policy.Cause, why string) {
+	e.move(sl, policy.Decision{From: sl.pair, To: to, Cause: cause, Reason: why, Code: sl.vacate.code}, on, maxSettle)
+}
+
+// move carries out one row of the table with its duties, and what follows from
+// being in the new pair.
+func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left int) {
+	row, err := policy.Move(sl.pair, d.To, on)
+	if err != nil {
+		panic(err) // whoever asked for this move is wrong
+	}
+	d.Number = row.Number
+	if d.Reason == "" {
+		d.Reason = row.Reason
+	}
+	if row.Duties.Has(policy.ContinueJob) {
+		e.continueJob(sl)
+	}
+	kills := row.Duties&(policy.SoftKillJob|policy.HardKillJob) != 0 && sl.act != nil
+	if kills {
+		var trace []policy.Trace
+		d.Hold, trace = policy.WantsHold(e.look(sl))
+		d.Trace = append(d.Trace, trace...)
+	}
+	if row.Duties.Has(policy.EndClaim) {
+		e.endClaim(sl)
+	}
+	if row.Duties.Has(policy.DropWaiting) {
+		e.dropWaiting(sl)
+	}
+	from := sl.pair
+	e.enter(sl, d.To)
+	sl.last, sl.lastAt = d, e.now
+	if sl.act != nil {
+		sl.lastOf = sl.act.ID
+	}
+	t := Transitioned{Slot: sl.s.ID, Name: sl.name, From: from, To: d.To, Number: d.Number, Decision: d}
+	if sl.act != nil {
+		t.Activation = sl.act.ID
+	}
+	if row.Duties.Has(policy.BeginClaim) {
+		e.beginClaim(sl)
+	}
+	e.ads.moved(e, sl)
+	e.emit(t)
+	e.emit(AdChanged{Slot: sl.s.ID})
+	if row.Duties.Has(policy.BeginClaim) {
+		e.grant(sl)
+	}
+	if d.To == policy.ClaimedIdle || d.To == policy.ClaimedBusy {
+		sl.vacate = vacate{} // whatever it was, the claim stays
+	}
+	switch {
+	case row.Duties.Has(policy.SuspendJob):
+		e.suspendJob(sl)
+	case kills && row.Duties.Has(policy.SoftKillJob):
+		e.softKill(sl, d.Hold)
+	case kills:
+		e.hardKill(sl, d.Hold)
+	}
+	switch {
+	case d.To.State == policy.Preempting && sl.act == nil:
+		e.leavePreempting(sl)
+	case row.Duties.Has(policy.Reevaluate):
+		e.settle(sl, left)
+	}
+}
+
+// leavePreempting goes on when no starter is left: to the claim that waited,
+// if the policy still lets it in, or to Owner.
+func (e *Engine) leavePreempting(sl *slotState) {
+	if w := sl.waiting; w != nil {
+		v := e.look(sl)
+		v.Job, v.Claim = w.claim.Request, w.claim
+		switch {
+		case policy.StartIsFalse(v):
+			e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "preempting claim refused - START is false")
+		case policy.Owned(v):
+			e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByOwner, "preempting claim refused - IS_OWNER is true")
+		default:
+			e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByPreemptingClaim, "preempting claim exists - START is true or undefined")
+		}
+		return
+	}
+	e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "No preempting claim, returning to owner")
+}
+
+// vacateFor words the end of a claim as jobs are told it.
+func vacateFor(code int) vacate {
+	text := ""
+	switch reason.Code(code) {
+	case reason.StartdPreemptExpression:
+		text = "PREEMPT expression evaluated to True"
+	case reason.StartdVacateCommand:
+		text = "Claim vacated by the administrator"
+	case reason.StartdShutdown:
+		text = "Startd was shutdown"
+	case reason.StartdDraining:
+		text = "Startd was draining"
+	case reason.StartdReleaseCommand:
+		text = "Schedd released the claim"
+	case reason.StartdPreemptingClaimRank:
+		text = "Preempted for a higher Ranked job"
+	case reason.StartdPreemptingClaimUserPrio:
+		text = "Preempted for a Priority user"
+	case reason.ClaimDeactivated:
+		text = "Claim deactivated"
+	}
+	return vacate{reason: text, code: code}
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// SlotView is what can be seen of a slot from outside.
+type SlotView struct {
+	ID       slot.ID
+	Name     string // "slot1_1"
+	FullName string // "slot1_1@host"
+	Kind     slot.Kind
+	Pair     policy.Pair
+	// Entered is when the slot came into its state, Began into its activity.
+	Entered, Began clock.Instant
+	Total, Free    slot.Quantities
+	Broken         *slot.BrokenReason
+
+	Claimed    bool
+	Claim      claim.ID
+	Client     claim.Client
+	Activation claim.ActivationID // "" without a starter
+	Phase      claim.Phase
+	Job        *classad.Ad // of the activation; not to be changed
+	Starter    host.ProcID
+	Usage      host.Usage
+	DiskKiB    int64
+	RunTime    time.Duration // of the job, without the time it was suspended
+
+	open bool
+}
+
+// Claimable reports whether a claim may be asked for: the slot is sound, free,
+// or can be divided further, and the EP goes on.
+func (v *SlotView) Claimable() bool { return v.open }
+
+// Views yields every slot, ascending by ID. The engine must not step
+// meanwhile.
+func (e *Engine) Views() iter.Seq[SlotView] {
+	return func(yield func(SlotView) bool) {
+		for _, sl := range e.slots {
+			if !yield(e.viewOf(sl)) {
+				return
+			}
+		}
+	}
+}
+
+// SlotView returns the view of one slot.
+func (e *Engine) SlotView(id slot.ID) (SlotView, bool) {
+	sl, ok := e.byID[id]
+	if !ok {
+		return SlotView{}, false
+	}
+	return e.viewOf(sl), true
+}
+
+func (e *Engine) viewOf(sl *slotState) SlotView {
+	v := SlotView{
+		ID: sl.s.ID, Name: sl.name, FullName: sl.full, Kind: sl.s.Kind, Pair: sl.pair, Entered: sl.entered, Began: sl.began,
+		Total: sl.s.Total, Free: sl.s.Free, Broken: sl.s.Broken,
+	}
+	if c := sl.cur; c != nil {
+		v.Claimed, v.Claim, v.Client = true, c.ID, c.Client
+	}
+	if a := sl.act; a != nil {
+		v.Activation, v.Phase, v.Job, v.Starter, v.Usage, v.DiskKiB = a.ID, a.Phase, a.Job, a.proc, a.usage, a.diskKiB
+		v.RunTime = a.RunTime(e.now)
+	}
+	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed
+	v.open = free && sl.s.Broken == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic
+	return v
+}
+
+// SlotAd returns the ad of a slot, nil if there is none. It is the engine's
+// own: read it before the next Step and do not change it.
+func (e *Engine) SlotAd(id slot.ID) *classad.Ad {
+	if sl, ok := e.byID[id]; ok {
+		return sl.ad.ad
+	}
+	return nil
+}
+
+// Explanation says why a slot is where it is and why it stays there.
+type Explanation struct {
+	Slot slot.ID
+	Name string
+	Pair policy.Pair
+	// Last is the decision of the last move, at Since. Activation is the one it
+	// was about, "" if none.
+	Last       policy.Decision
+	Since      clock.Instant
+	Activation claim.ActivationID
+	// Now is what the policy says at present, with its trace in any case.
+	Now policy.Decision
+}
+
+// Explain returns the last decision about a slot and what its policy says now.
+// It changes nothing.
+func (e *Engine) Explain(id slot.ID) (Explanation, bool) {
+	sl, ok := e.byID[id]
+	if !ok {
+		return Explanation{}, false
+	}
+	return Explanation{
+		Slot: id, Name: sl.name, Pair: sl.pair, Last: sl.last, Since: sl.lastAt, Activation: sl.lastOf,
+		Now: policy.Explain(e.look(sl)),
+	}, true
+}
+
+// CouldEverRun says why no slot could take the job even if the machine were
+// idle, nil if one could.
+func (e *Engine) CouldEverRun(job *classad.Ad) error {
+	var plain slot.RequestModifiers
+	req, err := plain.Request(job, e.boundless(), e.env())
+	if err != nil {
+		return err
+	}
+	return e.ledger.CouldEverFit(req)
+}
+
+// boundless is the ad of a slot which has more than enough of everything that
+// this machine knows.
+func (e *Engine) boundless() *classad.Ad {
+	ad := classad.NewAd()
+	names := []string{"Cpus", "Memory", "Disk", "Swap"}
+	for s := range e.ledger.Slots() {
+		for _, c := range s.Total.Custom {
+			if _, ok := ad.Lookup(c.Name); !ok {
+				names = append(names, c.Name)
+				ad.SetInt(c.Name, math.MaxInt32)
+			}
+		}
+	}
+	ad.SetString("MachineResources", strings.Join(names, " "))
+	return ad
+}
+
+// env is what an expression outside the policy may look at.
+func (e *Engine) env() *classad.Env {
+	return &classad.Env{Now: e.now.Wall, Location: e.cfg.Location, Rand: e.cfg.Rand}
+}
+
+// Mentions reports whether an expression of the policy names the attribute, so
+// that a job which says it may be treated otherwise.
+func (e *Engine) Mentions(attr string) bool {
+	for _, x := range e.exprs {
+		if x.Mentions(attr) {
+			return true
+		}
+	}
+	return false
+}

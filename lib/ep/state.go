@@ -1,0 +1,155 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"slices"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// slotState is one slot with all that goes on in it.
+type slotState struct {
+	s          *slot.Slot
+	name, full string // "slot1_1", "slot1_1@host"
+	exprs      *policy.Expressions
+	ad         slotAd
+
+	pair     policy.Pair
+	entered  clock.Instant // the state
+	began    clock.Instant // the activity
+	last     policy.Decision
+	lastAt   clock.Instant
+	lastOf   claim.ActivationID // the activation that last was concerned
+	removing bool               // a dynamic slot at its end
+
+	cur       *claim.Claim // nil without a claim
+	waiting   *waiting     // nil without a preempting claim
+	act       *activation  // nil without a starter
+	commanded bool         // suspended by command
+	vacate    vacate       // why the claim is to end, as far as known
+	byClient  bool         // the client ended the claim itself
+}
+
+// activation is the engine's side of a claim.Activation.
+type activation struct {
+	claim.Activation
+	proc      host.ProcID
+	usage     host.Usage
+	diskKiB   int64
+	softUntil time.Duration // boot time at which a soft kill becomes a hard one, 0: none
+	hardUntil time.Duration // boot time at which the starter is ended by force, 0: never
+	hold      *policy.Hold  // the job was told to go on hold
+	broken    *slot.BrokenReason
+}
+
+// waiting is a request that waits for the slot of a claim to be preempted.
+type waiting struct {
+	ref    uint64
+	claim  *claim.Claim
+	reason policy.Waiting
+	req    ClaimRequested
+}
+
+// vacate says why a claim is to end.
+type vacate struct {
+	reason        string
+	code, subcode int
+}
+
+// job returns the ad that expressions see as TARGET.
+func (sl *slotState) job() *classad.Ad {
+	switch {
+	case sl.act != nil:
+		return sl.act.Job
+	case sl.cur != nil && sl.cur.Activations == 0:
+		return sl.cur.Request
+	}
+	return nil
+}
+
+// add takes a slot of the ledger into the engine, in Owner/Idle.
+func (e *Engine) add(s *slot.Slot) *slotState {
+	sl := &slotState{
+		s: s, name: s.Name(), full: s.FullName(e.cfg.Inventory.FullHostname),
+		exprs: e.exprs[s.TypeID], entered: e.now, began: e.now,
+	}
+	i, _ := slices.BinarySearchFunc(e.slots, s.ID, func(x *slotState, id slot.ID) int { return x.s.ID.Compare(id) })
+	e.slots = slices.Insert(e.slots, i, sl)
+	e.byID[s.ID] = sl
+	e.ads.add(e, sl)
+	return sl
+}
+
+// forget takes a slot out of the engine and gives it back to the ledger.
+func (e *Engine) forget(sl *slotState) {
+	i, found := slices.BinarySearchFunc(e.slots, sl.s.ID, func(x *slotState, id slot.ID) int { return x.s.ID.Compare(id) })
+	if found {
+		e.slots = slices.Delete(e.slots, i, i+1)
+	}
+	delete(e.byID, sl.s.ID)
+	e.ads.remove(sl)
+	parent := e.byID[sl.s.ID.Parent()]
+	if err := e.ledger.Return(sl.s.ID); err != nil {
+		panic(err) // only a slot that is in the ledger is ever forgotten
+	}
+	if parent != nil {
+		e.ads.resources(parent)
+		e.emit(AdChanged{Slot: parent.s.ID})
+	}
+}
+
+// remove forgets a dynamic slot that others have seen.
+func (e *Engine) remove(sl *slotState) {
+	e.emit(AdWithdrawn{Slot: sl.s.ID, Name: sl.name})
+	e.forget(sl)
+}
+
+// polls reports whether a slot in p makes the engine look often.
+func polls(p policy.Pair) bool {
+	switch p.State {
+	case policy.Claimed, policy.Preempting, policy.Backfill:
+		return true
+	}
+	return false
+}
+
+// enter puts the slot into a pair and keeps the times and counts that hang on
+// it.
+func (e *Engine) enter(sl *slotState, to policy.Pair) {
+	if was, is := polls(sl.pair), polls(to); was != is {
+		if is {
+			if e.polled == 0 {
+				e.nextPoll = e.now.Boot + e.times.Polling
+			}
+			e.polled++
+		} else {
+			e.polled--
+		}
+	}
+	if sl.pair.State != to.State {
+		sl.entered, sl.began = e.now, e.now
+	}
+	if sl.pair.Activity != to.Activity {
+		sl.began = e.now
+	}
+	sl.pair = to
+	if sl.s.Kind == slot.Dynamic && (to == policy.OwnerIdle || to == policy.UnclaimedIdle) && !sl.removing {
+		sl.removing = true
+		e.gone = append(e.gone, sl)
+	}
+}
+
+// timer makes sure that the engine looks at its timers at that boot time.
+func (e *Engine) timer(at time.Duration) {
+	if e.deadline == 0 || at < e.deadline {
+		e.deadline = at
+	}
+}
