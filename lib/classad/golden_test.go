@@ -78,7 +78,7 @@ func vectors(t testing.TB) []vector {
 // are counted and logged.
 var complete = map[string]bool{
 	"adtext": true, "binop": true, "binop.word": true, "bits": true, "bits.ub": true, "cycle": true,
-	"cycle.match": true, "deep": true, "elvis": true, "fn.absTime": true, "fn.allCompare": true,
+	"cycle.match": true, "deep": true, "elvis": true, "flatten": true, "fn.absTime": true, "fn.allCompare": true,
 	"fn.anyCompare": true, "fn.argsToList": true, "fn.avg": true, "fn.bool": true, "fn.ceil": true,
 	"fn.ceiling": true, "fn.compose": true, "fn.countMatches": true, "fn.envV1ToV2": true, "fn.eval": true,
 	"fn.evalInEachContext": true, "fn.floor": true, "fn.formatTime": true, "fn.getDayOfMonth": true,
@@ -96,12 +96,13 @@ var complete = map[string]bool{
 	"fn.stringListMax": true, "fn.stringListMember": true, "fn.stringListMin": true, "fn.stringListSize": true,
 	"fn.stringListSubsetMatch": true, "fn.stringListSum": true, "fn.stringList_regexpMember": true,
 	"fn.stringListsIntersect": true, "fn.substr": true, "fn.sum": true, "fn.toLower": true, "fn.toUpper": true,
-	"fn.unparse": true, "fn.unresolved": true, "fn.userHome": true, "fn.versionEQ": true, "fn.versionGE": true,
-	"fn.versionGT": true, "fn.versionLE": true, "fn.versionLT": true, "fn.version_in_range": true,
-	"fn.versioncmp": true, "lex.new": true, "lex.old": true, "logic3": true, "names": true, "numeric": true,
-	"numeric.bool": true, "policy": true, "precedence": true, "quirk": true, "real": true, "refs": true,
-	"scope": true, "scope.nomatch": true, "select": true, "string.cmp": true, "subscript": true, "ternary": true,
-	"times": true, "truthy": true, "tz": true, "unary": true, "unparse": true,
+	"fn.unparse": true, "fn.unresolved": true, "fn.userHome": true, "fn.userMap": true, "fn.versionEQ": true,
+	"fn.versionGE": true, "fn.versionGT": true, "fn.versionLE": true, "fn.versionLT": true,
+	"fn.version_in_range": true, "fn.versioncmp": true, "lex.new": true, "lex.old": true, "logic3": true,
+	"names": true, "numeric": true, "numeric.bool": true, "policy": true, "precedence": true, "quirk": true,
+	"real": true, "refs": true, "roundtrip": true, "scope": true, "scope.nomatch": true, "select": true,
+	"string.cmp": true, "subscript": true, "ternary": true, "times": true, "truthy": true, "tz": true,
+	"unary": true, "unparse": true,
 }
 
 // divergent lists the vectors that are answered differently on purpose, with
@@ -119,8 +120,10 @@ func checkVector(t *testing.T, v *vector) string {
 		return checkUnparse(t, v)
 	case "refs":
 		return checkRefs(t, v)
-	case "flatten", "roundtrip":
-		return "no check for this shape"
+	case "flatten":
+		return checkFlatten(t, v)
+	case "roundtrip":
+		return checkRoundtrip(t, v)
 	}
 	return checkEval(t, v)
 }
@@ -170,6 +173,9 @@ func evalVector(t *testing.T, v *vector, expr string, my *string) (kind, value, 
 			t.Fatal(err)
 		}
 		env.Location = loc
+	}
+	if v.Config != "" {
+		env.UserMap = userMaps(t, v.Config).Lookup
 	}
 	env.My = NewAd()
 	if my != nil {
@@ -263,6 +269,127 @@ func checkRefs(t *testing.T, v *vector) string {
 	if !slices.Equal(r.Internal, want.Internal) || !slices.Equal(r.External, want.External) ||
 		!slices.Equal(r.ExternalFull, want.ExternalFull) {
 		return fmt.Sprintf("got %+v, want %+v", r, want)
+	}
+	return ""
+}
+
+// userMaps reads the configuration of the vectors of userMap().
+func userMaps(t *testing.T, config string) UserMaps {
+	t.Helper()
+	maps := UserMaps{}
+	kinds := map[string]MapKind{}
+	var name, text string
+	for line := range strings.Lines(config) {
+		line = strings.TrimRight(line, "\n")
+		key, _, _ := strings.Cut(line, " ")
+		switch {
+		case name != "" && line == "@end":
+			m, problems := ParseUserMap(text, kinds[name])
+			if want := strings.Count(text, "* empty"); len(problems) != want {
+				t.Errorf("map %s: %v, want %d problems", name, problems, want)
+			}
+			maps[name], name, text = m, "", ""
+		case name != "":
+			text += line + "\n"
+		case strings.HasPrefix(key, "CLASSAD_USER_MAP_PREFIX_"):
+			kinds[strings.TrimPrefix(key, "CLASSAD_USER_MAP_PREFIX_")] = MapPrefix
+		case strings.HasPrefix(key, "CLASSAD_USER_MAPDATA_"):
+			name = strings.TrimPrefix(key, "CLASSAD_USER_MAPDATA_")
+		}
+	}
+	if len(maps) == 0 {
+		t.Fatal("no maps")
+	}
+	return maps
+}
+
+func checkFlatten(t *testing.T, v *vector) string {
+	t.Helper()
+	type result struct{ Type, Value string }
+	var want struct{ Flatten, Inline result }
+	if err := json.Unmarshal(v.raw, &want); err != nil {
+		t.Fatal(err)
+	}
+	ad, err := ParseAd(*v.My, Old)
+	if err != nil {
+		return err.Error()
+	}
+	e, err := ParseExpr(v.Expr, v.dialect())
+	if err != nil {
+		return err.Error()
+	}
+	env := &Env{My: ad, Now: time.Unix(1700000000, 0)}
+	show := func(rest *Expr, ok bool) result {
+		if !ok {
+			return result{Type: "evalfail"}
+		}
+		if val, ok := rest.LiteralValue(); ok {
+			return result{val.Kind().String(), val.Text(New)}
+		}
+		return result{"expr", rest.Text(New)}
+	}
+	if got := show(e.Flatten(env)); got != want.Flatten {
+		return fmt.Sprintf("flatten: got %v, want %v", got, want.Flatten)
+	}
+	if got := show(e.FlattenInline(env)); got != want.Inline {
+		return fmt.Sprintf("inline: got %v, want %v", got, want.Inline)
+	}
+	return ""
+}
+
+func checkRoundtrip(t *testing.T, v *vector) string {
+	t.Helper()
+	var w struct {
+		Old    *string
+		New    *string
+		JSONIn *string `json:"json_in"`
+
+		CanonicalOld  string  `json:"canonical_old"`
+		CanonicalOldB *string `json:"canonical_old_b64"`
+		CanonicalAll  *string `json:"canonical_old_all"`
+		CanonicalNew  string  `json:"canonical_new"`
+		JSON          string  `json:"json"`
+		JSONB         *string `json:"json_b64"`
+		XML           string  `json:"xml"`
+	}
+	if err := json.Unmarshal(v.raw, &w); err != nil {
+		t.Fatal(err)
+	}
+	var a *Ad
+	var err error
+	switch {
+	case w.Old != nil:
+		a, err = ParseAd(*w.Old, Old)
+	case w.New != nil:
+		a, err = ParseAd(*w.New, New)
+	case w.JSONIn != nil:
+		a, err = ParseJSON(*w.JSONIn)
+	default:
+		t.Fatalf("%s has no input", v.ID)
+	}
+	if (err != nil) != (v.Type == "badad") {
+		return fmt.Sprintf("error %v", err)
+	}
+	if err != nil {
+		return ""
+	}
+	if w.CanonicalOldB != nil {
+		w.CanonicalOld = mustBase64(t, *w.CanonicalOldB)
+	}
+	if w.JSONB != nil {
+		w.JSON = mustBase64(t, *w.JSONB)
+	}
+	all := w.CanonicalOld
+	if w.CanonicalAll != nil {
+		all = *w.CanonicalAll
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"old", a.Text(Old), w.CanonicalOld}, {"all", a.TextAll(Old), all}, {"new", a.TextAll(New), w.CanonicalNew},
+		{"json", a.JSONAll(), w.JSON}, {"xml", a.XMLAll(), w.XML},
+	} {
+		if c.got != c.want {
+			return c.what + ": got " + c.got + ", want " + c.want
+		}
 	}
 	return ""
 }

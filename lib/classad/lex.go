@@ -65,7 +65,10 @@ type token struct {
 	integer int64
 	real    float64
 	boolean bool
-	msg     string // of tokBad: what is wrong
+	// quotedExpr marks a JSON string that begins and ends with an escaped
+	// slash.
+	quotedExpr bool
+	msg        string // of tokBad: what is wrong
 }
 
 // lexer cuts a text into tokens. A NUL byte ends the text, as it does in the
@@ -73,6 +76,7 @@ type token struct {
 type lexer struct {
 	text string
 	old  bool
+	json bool
 	pos  int
 	last tokenKind // of the token before; decides what a minus sign is
 }
@@ -296,6 +300,8 @@ func (l *lexer) scanWord() token {
 		}
 	case 4:
 		switch {
+		case l.json && equalNames(text, "null"):
+			t.kind = tokUndefined
 		case equalNames(text, "true"):
 			t.kind, t.boolean = tokBoolean, true
 		case equalNames(text, "isnt"):
@@ -309,7 +315,7 @@ func (l *lexer) scanWord() token {
 			t.kind = tokError
 		}
 	case 9:
-		if equalNames(text, "undefined") {
+		if !l.json && equalNames(text, "undefined") {
 			t.kind = tokUndefined
 		}
 	}

@@ -84,6 +84,16 @@ func (l *lexer) scanNewString(delim byte) token {
 		}
 		i++
 	}
+	if l.json {
+		text, ok := unescapeJSON(joined)
+		if !ok {
+			return l.bad(start, `string with a \u escape that is no character`)
+		}
+		t := quoted(delim, start, text)
+		n := len(joined)
+		t.quotedExpr = n >= 4 && string(joined[:2]) == `\/` && string(joined[n-2:]) == `\/`
+		return t
+	}
 	text, ok := unescape(joined)
 	if !ok {
 		return l.bad(start, `string with \0: a string cannot hold a NUL byte`)

@@ -84,14 +84,13 @@ func listValue(elems []node, scope *Ad) Value {
 	return Value{kind: KindList, ptr: unsafe.Pointer(&list{elems: elems, scope: scope})}
 }
 
-func (v Value) bool() bool        { return v.num != 0 }
-func (v Value) int() int64        { return int64(v.num) }
-func (v Value) real() float64     { return math.Float64frombits(v.num) }
-func (v Value) str() string       { return unsafe.String((*byte)(v.ptr), int(v.num)) }
-func (v Value) list() *list       { return (*list)(v.ptr) }
-func (v Value) ad() *Ad           { return (*Ad)(v.ptr) }
-func (v Value) isScalar() bool    { return v.kind != KindList && v.kind != KindAd }
-func (v Value) exceptional() bool { return v.kind <= KindError }
+func (v Value) bool() bool     { return v.num != 0 }
+func (v Value) int() int64     { return int64(v.num) }
+func (v Value) real() float64  { return math.Float64frombits(v.num) }
+func (v Value) str() string    { return unsafe.String((*byte)(v.ptr), int(v.num)) }
+func (v Value) list() *list    { return (*list)(v.ptr) }
+func (v Value) ad() *Ad        { return (*Ad)(v.ptr) }
+func (v Value) isScalar() bool { return v.kind != KindList && v.kind != KindAd }
 
 // Kind returns the type of v.
 func (v Value) Kind() Kind { return v.kind }
