@@ -52,7 +52,7 @@ func ArgsFromSubmit(text string) (Args, error) {
 			return Args{}, err
 		}
 		list, err := ArgsFromV2(v2)
-		return Args{List: list}, err
+		return Args{List: list}, inQuoted(err, text)
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

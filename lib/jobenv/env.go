@@ -82,7 +82,7 @@ func (e Env) MergeSubmit(text string) error {
 	if err != nil {
 		return err
 	}
-	return e.MergeV2(v2)
+	return inQuoted(e.MergeV2(v2), text)
 }
 
 // MergeList adds entries of the form NAME=value, as a process's environment

@@ -68,6 +68,23 @@ func Unquote(text string) (string, error) {
 	return "", &SyntaxError{open, "the double quote that starts here is not closed"}
 }
 
+// inQuoted moves the offset of a mistake in text without its double quotes to
+// where it stands in the quoted text.
+func inQuoted(err error, quoted string) error {
+	e, ok := err.(*SyntaxError)
+	if !ok {
+		return err
+	}
+	i := strings.IndexByte(quoted, '"') + 1
+	for range e.Offset {
+		if quoted[i] == '"' {
+			i++
+		}
+		i++
+	}
+	return &SyntaxError{i, e.Msg}
+}
+
 // Quote is the inverse of Unquote.
 func Quote(v2 string) string { return `"` + strings.ReplaceAll(v2, `"`, `""`) + `"` }
 

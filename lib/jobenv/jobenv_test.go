@@ -68,13 +68,14 @@ func TestSyntaxErrors(t *testing.T) {
 		{args, `one "two"`, 4},
 		{args, `"one`, 0},
 		{args, `  "one" two`, 8},
-		{args, `"a 'b c"`, 2}, // offset in the text without its double quotes
+		{args, `"a 'b c"`, 3},
+		{args, ` "a """" 'b c"`, 9},
 		{env, `A=1;B`, 4},
-		{env, `"A=1 B"`, 4},
-		{env, `"=1"`, 0},
+		{env, `"A=1 B"`, 5},
+		{env, `"=1"`, 1},
 		{env, `;A=1; =2`, 6},
-		{env, `"A='x"`, 2},
-		{env, "\"A=\x00\"", 0},
+		{env, `"A='x"`, 3},
+		{env, "\"A=\x00\"", 1},
 	} {
 		err := tt.parse(tt.in)
 		var se *SyntaxError

@@ -202,16 +202,11 @@ func (b *builder) arguments() {
 
 // syntax reports a mistake in arguments or an environment.
 func (b *builder) syntax(err error, text string) {
-	offset := 0
 	if e, ok := err.(*jobenv.SyntaxError); ok {
-		// Within double quotes the offset counts what is left without them.
-		if offset = e.Offset; jobenv.IsQuoted(text) && strings.IndexByte(text[1:], '"') >= 0 && !strings.Contains(text, `""`) {
-			offset++
-		}
-		b.bad(offset, Problem{Value: text, Message: e.Msg})
+		b.bad(e.Offset, Problem{Value: text, Message: e.Msg})
 		return
 	}
-	b.bad(offset, Problem{Value: text, Message: err.Error()})
+	b.bad(0, Problem{Value: text, Message: err.Error()})
 }
 
 func (b *builder) environment() {

@@ -4,6 +4,7 @@
 package submit
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,7 +186,7 @@ func (b *builder) accounting() {
 	}
 	if b.boolean(false, "nice_user", "NiceUser") {
 		if !hasGroup {
-			group, hasGroup = b.d.opts.Config("NICE_USER_ACCOUNTING_GROUP_NAME"), true
+			group, hasGroup = cmp.Or(b.d.opts.Config("NICE_USER_ACCOUNTING_GROUP_NAME"), "nice-user"), true
 		}
 		b.setInt("MaxJobRetirementTime", 0)
 	}
@@ -201,7 +202,7 @@ func (b *builder) accounting() {
 		user = b.d.opts.Owner
 	}
 	b.setString("AcctGroupUser", user)
-	if hasGroup && group != "" {
+	if hasGroup {
 		b.setString("AcctGroup", group)
 		user = group + "." + user
 	}

@@ -141,11 +141,13 @@ func (p *parser) readQueue(t *queueText, q *queue) {
 		if !strings.HasPrefix(rest, "[") {
 			break
 		}
+		var after string
 		var ok bool
-		if cut, rest, ok = parseSlice(rest); !ok {
+		if cut, after, ok = parseSlice(rest); !ok {
 			t.bad(offset(), Problem{Value: rest, Message: "this is no slice", Want: "[start:end:step] with integers that may be left out, and a step above 0"})
 			return
 		}
+		rest = after
 	}
 	lines, ok := p.itemLines(t, rest, mode, offset())
 	if !ok {

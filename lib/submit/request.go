@@ -4,6 +4,7 @@
 package submit
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -171,13 +172,14 @@ func (b *builder) requirements() {
 		return
 	}
 	var clauses []string
-	refs := map[string]bool{}
+	var refs map[string]bool
 	if given {
 		if _, err := classad.ParseExpr(text, classad.Old); err != nil {
 			b.setExpr("Requirements", text) // reports it
 			return
 		}
-		if refs = references(text); refs["requirements"] {
+		var mine bool
+		if refs, mine = b.d.references(text); mine || refs["requirements"] {
 			b.bad(0, Problem{Value: text, Message: "the requirements refer to themselves", Want: "$(requirements) for the text written before"})
 			return
 		}
@@ -189,9 +191,13 @@ func (b *builder) requirements() {
 	}
 	if appended != "" {
 		clauses = append(clauses, "("+appended+")")
-		for name := range references(appended) {
-			refs[name] = true
+		more, _ := b.d.references(appended)
+		all := maps.Clone(more)
+		if all == nil {
+			all = map[string]bool{}
 		}
+		maps.Copy(all, refs)
+		refs = all
 	}
 	add := func(clause string, mentions ...string) {
 		if !slices.ContainsFunc(mentions, func(name string) bool { return refs[name] }) {
@@ -263,51 +269,32 @@ func (b *builder) custom() []string {
 func quoteString(s string) string { return classad.Literal(classad.String(s)).Text(classad.Old) }
 
 // references lists the names, in lower case, that an expression may take from
-// the machine: bare ones and those after TARGET.
-func references(text string) map[string]bool {
-	refs := map[string]bool{}
-	scope := ""
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == '"' || c == '\'':
-			end := i + 1
-			for end < len(text) && text[end] != c {
-				if text[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			i = min(end+1, len(text))
-			scope = ""
-		case isLetter(c) || c == '_':
-			end := i
-			for end < len(text) && (isLetter(text[end]) || text[end] == '_' || '0' <= text[end] && text[end] <= '9') {
-				end++
-			}
-			name := strings.ToLower(text[i:end])
-			after := strings.TrimLeft(text[end:], blanks)
-			switch {
-			case strings.HasPrefix(after, "(") && scope == "":
-			case strings.HasPrefix(after, ".") && scope == "" && (name == "target" || name == "my"):
-				scope = name
-				i = len(text) - len(after) + 1
-				continue
-			case scope != "my":
-				refs[name] = true
-			}
-			scope = ""
-			i = end
-		case '0' <= c && c <= '9':
-			for i < len(text) && (isLetter(text[i]) || '0' <= text[i] && text[i] <= '9' || text[i] == '.') {
-				i++
-			}
-			scope = ""
-		default:
-			if !strings.ContainsRune(blanks, rune(c)) {
-				scope = ""
-			}
-			i++
+// the machine; mine is how it reaches for Requirements itself. What cannot be
+// told, as with a name that leads in a circle, is none.
+func (d *Description) references(text string) (refs map[string]bool, mine bool) {
+	e, err := d.share("="+text, func() (*classad.Expr, error) { return classad.ParseExpr(text, classad.Old) })
+	if err != nil {
+		return nil, false
+	}
+	if refs, ok := d.refs[text]; ok {
+		return refs, refs[" own"]
+	}
+	own := classad.NewAd()
+	own.SetBool("Requirements", true)
+	own.SetInt("RequestMemory", 0)
+	r, _ := e.Refs(own)
+	refs = map[string]bool{}
+	for _, name := range r.External {
+		refs[strings.ToLower(name)] = true
+	}
+	for _, name := range r.Internal {
+		if strings.EqualFold(name, "Requirements") {
+			refs[" own"] = true // no attribute is called so
 		}
 	}
-	return refs
+	if d.refs == nil || len(d.refs) >= maxShared {
+		d.refs = map[string]map[string]bool{}
+	}
+	d.refs[text] = refs
+	return refs, refs[" own"]
 }

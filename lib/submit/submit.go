@@ -82,8 +82,9 @@ type Description struct {
 	queues   []*queue
 	total    int
 	warnings Problems
-	exprs    map[string]*classad.Expr // parsed before, by text
-	sizes    map[string]int64         // of files in KiB, by name
+	exprs    map[string]*classad.Expr   // parsed before, by text
+	refs     map[string]map[string]bool // of expressions, by text
+	sizes    map[string]int64           // of files in KiB, by name
 }
 
 // Parse reads a description. name is the file's name as the user gave it: it
