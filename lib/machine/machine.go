@@ -134,6 +134,17 @@ const (
 	Yes
 )
 
+// String returns "unknown", "no" or "yes".
+func (t Tristate) String() string {
+	switch t {
+	case No:
+		return "no"
+	case Yes:
+		return "yes"
+	}
+	return "unknown"
+}
+
 // Learn records that the named fields were set from source at the time of the
 // running scan. A later source replaces an earlier one.
 func (inv *Inventory) Learn(source string, fields ...string) {

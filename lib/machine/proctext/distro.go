@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Distro names a Linux distribution in HTCondor's words (arch.cpp).
@@ -56,19 +58,38 @@ func NameDistro(issues [4][]byte, osRelease []byte) Distro {
 	return d
 }
 
-// issueLine returns the first line without trailing blanks and without the
-// escapes \n and \l that getty would replace.
+// issueLine returns the first line without trailing blanks, without the
+// escapes \n and \l that getty would replace, and without the terminal
+// sequences some administrators colour it with, whose digits are no version.
 func issueLine(text []byte) string {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
-	s := strings.ToValidUTF8(string(line[:min(len(line), longest)]), "?")
+	s := Printable(withoutSequences(string(line[:min(len(line), longest)])))
 	for {
-		s = strings.TrimRight(s, " \t\r\v\f")
+		s = strings.TrimRight(s, " ")
 		// Two characters alone are left, whatever they are.
 		if len(s) > 2 && (strings.HasSuffix(s, `\n`) || strings.HasSuffix(s, `\l`)) {
 			s = s[:len(s)-2]
 			continue
 		}
 		return s
+	}
+}
+
+// withoutSequences removes the sequences that begin with ESC [ and end with a
+// letter or another character from @ on.
+func withoutSequences(s string) string {
+	var b strings.Builder
+	for {
+		plain, rest, found := strings.Cut(s, "\x1b[")
+		b.WriteString(plain)
+		if !found {
+			return b.String()
+		}
+		end := strings.IndexFunc(rest, func(r rune) bool { return r >= '@' && r <= '~' })
+		if end < 0 {
+			return b.String()
+		}
+		s = rest[end+1:]
 	}
 }
 
@@ -81,13 +102,28 @@ func prettyName(text []byte) string {
 		if !ok {
 			continue
 		}
-		s := strings.ToValidUTF8(string(value[:min(len(value), longest)]), "?")
+		s := Printable(string(value[:min(len(value), longest)]))
 		if s != "" && (s[0] == '"' || s[0] == '\'') {
 			s, _, _ = strings.Cut(s[1:], s[:1])
 		}
 		return s
 	}
 	return ""
+}
+
+// Printable returns s with every character that a terminal could take for a
+// command, and everything that is not UTF-8, replaced by a question mark.
+// Tabs become blanks and a carriage return at the end is dropped.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, strings.TrimRight(s, "\r"))
 }
 
 func distroName(long string) string {

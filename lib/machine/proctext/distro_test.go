@@ -6,6 +6,7 @@ package proctext
 import (
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,8 +45,10 @@ func distroCases() []distroCase {
 		{none, "", Distro{"Unknown", "LINUX", 0, 0, "LINUX0", ""}},
 		{none, "PRETTY_NAME=\"unclosed Debian 9", Distro{"unclosed Debian 9", "Debian", 9, 900, "Debian9", "os-release"}},
 		{none, "PRETTY_NAME=\"\n", Distro{"Unknown", "LINUX", 0, 0, "LINUX0", ""}},
-		{issue("Debian \xff\xfe 11\n"), "", Distro{"Debian ? 11", "Debian", 11, 1100, "Debian11", "issue"}},
+		{issue("Debian \xff\xfe 11\n"), "", Distro{"Debian ?? 11", "Debian", 11, 1100, "Debian11", "issue"}},
 		{issue("Debian 99999999999999999999\n"), "", Distro{"Debian 99999999999999999999", "Debian", 0, 0, "Debian0", "issue"}},
+		{issue("\x1b[H\x1b[2JDebian\tGNU/Linux 12\r\n"), "", Distro{"Debian GNU/Linux 12", "Debian", 12, 1200, "Debian12", "issue"}},
+		{issue("\x1b[1;31mDebian\x07 11\x1b[0"), "", Distro{"Debian? 11", "Debian", 11, 1100, "Debian11", "issue"}},
 		{issue("\\n\\l\n"), "", Distro{"Unknown", "LINUX", 0, 0, "LINUX0", ""}},
 		{issue("Debian 10 " + strings.Repeat("x", 500) + "\n"), "", Distro{"Debian 10 " + strings.Repeat("x", 189), "Debian", 10, 1000, "Debian10", "issue"}},
 	}
@@ -75,8 +78,8 @@ func FuzzNameDistro(f *testing.F) {
 		if d.LongName == "" || d.Name == "" || d.AndVer == "" || !utf8.ValidString(d.LongName) || d.MajorVer < 0 || d.Ver/100 != d.MajorVer {
 			t.Errorf("%+v", d)
 		}
-		if strings.ContainsAny(d.LongName, "\n") {
-			t.Errorf("a name of several lines: %q", d.LongName)
+		if strings.ContainsFunc(d.LongName, unicode.IsControl) {
+			t.Errorf("a name that no terminal should see: %q", d.LongName)
 		}
 	})
 }

@@ -70,9 +70,10 @@ func (n names) kernel(inv *machine.Inventory) error {
 	return nil
 }
 
-// word returns the text of a field of struct utsname.
+// word returns the text of a field of struct utsname, which root may set to
+// anything, as one that can be printed.
 func word(field []byte) string {
-	return strings.ToValidUTF8(unix.ByteSliceToString(field), "?")
+	return proctext.Printable(unix.ByteSliceToString(field))
 }
 
 func (n names) distribution(inv *machine.Inventory) {

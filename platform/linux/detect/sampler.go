@@ -69,7 +69,11 @@ func (s *Sampler) Sample(ctx context.Context) (machine.Sample, error) {
 	}
 	note(machine.ReadLoad, s.readLoad())
 	note(machine.ReadSwap, s.readSwap())
-	note(machine.ReadIdle, s.readIdle())
+	if s.idler != nil {
+		note(machine.ReadIdle, s.readIdle())
+	} else {
+		s.last.KeyboardIdle = machine.NeverUsed(s.last.At)
+	}
 	if s.disk != nil {
 		found, err := s.disk.measure(ctx)
 		if err == nil {
@@ -109,10 +113,6 @@ func (s *Sampler) readSwap() error {
 }
 
 func (s *Sampler) readIdle() error {
-	if s.idler == nil {
-		s.last.KeyboardIdle = machine.NeverUsed(s.last.At)
-		return nil
-	}
 	idle, err := s.idler.Idle(s.last.At)
 	s.last.KeyboardIdle, s.last.ConsoleIdle, s.last.HasConsole = idle.Keyboard, idle.Console, idle.HasConsole
 	return err

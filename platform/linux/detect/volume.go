@@ -43,6 +43,7 @@ type space struct {
 type volume struct {
 	sys   System
 	path  string
+	name  bool       // ask for the device as well
 	open  chan space // answer of a look that took too long; nil when none is out
 	since time.Time  // when that look began
 	wait  *time.Timer
@@ -63,7 +64,7 @@ func (v *volume) measure(ctx context.Context) (space, error) {
 	}
 	answer = make(chan space, 1)
 	start := time.Now()
-	go func() { answer <- look(v.sys, v.path) }()
+	go func() { answer <- v.look() }()
 	if v.wait == nil {
 		v.wait = time.NewTimer(hangLimit)
 	} else {
@@ -82,15 +83,19 @@ func (v *volume) measure(ctx context.Context) (space, error) {
 	}
 }
 
-// look asks the file system. It may block without end.
-func look(sys System, path string) space {
+// look asks the file system. It may block without end, so that measure runs it
+// beside itself; it reads nothing of v that measure writes.
+func (v *volume) look() space {
 	var fs unix.Statfs_t
-	if err := sys.Statfs(path, &fs); err != nil {
-		return space{err: pathError("statfs", path, err)}
+	if err := v.sys.Statfs(v.path, &fs); err != nil {
+		return space{err: pathError("statfs", v.path, err)}
 	}
 	s := space{totalKiB: kib(fs.Blocks, blockSize(&fs)), availableKiB: kib(fs.Bavail, blockSize(&fs))}
+	if !v.name {
+		return s
+	}
 	var st unix.Stat_t
-	if err := sys.Stat(path, &st); err == nil {
+	if err := v.sys.Stat(v.path, &st); err == nil {
 		s.major = unix.Major(uint64(st.Dev))
 		s.device = strconv.FormatUint(uint64(s.major), 10) + ":" + strconv.FormatUint(uint64(unix.Minor(uint64(st.Dev))), 10)
 	}
@@ -126,7 +131,7 @@ func pathError(call, path string, err error) error {
 // on. It runs after the configuration named the path and before
 // machine.ConfigScanner, which applies DISK and RESERVED_DISK.
 func Volume(sys System, path string) machine.Scanner {
-	return volumeScanner{&volume{sys: sys, path: path}}
+	return volumeScanner{&volume{sys: sys, path: path, name: true}}
 }
 
 type volumeScanner struct{ v *volume }

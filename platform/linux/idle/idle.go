@@ -34,6 +34,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/platform/linux"
@@ -47,6 +48,12 @@ type Options struct {
 	// EveryTerminal is STARTD_HAS_BAD_UTMP: look at all terminals instead of
 	// those utmp names.
 	EveryTerminal bool
+}
+
+// OptionsFrom reads CONSOLE_DEVICES and STARTD_HAS_BAD_UTMP.
+func OptionsFrom(snap *config.Snapshot) (Options, error) {
+	every, err := snap.Bool("STARTD_HAS_BAD_UTMP")
+	return Options{ConsoleDevices: snap.List("CONSOLE_DEVICES"), EveryTerminal: every}, err
 }
 
 // Watcher watches one machine. It remembers when it last saw somebody, and is

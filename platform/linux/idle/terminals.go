@@ -48,13 +48,16 @@ func versionOf(st *unix.Stat_t) version {
 	return version{ino: st.Ino, size: st.Size, sec: sec, nsec: nsec, known: true}
 }
 
-// list returns the terminals to look at. The slice is valid until the next call.
+// list returns the terminals to look at, also when utmp cannot be read. The
+// slice is valid until the next call.
 func (t *terminals) list() ([]string, error) {
+	var errUtmp error
 	if !t.every {
 		found, err := t.fromUtmp()
 		if found {
 			return t.logins, err
 		}
+		errUtmp = err
 	}
 	t.paths = append(t.paths[:0], t.fromDev()...)
 	// Every pseudo-terminal that exists belongs to somebody.
@@ -67,7 +70,7 @@ func (t *terminals) list() ([]string, error) {
 			}
 		}
 	}
-	return t.paths, nil
+	return t.paths, errUtmp
 }
 
 // fromUtmp refreshes the logins; found is false when there is no utmp.
