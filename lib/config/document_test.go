@@ -100,7 +100,7 @@ func TestShippedPolicy(t *testing.T) {
 
 // TestTestJobPolicy adds to the earlier values.
 //
-// row: S0-208
+// row: S0-208, S1-060
 func TestTestJobPolicy(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, document(t, "default-policy.conf")+"START = KeyboardIdle > $(StartIdleTime)\n"+document(t, "test-job.conf"))

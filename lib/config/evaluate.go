@@ -4,6 +4,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -24,8 +25,8 @@ func evaluate(text string) (classad.Value, bool) {
 // evalInt reads a decimal integer or evaluates an expression that comes down
 // to a number or a boolean; fractions are cut.
 func evalInt(text string) (int64, bool) {
-	if n, err := strconv.ParseInt(trim(text), 10, 64); err == nil {
-		return n, true
+	if n, err := strconv.ParseInt(trim(text), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return n, true // a number too large counts as the largest there is
 	}
 	v, ok := evaluate(text)
 	if !ok {

@@ -169,6 +169,10 @@ func (x *expansion) evaluate(m macro, text []byte) (name, value string) {
 			return name, ""
 		}
 	}
+	if len(x.names) >= maxNameDepth {
+		x.fail(TooMuch, "$("+name+")", "names are nested too deep", "")
+		return name, ""
+	}
 	value, e, ok := x.raw(name)
 	if x.via != nil && ok && !slices.Contains(*x.via, name) {
 		*x.via = append(*x.via, name)

@@ -12,9 +12,11 @@ type fileParts struct {
 	quote           byte // 0 for none
 	bare            bool // without the / of a directory and the . of an extension
 	slash           byte // if not 0, what / and \ become
-	full            bool // ask for the full path; a configuration has no directory of its own, so this changes nothing
 }
 
+// parseFileParts reads the letters. The letter f asks for the full path of a
+// relative one; a configuration has no directory of its own, so it does
+// nothing here.
 func parseFileParts(letters string) fileParts {
 	var p fileParts
 	args := false
@@ -38,8 +40,6 @@ func parseFileParts(letters string) fileParts {
 			p.slash = '\\'
 		case 'u':
 			p.slash = '/'
-		case 'f':
-			p.full = true
 		}
 	}
 	if p.quote != 0 && args {
@@ -107,15 +107,15 @@ func (p fileParts) cut(path, suffix string) string {
 		}
 	}
 	switch {
-	case p.name && !p.ext && (p.path || p.dirs > 0 || !p.path):
+	case p.name && !p.ext:
 		end = max(dot, start)
-	case !p.name && !p.ext && (p.path || p.dirs > 0) && base > 0:
+	case !p.ext && (p.path || p.dirs > 0) && base > 0:
 		end = base
 		if p.bare {
 			end--
 		}
 		end = max(end, start)
-	case !p.name && !p.ext && p.path:
+	case !p.ext && p.path:
 		end = 0
 	}
 	out := path[start:end]

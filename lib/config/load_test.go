@@ -324,3 +324,47 @@ func TestUserFile(t *testing.T) {
 		t.Errorf("A = %q, B = %q", a, b)
 	}
 }
+
+// TestHostile reads texts made to take long. Each must end in a problem or in
+// answers, without growing beyond the limits.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	chain := strings.Builder{}
+	for i := range 2000 {
+		fmt.Fprintf(&chain, "N%d = $(N%d)\n", i, i+1)
+	}
+	for _, tt := range []struct {
+		name, text string
+		class      Class // of a problem in reading, or of a Lookup of A
+	}{
+		{"functions without end", "A = " + strings.Repeat("$INT(", 20000) + "\n", Other},
+		{"dollars", "A = " + strings.Repeat("$", maxValueBytes-10) + "\n", Other},
+		{"a value too long", "A = " + strings.Repeat("$", maxValueBytes+10) + "\n", TooMuch},
+		{"many macros", "X = y\nA = " + strings.Repeat("$(X)", 2*maxExpandSteps) + "\n", Endless},
+		{"a long chain", chain.String() + "A = $(N0)\n", TooMuch},
+		{"a name too long", strings.Repeat("A", maxNameBytes+1) + " = 1\n", TooMuch},
+		{"a knob-like name", strings.Repeat("SLOT_TYPE_1_", 80) + " = 1\n", Other},
+		{"one line", strings.Repeat("A = \\\n", 100000), TooMuch},
+		{"deep ifs", strings.Repeat("if true\n", 10000), IfStructure},
+		{"growth by templates", "B = 1\n" + strings.Repeat("use POLICY : Hold_If_Memory_Exceeded\n", 5000), TooMuch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Parse("a.conf", tt.text, Options{Seed: 1})
+			if err == nil {
+				set, _ := s.Lookup("A")
+				if err = set.Err; len(set.Value) > maxValueBytes {
+					t.Errorf("a value of %d bytes", len(set.Value))
+				}
+				_ = s.Warnings()
+			}
+			var ps Problems
+			if errors.As(err, &ps); tt.class == Other != (len(ps) == 0) {
+				t.Fatalf("got %v, want class %s", err, tt.class)
+			}
+			if tt.class != Other && ps[0].Class != tt.class {
+				t.Errorf("got class %s (%v), want %s", ps[0].Class, ps[0], tt.class)
+			}
+		})
+	}
+}

@@ -83,11 +83,14 @@ const Version = "25.14.0"
 // Limits. A configuration within reason is far below all of them; they keep a
 // broken or hostile one from taking the process with it.
 const (
-	maxSourceBytes  = 16 << 20  // of one file or one command's output
-	maxTotalBytes   = 64 << 20  // of all sources of one reading
-	maxValueBytes   = 256 << 10 // of one value, expanded
+	maxSourceBytes  = 16 << 20 // of one file or one command's output
+	maxTotalBytes   = 64 << 20 // of all sources of one reading
+	maxNameBytes    = 1000
+	maxValueBytes   = 256 << 10 // of one value, also expanded
 	maxExpandSteps  = 10000     // replacements in expanding one value
 	maxExpandDepth  = 64        // function macros within function macros
+	maxNameDepth    = 200       // names within the values of names
+	maxEarlier      = 50        // origins kept of the values a value was built from
 	maxNestedSource = 20        // include within include, use within use
 	maxNestedIf     = 63
 	maxProblems     = 100

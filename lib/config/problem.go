@@ -6,6 +6,8 @@ package config
 import (
 	"strconv"
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // Severity tells what a Problem means for the configuration.
@@ -121,6 +123,16 @@ func (p *Problem) Error() string {
 		b.WriteString(", from " + p.Within[i].String())
 	}
 	return b.String()
+}
+
+// Unwrap gives the problem a kind of package errs: NotFound for a file that is
+// not there, Invalid for all else.
+func (p *Problem) Unwrap() error {
+	kind := errs.Invalid
+	if p.Class == RootMissing || p.Class == LocalMissing {
+		kind = errs.NotFound
+	}
+	return errs.E("config", kind, p.File, nil)
 }
 
 // clip shortens a value for a message: a value may be a page long.

@@ -27,7 +27,7 @@ type Setting struct {
 	Origin Origin
 
 	// Earlier are the origins of the values that Raw was built from by += or
-	// by referring to itself, oldest first.
+	// by referring to itself, oldest first; the last fifty of them.
 	Earlier []Origin
 
 	// IsDefault reports that nothing sets the name and the knob table does.
