@@ -60,10 +60,14 @@ func (c *Claim) Age(now clock.Instant) time.Duration { return now.Sub(c.Since) }
 const NoWorklife time.Duration = -1
 
 // WorklifeOver reports whether a claim with that CLAIM_WORKLIFE takes no more
-// jobs. A claim that has not yet run a job always takes one; a negative
-// worklife never ends.
+// jobs. A claim that has not yet run a job always takes one; a worklife of 0
+// allows no second one, and a negative worklife never ends. Ages count in
+// whole seconds.
 func (c *Claim) WorklifeOver(worklife time.Duration, now clock.Instant) bool {
-	return worklife >= 0 && c.Activations > 0 && c.Age(now) > worklife
+	if worklife < 0 || c.Activations == 0 {
+		return false
+	}
+	return worklife == 0 || c.Age(now).Truncate(time.Second) > worklife
 }
 
 // Add counts the times of an activation that has ended.

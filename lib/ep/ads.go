@@ -38,6 +38,7 @@ func (x *ads) begin(cfg Config, now clock.Instant) error {
 
 func (x *ads) sampled(s machine.Sample, now clock.Instant) {
 	x.machine.SetReal("LoadAvg", s.LoadAvg)
+	x.machine.SetReal("CondorLoadAvg", 0)
 	x.machine.SetInt("KeyboardIdle", int64(s.KeyboardIdle.Seconds()))
 	if s.HasConsole {
 		x.machine.SetInt("ConsoleIdle", int64(s.ConsoleIdle.Seconds()))

@@ -126,6 +126,9 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		now.Boot = e.now.Boot
 	}
 	e.now = now
+	if now.Boot >= e.asked.Boot {
+		e.asked = clock.Instant{}
+	}
 	e.due()
 	switch ev := ev.(type) {
 	case Tick:
@@ -195,9 +198,11 @@ func (e *Engine) tick() {
 	}
 }
 
-// finish gives back dynamic slots that have ended, says when the next Tick is
-// due, and notices the end of a shutdown.
+// finish sees to timers that were set to run out at once, gives back dynamic
+// slots that have ended, notices the end of a shutdown, and says when the next
+// Tick is due.
 func (e *Engine) finish() {
+	e.due()
 	for _, sl := range e.gone {
 		e.remove(sl)
 	}

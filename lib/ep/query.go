@@ -81,8 +81,18 @@ func (e *Engine) viewOf(sl *slotState) SlotView {
 		v.RunTime = a.RunTime(e.now)
 	}
 	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed
-	v.open = free && sl.s.Broken == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic
+	v.open = free && sl.s.Broken == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && sl.s.Free.Cpus > 0
 	return v
+}
+
+// RetirementLeft returns for how long the job in a slot may still not be
+// hard-killed, 0 without a job.
+func (e *Engine) RetirementLeft(id slot.ID) (time.Duration, bool) {
+	sl, ok := e.byID[id]
+	if !ok {
+		return 0, false
+	}
+	return policy.RetirementLeft(e.look(sl)), true
 }
 
 // SlotAd returns the ad of a slot, nil if there is none. It is the engine's

@@ -99,12 +99,13 @@ type actor struct {
 	id    claim.ActivationID
 	start StartStarter
 	script
-	phase     string // "starting", "running", "suspended", "leaving", "done"
-	since     clock.Instant
-	ran       time.Duration
-	gen       int // invalidates what was planned
-	exitCode  int
-	suspended bool
+	phase string        // "starting", "running", "suspended", "leaving", "done", "gone"
+	first clock.Instant // when the job began
+	since clock.Instant // when it began to run or ran on
+	ran   time.Duration
+	gen   int  // invalidates what was planned
+	done  bool // the job ended of itself or left when told
+	told  bool // it was told to leave
 }
 
 // script is how a job behaves.
@@ -117,6 +118,7 @@ type script struct {
 	reap   time.Duration // from the job's end to the starter's
 	crash  bool          // the starter ends without a word about its job
 	fails  bool          // the job cannot be started: the starter ends at once
+	wall   bool          // runs counts on the wall, suspended or not, as sleep(1) does
 	code   int
 }
 
@@ -141,7 +143,7 @@ func newStage(t testing.TB, cpus int, text string) *stage {
 	eng, effects, err := New(Config{
 		Snapshot: snap, Inventory: inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: 1_800_000_000,
 		NewSecret: func() claim.Secret { secrets++; return claim.Secret(fmt.Sprintf("secret%d", secrets)) },
-		Sample:    machine.Sample{At: s.now, KeyboardIdle: time.Hour, Fresh: machine.AllReadings},
+		Sample:    machine.Sample{At: s.now, Fresh: machine.AllReadings},
 	}, s.now)
 	if err != nil {
 		t.Fatal(err)
@@ -253,6 +255,7 @@ func (s *stage) launch(e StartStarter) {
 	}
 	a.crash, _ = e.Job.EvalBool("SimCrash", nil)
 	a.fails, _ = e.Job.EvalBool("SimFails", nil)
+	a.wall, _ = e.Job.EvalBool("SimWall", nil)
 	s.starters[e.Activation] = a
 	a.since = s.now
 	a.plan(0, func() {
@@ -265,9 +268,11 @@ func (s *stage) launch(e StartStarter) {
 			return
 		}
 		a.plan(a.begins, func() {
-			a.phase, a.since = "running", s.now
+			a.phase, a.first, a.since = "running", s.now, s.now
 			s.step(JobRunning{Activation: a.id})
-			a.finishLater()
+			if a.phase == "running" {
+				a.finishLater()
+			}
 		})
 	})
 }
@@ -283,13 +288,15 @@ func (a *actor) plan(d time.Duration, do func()) {
 }
 
 func (a *actor) finishLater() {
-	if a.phase == "running" {
-		a.plan(a.runs-a.ran, a.ends)
+	if a.wall {
+		a.ran = a.s.now.Sub(a.first)
 	}
+	a.plan(a.runs-a.ran, a.ends)
 }
 
 // ends is the end of the job, then of the starter.
 func (a *actor) ends() {
+	a.done = !a.told
 	a.phase = "done"
 	a.gen++
 	if a.crash {
@@ -320,14 +327,15 @@ func (a *actor) obey(o OrderStarter) {
 		if a.phase == "running" {
 			a.ran += a.s.now.Sub(a.since)
 		}
-		a.phase, a.suspended = "suspended", true
+		a.phase = "suspended"
 		a.plan(0, func() { a.s.step(JobSuspended{Activation: a.id}) })
 	case Continue:
 		a.gen++
-		a.phase, a.since, a.suspended = "running", a.s.now, false
+		a.phase, a.since = "running", a.s.now
 		a.finishLater()
 		a.plan(0, func() { a.s.step(JobContinued{Activation: a.id}) })
 	case SoftKill:
+		a.told = true
 		if a.onSoft < 0 {
 			return // it goes on, and may even end by itself
 		}
@@ -335,6 +343,7 @@ func (a *actor) obey(o OrderStarter) {
 		a.phase = "leaving"
 		a.plan(a.onSoft, a.ends)
 	case HardKill:
+		a.told = true
 		a.gen++
 		a.phase = "leaving"
 		if a.onHard >= 0 {
@@ -362,9 +371,8 @@ func job(t testing.TB, sc script, more string) *classad.Ad {
 	if sc.crash {
 		ad.SetBool("SimCrash", true)
 	}
-	if sc.fails {
-		ad.SetBool("SimFails", true)
-	}
+	ad.SetBool("SimFails", sc.fails)
+	ad.SetBool("SimWall", sc.wall)
 	return ad
 }
 
