@@ -122,7 +122,7 @@ func (b *builder) lookup(name string) (string, bool) {
 			return p.value, true
 		}
 	}
-	if s := b.q.table[strings.ToLower(name)]; s != nil {
+	if s := b.q.find(name); s != nil {
 		s.used = true
 		return s.raw, true
 	}
@@ -207,7 +207,7 @@ func (b *builder) setting(name string) *setting {
 			return &setting{name: v, raw: b.live[i].value, line: b.q.line}
 		}
 	}
-	return b.q.table[strings.ToLower(name)]
+	return b.q.find(name)
 }
 
 // expand returns the value of a setting without the blanks around it.

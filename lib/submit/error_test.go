@@ -4,7 +4,9 @@
 package submit
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,9 +96,22 @@ var mistakes = []struct {
 	{"executable = prog\nif true\nqueue\n", "2:1", "if without endif"},
 	{"executable = prog\nendif\nqueue\n", "2:1", "endif without if"},
 	{"executable = prog\nif 1\nelse\nelse\nendif\nqueue\n", "4:1", "else after else"},
+	// too much
+	{"executable = prog\na = x\n" + strings.Repeat("a = $(a)$(a)\n", 30), "23:1", "too many commands, or they are too long"},
+	{"executable = prog\na0 = $(U)\n" + doubling(60) + "arguments = $(a60)\nqueue\n", "63:13", "too long"},
+	{"executable = prog\n" + strings.Repeat("if 1\n", 101), "102:1", "nested too deep"},
 	// positions
 	{"executable = prog\n   priority   =   high\nqueue\n", "2:19", "no integer"},
 	{"executable = prog\nrequirements = Memory > 5 && \\\n   Cpus >\nqueue\n", "3:10", "no expression"},
+}
+
+// doubling is n settings that each mention the one before twice.
+func doubling(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "a%d = $(a%d)$(a%d)\n", i+1, i, i)
+	}
+	return b.String()
 }
 
 func TestMistakes(t *testing.T) {
@@ -173,7 +188,13 @@ func FuzzParse(f *testing.F) {
 	for _, m := range mistakes {
 		f.Add(m.text)
 	}
-	lines(f, "jobs.jsonl", func(line []byte) { f.Add(string(line)) })
+	lines(f, "jobs.jsonl", func(line []byte) {
+		var e struct{ Job string }
+		if err := json.Unmarshal(line, &e); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(e.Job)
+	})
 	f.Add("executable = prog\narguments = $(x:$(y)) $F(x) $ENV(HOME) $INT(2*3,%05d) $SUBSTR(x,1)\nqueue 3 x,y in [::2] (a b c)\n")
 	f.Add("executable = prog\nif defined x\nelse\nendif\nA @=e\nx\n@e\nqueue x from (\n1 2\n)\n")
 	f.Fuzz(func(t *testing.T, text string) {

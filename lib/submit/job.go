@@ -405,15 +405,8 @@ func (b *builder) defaults() {
 // forced sets the attributes written as +Name or MY.Name; they win over all
 // others but the job's numbers.
 func (b *builder) forced() {
-	var keys []string
-	for key := range b.q.table {
-		if strings.HasPrefix(key, "my.") {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		s := b.q.table[key]
+	for _, key := range b.q.with("my.") {
+		s := b.q.find(key)
 		name := s.name[len("my."):]
 		if strings.EqualFold(name, "ClusterId") || strings.EqualFold(name, "ProcId") {
 			continue

@@ -4,25 +4,72 @@
 package submit
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
 
 // setting is what a line "name = value" said.
 type setting struct {
-	name string // as written, without + or MY.
-	raw  string // not expanded
-	line *line
-	at   int  // offset of the value in line.text
-	used bool // somebody looked it up
+	number int    // counts the settings of the description
+	name   string // as written, without + or MY.
+	raw    string // not expanded
+	line   *line
+	at     int  // offset of the value in line.text
+	used   bool // somebody looked it up
 }
 
-// table holds the settings in force, by name in lower case. Settings for job
-// attributes (+Name, MY.Name) are under "my." and the name.
-type table map[string]*setting
+// table holds all settings of a description by name in lower case, for each
+// name in the order of the lines. Settings for job attributes (+Name, MY.Name)
+// are under "my." and the name.
+type table struct {
+	settings map[string][]*setting
+	count    int
+	open     []string // names that begin with my. or request_, each once
+}
 
-func (t table) clone() table { return maps.Clone(t) }
+// add puts s at the end.
+func (t *table) add(s *setting) {
+	key := strings.ToLower(s.name)
+	if t.settings == nil {
+		t.settings = map[string][]*setting{}
+	}
+	if t.settings[key] == nil && (strings.HasPrefix(key, "my.") || strings.HasPrefix(key, "request_")) {
+		t.open = append(t.open, key)
+	}
+	t.count++
+	s.number = t.count
+	t.settings[key] = append(t.settings[key], s)
+}
+
+// view is a table as it was at some line: what a queue statement sees.
+type view struct {
+	table *table
+	upto  int // number of the last setting before that line
+}
+
+func (t *table) now() view { return view{t, t.count} }
+
+// find returns the setting in force, nil for none.
+func (v view) find(name string) *setting {
+	list := v.table.settings[strings.ToLower(name)]
+	i, _ := slices.BinarySearchFunc(list, v.upto+1, func(s *setting, n int) int { return s.number - n })
+	if i == 0 {
+		return nil
+	}
+	return list[i-1]
+}
+
+// with lists the names that begin with prefix, sorted.
+func (v view) with(prefix string) []string {
+	var names []string
+	for _, key := range v.table.open {
+		if strings.HasPrefix(key, prefix) && v.find(key) != nil {
+			names = append(names, key)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // macroText is a macro found in a text.
 type macroText struct {
@@ -106,6 +153,7 @@ type expander struct {
 	within  []string            // names being expanded, outermost first
 	missing []string            // names without a definition and without a default
 	size    int                 // bytes made so far, over all levels
+	steps   int                 // macros replaced so far, over all levels
 	err     *macroError         // the first mistake
 }
 
@@ -131,7 +179,8 @@ func (x *expander) expand(text string) string {
 	for ; ok; m, ok = nextMacro(text, from) {
 		b.WriteString(text[from:m.start])
 		value := x.macro(m)
-		if x.size += len(value); x.size > maxExpansion {
+		x.steps++
+		if x.size += len(value); x.size > maxExpansion || x.steps > maxSteps {
 			return x.fail(text[m.start:m.end], "the expanded value is too long", "")
 		}
 		if x.err != nil {
@@ -210,13 +259,15 @@ func (x *expander) value(name string) (string, bool) {
 }
 
 // expandSelf replaces in raw the references to name by its value so far, which
-// is how "x = $(x) more" is read.
-func expandSelf(raw, name, before string) string {
-	from := 0
+// is how "x = $(x) more" is read; ok is false when that gets longer than limit.
+func expandSelf(raw, name, before string, limit int) (text string, ok bool) {
+	var b strings.Builder
+	from, done := 0, 0
 	for {
-		m, ok := nextMacro(raw, from)
-		if !ok || len(raw) > maxExpansion {
-			return raw
+		m, found := nextMacro(raw, from)
+		if !found {
+			b.WriteString(raw[done:])
+			return b.String(), true
 		}
 		self, def := splitDefault(m.body)
 		if m.function != "" || !strings.EqualFold(self, name) {
@@ -228,7 +279,11 @@ func expandSelf(raw, name, before string) string {
 		if value == "" && def != nil {
 			value = *def
 		}
-		raw = raw[:m.start] + value + raw[m.end:]
-		from = m.start + len(value)
+		if b.Len()+len(value) > limit {
+			return "", false
+		}
+		b.WriteString(raw[done:m.start])
+		b.WriteString(value)
+		from, done = m.end, m.end
 	}
 }

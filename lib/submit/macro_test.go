@@ -60,18 +60,18 @@ func TestGoldenMacros(t *testing.T) {
 		for k, v := range e.Env {
 			o.Env = append(o.Env, k+"="+v)
 		}
-		p := &parser{d: &Description{name: "x", opts: o}, table: table{}}
+		p := &parser{d: &Description{name: "x", opts: o}}
 		p.parse(e.Text)
 		if p.problems.Failed() {
 			t.Errorf("%s: %v", e.ID, p.problems)
 			return
 		}
-		s := p.table["a"]
+		s := p.table.now().find("a")
 		if s == nil {
 			t.Errorf("%s: no A in %q", e.ID, e.Text)
 			return
 		}
-		b := p.d.builder(&queue{table: p.table})
+		b := p.d.builder(&queue{view: p.table.now()})
 		got := b.expand(s)
 		if b.problems.Failed() {
 			got = "error"

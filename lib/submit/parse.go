@@ -18,9 +18,9 @@ type parser struct {
 	d      *Description
 	reader lineReader
 	table  table
-	shared bool       // table belongs to a queue statement now
 	ifs    []branch   // open ifs, outermost first
 	all    []*setting // in the order of their lines
+	grown  int        // bytes that settings which mention themselves have grown to
 }
 
 // branch is one open if.
@@ -128,18 +128,28 @@ func (p *parser) assignment(l *line) {
 		s.at = len(l.text) - len(s.raw)
 		s.raw = strings.TrimRight(s.raw, blanks)
 	}
-	key := strings.ToLower(name)
 	before := ""
-	if old := p.table[key]; old != nil {
+	if old := p.table.now().find(name); old != nil {
 		before = old.raw
 		old.used = old.used || strings.Contains(s.raw, "$")
 	}
-	s.raw = expandSelf(s.raw, name, before)
-	if p.shared {
-		p.table, p.shared = p.table.clone(), false
+	raw, ok := expandSelf(s.raw, name, before, maxExpansion)
+	if raw != s.raw {
+		p.grown += len(raw)
 	}
-	p.table[key] = s
+	if s.raw = raw; !ok || p.grown > maxGrown || p.table.count >= maxSettings {
+		p.tooMuch(l)
+		return
+	}
+	p.table.add(s)
 	p.all = append(p.all, s)
+}
+
+// tooMuch ends the reading at l: the description is larger than any honest one.
+func (p *parser) tooMuch(l *line) {
+	p.at(l, 0, Problem{Message: "the description has too many commands, or they are too long"})
+	p.reader.rest = ""
+	p.ifs = nil
 }
 
 // notAssignment explains a line that is neither a command nor a queue
@@ -253,12 +263,12 @@ func parseBool(s string) (value, ok bool) {
 
 // expander is one for the lines read so far, before there are jobs.
 func (p *parser) expander() *expander {
-	b := p.d.builder(&queue{table: p.table})
+	b := p.d.builder(&queue{view: p.table.now()})
 	return b.expander()
 }
 
 func (p *parser) lookup(name string) (string, bool) {
-	return p.d.builder(&queue{table: p.table}).lookup(name)
+	return p.d.builder(&queue{view: p.table.now()}).lookup(name)
 }
 
 // macroProblems reports what went wrong in an expansion; it returns whether

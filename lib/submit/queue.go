@@ -16,7 +16,7 @@ import (
 // queue is a queue statement with the settings in force at its line.
 type queue struct {
 	line  *line
-	table table
+	view      // the settings in force at its line
 	first int // ProcId of its first job
 	count int // jobs for each item
 	vars  []string
@@ -99,8 +99,7 @@ func (p *parser) queue(l *line, offset int) {
 	t.expanded = t.text != l.text[offset:]
 	before := p.problems.Failed()
 	p.macroProblems(x, l, offset, "queue")
-	q := &queue{line: l, table: p.table, first: p.d.total, count: 1}
-	p.shared = true
+	q := &queue{line: l, view: p.table.now(), first: p.d.total, count: 1}
 	p.readQueue(t, q)
 	if !before && p.problems.Failed() {
 		return

@@ -30,14 +30,10 @@ func (b *builder) requests() {
 	if text, ok := b.get("require_gpus", "RequireGPUs"); ok && b.has("RequestGPUs") {
 		b.setExpr("RequireGPUs", text)
 	}
-	var keys []string
-	for key, s := range b.q.table {
-		if name, ok := strings.CutPrefix(key, "request_"); ok && len(name) > 1 && name[0] != '_' && !s.taken() {
-			keys = append(keys, key)
+	for _, key := range b.q.with("request_") {
+		if name := key[len("request_"):]; len(name) < 2 || name[0] == '_' || b.q.find(key).taken() {
+			continue
 		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
 		if text, ok := b.get(key); ok {
 			if known := near(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
 				b.warned[key] = true
@@ -168,7 +164,7 @@ func (d *Description) fileKiB(name string) int64 {
 // speak of. A user's MY.Requirements stands alone.
 func (b *builder) requirements() {
 	text, given := b.get("requirements")
-	if b.q.table["my.requirements"] != nil {
+	if b.q.find("my.requirements") != nil {
 		return
 	}
 	var clauses []string
