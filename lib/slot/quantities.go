@@ -227,6 +227,9 @@ func (q Quantities) String() string {
 	return b.String()
 }
 
+// Sum returns a + b, the assets of b behind those of a.
+func Sum(a, b Quantities) Quantities { return plus(a, b) }
+
 // plus returns a + b: assets of b behind those of a.
 func plus(a, b Quantities) Quantities {
 	out := a

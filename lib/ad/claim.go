@@ -1,0 +1,216 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ad
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// SetClaim shows who holds the slot and what its request copies into the ad.
+// It replaces what an earlier claim left.
+func (a *Slot) SetClaim(c *claim.Claim, now clock.Instant) {
+	a.ClearClaim()
+	put := a.putter(&a.claimAttrs)
+	put.text(attrRemoteScheddName, c.Client.Schedd)
+	put.text(attrRemoteUser, c.Client.User)
+	put.text(attrRemoteOwner, c.Client.Owner)
+	put.text(attrRemoteProject, c.Client.Project)
+	put.text(attrAccountingGroup, accountingGroup(c.Client))
+	put.text(attrClientMachine, c.Client.Host)
+	put.text(attrPublicClaimID, c.ID.String())
+	put.int(attrClaimEndTime, 0)
+	if a.s.Kind == slot.Dynamic {
+		put.bool(attrIsSplittable, true)
+	}
+	a.SetRank(c.Rank)
+	a.copyJob(c.Request)
+	a.setTimes(c, nil, now)
+	a.share()
+}
+
+// accountingGroup adds the domain of the user, as the accountant wants it.
+func accountingGroup(c claim.Client) string {
+	if c.AccountingGroup == "" {
+		return ""
+	}
+	if i := strings.LastIndexByte(c.User, '@'); i >= 0 {
+		return c.AccountingGroup + c.User[i:]
+	}
+	return c.AccountingGroup
+}
+
+// SetRank shows what the machine thinks of the present job.
+func (a *Slot) SetRank(rank float64) {
+	if rank == rank {
+		a.ad.SetReal(attrCurrentRank, rank)
+	}
+}
+
+// ClearClaim takes away everything about a claim and its job.
+func (a *Slot) ClearClaim() {
+	a.ClearWaiting()
+	for _, list := range [...]*[]string{&a.claimAttrs, &a.jobAttrs} {
+		for _, name := range *list {
+			a.ad.Delete(name)
+		}
+		*list = (*list)[:0]
+	}
+	for _, name := range [...]string{
+		attrCurrentRank, attrRetirementRemaining,
+		attrTotalJobRunTime, attrTotalJobSuspended, attrTotalClaimRunTime, attrTotalClaimSuspended,
+	} {
+		a.ad.Delete(name)
+	}
+	a.condorLoad = 0
+	a.share()
+}
+
+// SetActivation shows the job of an activation and its run times. It is
+// called at the start of the activation and whenever its phase changes.
+func (a *Slot) SetActivation(c *claim.Claim, act *claim.Activation, now clock.Instant) {
+	put := a.putter(&a.claimAttrs)
+	if id, ok := jobID(act.Job); ok {
+		put.text(attrJobID, id)
+	}
+	global, _ := act.Job.EvalString(attrGlobalJobID, nil)
+	put.text(attrGlobalJobID, global)
+	put.int(attrJobStart, act.Began.Wall.Unix())
+	a.copyJob(act.Job)
+	a.setTimes(c, act, now)
+	a.share()
+}
+
+// jobID returns "cluster.proc".
+func jobID(job *classad.Ad) (string, bool) {
+	cluster, ok := job.EvalInt("ClusterId", nil)
+	proc, ok2 := job.EvalInt("ProcId", nil)
+	return fmt.Sprintf("%d.%d", cluster, proc), ok && ok2 && cluster > 0 && proc >= 0
+}
+
+// ClearActivation takes away what is about the job and leaves the claim, whose
+// run times go on to count the activation that ended.
+func (a *Slot) ClearActivation(c *claim.Claim, now clock.Instant) {
+	for _, name := range [...]string{attrJobID, attrGlobalJobID, attrJobStart, attrStarterPid, attrCpusUsage} {
+		a.ad.Delete(name)
+	}
+	a.condorLoad = 0
+	a.setTimes(c, nil, now)
+	a.share()
+}
+
+// SetStarter shows the process id of the starter.
+func (a *Slot) SetStarter(pid int) { a.putter(&a.claimAttrs).int(attrStarterPid, int64(pid)) }
+
+// SetUsage shows what the running job uses: processors on average and the
+// size of its image.
+func (a *Slot) SetUsage(cpus float64, imageSizeKiB int64) {
+	put := a.putter(&a.claimAttrs)
+	put.real(attrCpusUsage, hundredths(cpus))
+	put.int(attrImageSize, imageSizeKiB)
+}
+
+// UpdateJob copies what changed in the job's ad, as far as the owner wants it
+// shown (STARTD_JOB_ATTRS).
+func (a *Slot) UpdateJob(changed *classad.Ad) {
+	a.copyJob(changed)
+	a.share()
+}
+
+// copyJob copies expressions as they are.
+func (a *Slot) copyJob(job *classad.Ad) {
+	if job == nil {
+		return
+	}
+	put := a.putter(&a.jobAttrs)
+	for _, name := range a.m.set.jobAttrs {
+		if e, ok := job.Lookup(name); ok {
+			put.expr(name, e)
+		}
+	}
+}
+
+// SetWaiting shows who waits to take the slot over.
+func (a *Slot) SetWaiting(c *claim.Claim) {
+	a.ad.SetReal(attrPreemptingRank, c.Rank)
+	a.ad.SetString(attrPreemptingUser, c.Client.User)
+	a.ad.SetString(attrPreemptingOwner, c.Client.Owner)
+	if g := accountingGroup(c.Client); g != "" {
+		a.ad.SetString("PreemptingAccountingGroup", g)
+	}
+}
+
+// ClearWaiting takes that away.
+func (a *Slot) ClearWaiting() {
+	for _, name := range [...]string{attrPreemptingRank, attrPreemptingUser, attrPreemptingOwner, "PreemptingAccountingGroup"} {
+		a.ad.Delete(name)
+	}
+}
+
+// setTimes shows how long the claim's jobs have run. While a job runs or is
+// suspended the attribute is an expression that goes on by itself, so that a
+// policy sees the present value without any refresh.
+func (a *Slot) setTimes(c *claim.Claim, act *claim.Activation, now clock.Instant) {
+	var run, suspended time.Duration
+	running, stopped := false, false
+	if act != nil {
+		run, suspended = act.RunTime(now), act.SuspendedTime(now)
+		running = act.Phase == claim.Running || act.Phase == claim.Starting
+		stopped = act.Phase == claim.Suspended
+		a.count(attrTotalJobRunTime, run, running, now)
+		a.count(attrTotalJobSuspended, suspended, stopped, now)
+	} else {
+		a.ad.Delete(attrTotalJobRunTime)
+		a.ad.Delete(attrTotalJobSuspended)
+	}
+	a.count(attrTotalClaimRunTime, c.TotalRun+run, running, now)
+	a.count(attrTotalClaimSuspended, c.TotalSuspended+suspended, stopped, now)
+}
+
+func (a *Slot) count(name string, so time.Duration, goesOn bool, now clock.Instant) {
+	switch {
+	case goesOn:
+		// The text is made of two integers and always parses.
+		_ = a.ad.SetText(name, fmt.Sprintf("%d + (time() - %d)", seconds(so), now.Wall.Unix()))
+	case so >= time.Second:
+		a.ad.SetInt(name, seconds(so))
+	default:
+		a.ad.Delete(name)
+	}
+}
+
+// putter sets attributes and remembers their names, to take them away again.
+type putter struct {
+	ad   *classad.Ad
+	list *[]string
+}
+
+func (a *Slot) putter(list *[]string) putter { return putter{a.ad, list} }
+
+func (p putter) expr(name string, e *classad.Expr) {
+	p.ad.Set(name, e)
+	for _, n := range *p.list {
+		if n == name {
+			return
+		}
+	}
+	*p.list = append(*p.list, name)
+}
+
+func (p putter) int(name string, v int64)    { p.expr(name, classad.Literal(classad.Int(v))) }
+func (p putter) real(name string, v float64) { p.expr(name, classad.Literal(classad.Real(v))) }
+func (p putter) bool(name string, v bool)    { p.expr(name, classad.Literal(classad.Bool(v))) }
+
+// text sets a string, nothing if it is empty.
+func (p putter) text(name, v string) {
+	if v != "" {
+		p.expr(name, classad.Literal(classad.String(v)))
+	}
+}
