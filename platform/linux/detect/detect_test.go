@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -124,5 +125,51 @@ func BenchmarkScan(b *testing.B) {
 		if problems != nil || inv.DetectedCores == 0 {
 			b.Fatal(problems)
 		}
+	}
+}
+
+// printCores makes the test binary print what it may use, for a child process
+// of TestAffinityIsRespected.
+const printCores = "EXECPOINT_TEST_PRINT_CORES"
+
+func TestPrintCores(t *testing.T) {
+	if os.Getenv(printCores) == "" {
+		t.Skip("only for the child process of TestAffinityIsRespected")
+	}
+	inv, problems := machine.Scan(t.Context(), time.Now(), Scanners(Host(linux.DefaultRoot()))...)
+	fmt.Println("cores", inv.UsableCores, inv.UsablePhysicalCores, problems == nil)
+}
+
+// A process bound to one processor may use one core, on the real kernel.
+func TestAffinityIsRespected(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The mask belongs to the thread. It is not given back to the scheduler
+	// before the old mask is in place again; the child inherits the new one.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if before.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestPrintCores$")
+	cmd.Env = append(os.Environ(), printCores+"=1")
+	out, errRun := cmd.CombinedOutput()
+	if err := unix.SchedSetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	if errRun != nil || !strings.Contains(string(out), "cores 1 1 true\n") {
+		t.Errorf("%s%v", out, errRun)
 	}
 }

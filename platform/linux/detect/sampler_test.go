@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,10 +111,10 @@ func TestHungVolume(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan error)
-		asked := 0
+		var asked atomic.Int32
 		v := &volume{path: execute, name: true, sys: System{
 			Statfs: func(_ string, fs *unix.Statfs_t) error {
-				asked++
+				asked.Add(1)
 				err := <-answer
 				fs.Blocks, fs.Bavail, fs.Bsize = 100, 40, 1024
 				return err
@@ -133,8 +134,8 @@ func TestHungVolume(t *testing.T) {
 		measure(0, ErrHung)
 		time.Sleep(time.Hour)
 		measure(0, ErrHung)
-		if asked != 1 {
-			t.Errorf("asked %d times while the first question is open", asked)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times while the first question is open", n)
 		}
 		answer <- nil
 		synctest.Wait()
@@ -146,8 +147,8 @@ func TestHungVolume(t *testing.T) {
 		answer <- unix.ESTALE
 		synctest.Wait()
 		measure(0, unix.ESTALE)
-		if asked != 2 {
-			t.Errorf("asked %d times", asked)
+		if n := asked.Load(); n != 2 {
+			t.Errorf("asked %d times in all", n)
 		}
 	})
 }
