@@ -4,7 +4,6 @@
 package config
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -54,11 +53,7 @@ func newLoader(o *Options) *loader {
 	if subsys == "" {
 		subsys = "TOOL"
 	}
-	seed := o.Seed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	l := &loader{o: o, m: &macros{subsys: subsys, local: o.LocalName, env: o.Env, seed: seed, windows: o.Windows}}
+	l := &loader{o: o, m: &macros{subsys: subsys, local: o.LocalName, env: o.Env, seed: o.Seed, windows: o.Windows}}
 	l.m.table.entries = make([]entry, 0, 128)
 	l.setFacts(func(string) bool { return true })
 	return l

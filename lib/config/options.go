@@ -54,7 +54,8 @@ type Options struct {
 
 	// Seed picks the values of $RANDOM_CHOICE and $RANDOM_INTEGER. A
 	// Snapshot gives the same value each time it is asked; two with
-	// different seeds differ. Zero takes a seed by chance.
+	// different seeds differ. Whoever reads a configuration in earnest takes
+	// a seed by chance; the same seed gives the same values.
 	Seed uint64
 
 	// Windows selects the defaults of that system.
