@@ -130,6 +130,7 @@ func TestConfigScanner(t *testing.T) {
 		{"set to nothing is not set", "NUM_CPUS =\nMEMORY =\nDISK =", want{8, 16000, 5_000_000, "affinity", "UsableCores"}},
 		{"negative is left to the slots", "NUM_CPUS = -1", want{-1, 16000, 5_000_000, "NUM_CPUS ep.conf:1", "UsableCores"}},
 		{"physical cores", "COUNT_HYPERTHREAD_CPUS = False", want{4, 16000, 5_000_000, "siblings", "UsableCores"}},
+		// row: S4-059
 		{"physical cores as a macro", "COUNT_HYPERTHREAD_CPUS = False\nNUM_CPUS = $(DETECTED_CPUS) + 100", want{108, 16000, 5_000_000, "NUM_CPUS ep.conf:2", "UsableCores"}},
 		{"MEMORY of twice the machine", "MEMORY = $(DETECTED_MEMORY)*2", want{8, 32000, 5_000_000, "MEMORY ep.conf:1", "UsableMemoryMiB"}},
 		{"MEMORY of zero is none", "MEMORY = 0", want{8, 16000, 5_000_000, "meminfo", "UsableMemoryMiB"}},

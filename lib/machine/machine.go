@@ -11,7 +11,8 @@
 //
 //	inv, problems := machine.Scan(ctx, now, append(detect.Scanners(sys), machine.EnvScanner(env))...)
 //	snap, err := config.Load(config.Options{Facts: machine.ConfigFacts(inv), …})
-//	err = inv.Apply(ctx, now, machine.ConfigScanner(snap))
+//	changed, err := inv.Prefer(snap) // when changed, load once more
+//	problems = inv.Apply(ctx, now, detect.Volume(sys, snap.String("EXECUTE")), machine.ConfigScanner(snap))
 package machine
 
 import (
@@ -177,7 +178,8 @@ func Scan(ctx context.Context, now time.Time, scanners ...Scanner) (*Inventory, 
 }
 
 // Apply runs further scanners over an inventory that is not shared yet, as
-// Scan does.
+// Scan does. A new configuration needs a new Scan: what the former one
+// replaced is not kept.
 func (inv *Inventory) Apply(ctx context.Context, now time.Time, scanners ...Scanner) []error {
 	var problems []error
 	inv.at = now
