@@ -150,6 +150,13 @@ func (s ExitStatus) String() string {
 	return "has not ended"
 }
 
+// Errno finds the system's error number in err and its text as C's strerror
+// gives it ("No such file or directory"). ok is false if err holds none.
+type Errno func(err error) (number int, text string, ok bool)
+
+// SignalNumber gives the system's number of a signal by its name, "SIGTERM".
+type SignalNumber func(name string) (int, bool)
+
 // Usage is what a family has used. Times only grow; the other figures are of
 // the moment unless they are called peak.
 type Usage struct {
@@ -180,6 +187,8 @@ type Census interface {
 	Boot() string
 	// Alive reports whether p is still running (a zombie is not).
 	Alive(p ProcID) bool
+	// Running reports whether any process has this pid now.
+	Running(pid int) bool
 	// KillRemains ends every process which r proves to be of that family and
 	// all that descends from them, until none is left, removes the group and
 	// returns how many were killed. It touches nothing it cannot prove.

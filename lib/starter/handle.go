@@ -14,6 +14,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/sandbox"
 )
 
 // sendTimeout bounds how long an order may wait for a starter that does not
@@ -152,11 +153,24 @@ func (h *Handle) follow(stdout *os.File) {
 	<-h.family.Done()
 	h.hangUp()
 	n, cerr := h.family.Close()
+	killed, rerr := h.reclaim()
 	h.mu.Lock()
-	h.leftover += n
-	h.problem = errors.Join(err, cerr)
+	h.leftover += n + killed
+	h.problem = errors.Join(err, cerr, rerr)
 	h.mu.Unlock()
 	settle()
+}
+
+// reclaim clears away what a starter left that did not come to its own end.
+func (h *Handle) reclaim() (killed int, err error) {
+	h.mu.Lock()
+	execute, well := h.execute, h.ended && h.family.Status().Success()
+	h.mu.Unlock()
+	if well || execute == "" || h.spec.Census == nil {
+		return 0, nil
+	}
+	swept, err := sandbox.Reclaim(execute, h.family.Main(), h.spec.Census)
+	return swept.Killed, err
 }
 
 func readReports(r io.Reader, each func(Report)) error {

@@ -60,8 +60,8 @@ func TestKillWholeFamily(t *testing.T) {
 	eachTracking(t, func(t *testing.T, groups string) {
 		file := tempFile(t, "pid.stay")
 		got := scenario[outcome](t, "kill", groups, "marked:"+file, file)
-		if got.Killed != 2 || got.Leftovers != 0 || got.Status.Signal != 9 {
-			t.Errorf("%+v, want two killed, the main one by signal 9", got)
+		if got.Killed < 2 || got.Leftovers != 0 || got.Status.Signal != 9 {
+			t.Errorf("%+v, want at least two killed, the main one by signal 9", got)
 		}
 		if pid := waitFor(file); running(pid) {
 			t.Errorf("process %d is still there", pid)

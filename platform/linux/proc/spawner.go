@@ -62,6 +62,8 @@ type Spawner struct {
 	floorKiB int64           // the largest this process has been
 }
 
+var _ host.Errno = Errno
+
 var _ interface {
 	host.Spawner
 	host.Census
@@ -110,6 +112,30 @@ func (s *Spawner) Boot() string { return s.boot() }
 
 // Alive implements host.Census.
 func (s *Spawner) Alive(p host.ProcID) bool { return s.table.alive(p) }
+
+// Running implements host.Census.
+func (s *Spawner) Running(pid int) bool {
+	st, err := s.table.stat(pid)
+	return err == nil && !st.Dead()
+}
+
+// OpenGroups lets families have control groups below base (BASE_CGROUP) of the
+// mount root (/sys/fs/cgroup). Where that cannot be the error says why, and
+// families go on without. It is called before the first Spawn, if at all.
+func (s *Spawner) OpenGroups(root, base string) error {
+	own, err := os.ReadFile(filepath.Join(s.table.root, "self/cgroup"))
+	if err != nil {
+		return errs.E("proc.OpenGroups", errs.Unsupported, "", err)
+	}
+	tree, err := cgroup.Open(cgroup.Options{Root: root, Base: base, Self: own})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = tree
+	return nil
+}
 
 // progress returns a channel that is closed at the next end of a child.
 func (s *Spawner) progress() <-chan struct{} {

@@ -1,0 +1,192 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux/proc"
+)
+
+// built compiles this program, for the test binary is no fair stand-in.
+func built(b *testing.B) string {
+	b.Helper()
+	exe := filepath.Join(b.TempDir(), "condor_starter")
+	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	return exe
+}
+
+func benchLauncher(b *testing.B, exe string, standby int) *starter.Launcher {
+	b.Helper()
+	s, err := proc.New(proc.Options{Role: proc.Guest})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := starter.NewLauncher(starter.LaunchSpec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby})
+	b.Cleanup(l.Close)
+	return l
+}
+
+func benchPlan(dir, cmd, args string, slot int, cgroup string) *starter.Plan {
+	machine, _ := os.ReadFile("testdata/machine.ad")
+	job, _ := os.ReadFile("testdata/job.ad")
+	ad := string(job) + fmt.Sprintf("Cmd = %q\nArguments = %q\nIwd = %q\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\n", cmd, args, dir)
+	return &starter.Plan{
+		Activation: "slot1_1#1", SlotName: fmt.Sprintf("slot1_%d", slot), SlotFullName: fmt.Sprintf("slot1_%d@bench", slot),
+		Execute: dir, JobAd: ad, MachineAd: string(machine), Cpus: 1, Orphan: starter.OrphanDie,
+		Config: map[string]string{
+			"STARTER_NUM_THREADS_ENV_VARS": "CUBACORES GOMAXPROCS JULIA_NUM_THREADS MKL_NUM_THREADS NUMEXPR_NUM_THREADS OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_NUM_THREADS PYTHON_CPU_COUNT ROOT_MAX_THREADS TF_LOOP_PARALLEL_ITERATIONS TF_NUM_THREADS",
+			"STARTER_SETS_HOME_ENV":        "true", "JOB_RENICE_INCREMENT": "0", "BASE_CGROUP": cgroup,
+		},
+	}
+}
+
+// BenchmarkActivation takes the time from Launch to the job's first
+// instruction, and from the job's last one to the "ended" report. The job is a
+// shell that prints the nanosecond clock.
+func BenchmarkActivation(b *testing.B) {
+	exe := built(b)
+	for _, c := range []struct {
+		name    string
+		standby int
+		cgroup  string
+	}{{"cold", 0, ""}, {"cold,cgroup", 0, "execpoint-bench"}, {"standby", 1, ""}, {"standby,cgroup", 1, "execpoint-bench"}} {
+		b.Run(c.name, func(b *testing.B) {
+			l := benchLauncher(b, exe, c.standby)
+			dir := b.TempDir()
+			plan := benchPlan(dir, clockJob(b), "", 1, c.cgroup)
+			var starts, ends []time.Duration
+			for b.Loop() {
+				plan.JobAd += "\n"
+				began := time.Now()
+				h, err := l.Launch(context.Background(), plan)
+				if err != nil {
+					b.Fatal(err)
+				}
+				var ended time.Time
+				for r := range h.Reports() {
+					if r.Op == starter.OpEnded {
+						ended = time.Now()
+						if !r.Record.Status.Success() {
+							b.Fatalf("%+v", r.Record)
+						}
+					}
+				}
+				<-h.Exited()
+				first := stamp(b, filepath.Join(dir, "stamp"))
+				starts = append(starts, first.Sub(began))
+				ends = append(ends, ended.Sub(first))
+			}
+			report(b, starts, "ms-to-first-instruction")
+			report(b, ends, "ms-end-to-ended")
+		})
+	}
+}
+
+func report(b *testing.B, d []time.Duration, name string) {
+	slices.Sort(d)
+	b.ReportMetric(float64(d[len(d)/2].Microseconds())/1000, name)
+	b.ReportMetric(float64(d[len(d)*9/10].Microseconds())/1000, name+"-p90")
+}
+
+// clockJob compiles a program whose whole life is to write the time.
+func clockJob(b *testing.B) string {
+	b.Helper()
+	dir := b.TempDir()
+	src := filepath.Join(dir, "clock.go")
+	text := "package main\nimport (\"os\";\"strconv\";\"time\")\nfunc main(){ t:=time.Now().UnixNano(); os.WriteFile(\"stamp\", []byte(strconv.FormatInt(t,10)), 0o644) }\n"
+	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	exe := filepath.Join(dir, "clock")
+	if out, err := exec.Command("go", "build", "-o", exe, src).CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	return exe
+}
+
+func stamp(b *testing.B, path string) time.Time {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Unix(0, ns)
+}
+
+// BenchmarkJobs runs /bin/true on eight slots at once.
+func BenchmarkJobs(b *testing.B) {
+	exe := built(b)
+	for _, c := range []struct {
+		name    string
+		standby int
+		cgroup  string
+	}{{"cold", 0, ""}, {"cold,cgroup", 0, "execpoint-bench"}, {"standby", 4, ""}} {
+		b.Run(c.name, func(b *testing.B) {
+			l := benchLauncher(b, exe, c.standby)
+			dir := b.TempDir()
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			before := cpu(b)
+			b.ResetTimer()
+			var slots sync.WaitGroup
+			for slot := range 8 {
+				slots.Go(func() {
+					plan := benchPlan(dir, "/bin/true", "", slot+1, c.cgroup)
+					for left.Add(-1) >= 0 {
+						h, err := l.Launch(context.Background(), plan)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						for r := range h.Reports() {
+							if r.Op == starter.OpEnded && !r.Record.Status.Success() {
+								b.Errorf("%+v", r.Record)
+							}
+						}
+						<-h.Exited()
+					}
+				})
+			}
+			slots.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			b.ReportMetric((cpu(b)-before).Seconds()*1000/float64(b.N), "cpu-ms/job")
+		})
+	}
+}
+
+// cpu is what this process and its ended children have used.
+func cpu(b *testing.B) time.Duration {
+	var sum time.Duration
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var ru syscall.Rusage
+		if err := syscall.Getrusage(who, &ru); err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	}
+	return sum
+}

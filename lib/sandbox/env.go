@@ -1,0 +1,160 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/jobenv"
+)
+
+// scratchWord in the value of any variable becomes the scratch directory.
+const scratchWord = "#CoNdOrScRaTcHdIr#"
+
+// EnvSpec is what a job's environment is made of.
+type EnvSpec struct {
+	Job, Machine *classad.Ad
+	Knob         func(name string) string // the starter's configuration; "" is unset
+	Slot         string                   // "slot1_1"
+	Scratch      string                   // path of the scratch directory
+	Iwd          string                   // where the job starts: Scratch, or its own Iwd when no files are moved
+	Cpus         int                      // cores of the slot
+	StarterPID   int
+	Home         string   // of the user the job runs as; "" leaves HOME as the job has it
+	Inherited    []string // the starter's own environment
+	Marker       string   // NAME=value that tells the job's processes apart, "" for none
+}
+
+// Environment returns the environment of the job, sorted by name. Who wins over
+// whom: what the starter says, the job, the thread counts,
+// STARTER_JOB_ENVIRONMENT, what is inherited. An environment of the job that
+// cannot be read is an error; problems are knobs that cannot.
+func Environment(s EnvSpec) (list []string, problems []string, err error) {
+	env := make(jobenv.Env, 48)
+	if text := s.Knob("STARTER_JOB_ENVIRONMENT"); text != "" {
+		if err := env.MergeSubmit(text); err != nil {
+			problems = append(problems, fmt.Sprintf("STARTER_JOB_ENVIRONMENT: %v", err))
+		}
+	}
+	if err := mergeJob(env, s.Job); err != nil {
+		return nil, problems, err
+	}
+	base := make(jobenv.Env)
+	for _, entry := range s.Inherited {
+		if name, value, ok := strings.Cut(entry, "="); ok && inherits(s.Knob("JOB_INHERITS_STARTER_ENVIRONMENT"), name) {
+			base[name] = value
+		}
+	}
+	for name, value := range base {
+		if _, set := env[name]; !set {
+			env[name] = value
+		}
+	}
+	problems = append(problems, assigned(env, s)...)
+	s.publish(env)
+	if s.Cpus > 0 {
+		for _, name := range words(s.Knob("STARTER_NUM_THREADS_ENV_VARS")) {
+			if env[name] == "" {
+				env[name] = strconv.Itoa(s.Cpus)
+			}
+		}
+	}
+	for name, value := range env {
+		if strings.Contains(value, scratchWord) {
+			env[name] = strings.ReplaceAll(value, scratchWord, s.Scratch)
+		}
+	}
+	return env.List(), problems, nil
+}
+
+// mergeJob reads Environment (new syntax), else Env (old) of the job.
+func mergeJob(env jobenv.Env, job *classad.Ad) error {
+	if text, ok := job.EvalString("Environment", nil); ok {
+		if err := env.MergeV2(text); err != nil {
+			return fmt.Errorf("job attribute Environment: %w", err)
+		}
+		return nil
+	}
+	if text, ok := job.EvalString("Env", nil); ok {
+		delim := byte(jobenv.V1Delimiter)
+		if d, ok := job.EvalString("EnvDelim", nil); ok && len(d) == 1 {
+			delim = d[0]
+		}
+		if err := env.MergeV1(text, delim); err != nil {
+			return fmt.Errorf("job attribute Env: %w", err)
+		}
+	}
+	return nil
+}
+
+// publish sets what the starter itself says, over whatever is there.
+func (s EnvSpec) publish(env jobenv.Env) {
+	env["BATCH_SYSTEM"] = "HTCondor"
+	env["_CONDOR_JOB_IWD"] = s.Iwd
+	env["_CONDOR_JOB_PIDS"] = ""
+	if bin := s.Knob("BIN"); bin != "" {
+		env["_CONDOR_BIN"] = bin
+	}
+	env["CONDOR_STARTER_PID"] = strconv.Itoa(s.StarterPID)
+	env["_CONDOR_SCRATCH_DIR"] = s.Scratch
+	env["APPTAINER_CACHEDIR"], env["SINGULARITY_CACHEDIR"] = s.Scratch, s.Scratch
+	env["_CONDOR_SLOT"] = s.Slot
+	for _, name := range [...]string{"TMPDIR", "TEMP", "TMP"} {
+		env[name] = s.Scratch
+	}
+	env["_CONDOR_MACHINE_AD"] = filepath.Join(s.Scratch, MachineAdFile)
+	env["_CONDOR_JOB_AD"] = filepath.Join(s.Scratch, JobAdFile)
+	if p := s.Knob("CHIRP_DELAYED_UPDATE_PREFIX"); p != "" {
+		env["_CHIRP_DELAYED_UPDATE_PREFIX"] = p
+	}
+	if yes, _ := boolean(s.Knob("STARTER_SETS_HOME_ENV")); yes && s.Home != "" {
+		env["HOME"] = s.Home
+	}
+	if name, value, ok := strings.Cut(s.Marker, "="); ok {
+		env[name] = value
+	}
+}
+
+// inherits reports whether the variable name passes a value of
+// JOB_INHERITS_STARTER_ENVIRONMENT: a boolean, or a list of patterns without
+// regard to case, of which those with a "!" refuse.
+func inherits(knob, name string) bool {
+	if yes, isBool := boolean(knob); isBool {
+		return yes
+	}
+	wanted, listed := false, false
+	for _, pattern := range strings.FieldsFunc(knob, func(r rune) bool { return strings.ContainsRune(",; \t\r\n", r) }) {
+		pattern, refuse := strings.CutPrefix(strings.ToLower(pattern), "!")
+		ok, err := path.Match(pattern, strings.ToLower(name))
+		switch {
+		case ok && err == nil && refuse:
+			return false
+		case !refuse:
+			listed = true
+			wanted = wanted || ok && err == nil
+		}
+	}
+	return wanted || !listed
+}
+
+// boolean reads a knob that may be a boolean; "" is false.
+func boolean(text string) (value, isBool bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "true", "t", "yes", "1":
+		return true, true
+	case "", "false", "f", "no", "0":
+		return false, true
+	}
+	return false, false
+}
+
+// words splits a list at blanks and commas.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
+}

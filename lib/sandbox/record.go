@@ -1,0 +1,120 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+const (
+	recordFile = "starter.record" // one JSON Record a line; the last whole one counts
+	exitFile   = "exit.record"    // the starter's exit record, whatever it is
+	maxRecord  = 1 << 20
+)
+
+// Record is what is needed to know an activation again after its starter or
+// its startd has gone: who it is, and what proves a process to be of it.
+type Record struct {
+	Version    int         `json:"version"` // 1
+	Activation string      `json:"activation"`
+	Slot       string      `json:"slot"`
+	Boot       string      `json:"boot"`
+	Starter    host.ProcID `json:"starter"`
+	Job        host.ProcID `json:"job,omitzero"` // the main process; zero before it runs
+	Group      string      `json:"group,omitempty"`
+	Marker     string      `json:"marker,omitempty"`
+	Keep       bool        `json:"keep,omitempty"` // the directory is to stay
+}
+
+// Remains is what r proves, in the words of lib/host.
+func (r Record) Remains() host.Remains {
+	return host.Remains{Boot: r.Boot, Parent: r.Starter, Main: r.Job, Group: r.Group, Marker: r.Marker}
+}
+
+// Record adds r to the sandbox's record, where it replaces what was said
+// before.
+func (s *Sandbox) Record(r Record) error {
+	const op = "sandbox.Record"
+	r.Version = 1
+	line, err := json.Marshal(r)
+	if err != nil {
+		return errs.E(op, errs.Internal, s.dir, err)
+	}
+	if s.ledger == nil {
+		if s.ledger, err = s.own.OpenFile(recordFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
+			return errs.E(op, kindOf(err), s.dir, err)
+		}
+	}
+	if _, err := s.ledger.Write(append(line, '\n')); err != nil {
+		return errs.E(op, kindOf(err), s.dir, err)
+	}
+	return nil
+}
+
+// WriteExit writes the starter's exit record as JSON: whole or not at all.
+func (s *Sandbox) WriteExit(record any) error {
+	const op = "sandbox.WriteExit"
+	text, err := json.Marshal(record)
+	if err != nil {
+		return errs.E(op, errs.Internal, s.dir, err)
+	}
+	if err := s.own.WriteFile(exitFile+".new", append(text, '\n'), 0o644); err != nil {
+		return errs.E(op, kindOf(err), s.dir, err)
+	}
+	if err := s.own.Rename(exitFile+".new", exitFile); err != nil {
+		return errs.E(op, kindOf(err), s.dir, err)
+	}
+	return nil
+}
+
+// ParseRecord reads the text of a record file: the last whole line. A text
+// without one is NotFound, a line that is no record is Broken.
+func ParseRecord(text []byte) (Record, error) {
+	const op = "sandbox.ParseRecord"
+	end := bytes.LastIndexByte(text, '\n')
+	if end < 0 {
+		return Record{}, errs.E(op, errs.NotFound, "", errors.New("no whole line"))
+	}
+	line := text[:end]
+	if i := bytes.LastIndexByte(line, '\n'); i >= 0 {
+		line = line[i+1:]
+	}
+	var r Record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Record{}, errs.E(op, errs.Broken, "", err)
+	}
+	if r.Version != 1 {
+		return Record{}, errs.E(op, errs.Unsupported, "", fmt.Errorf("version %d of the record is not known here", r.Version))
+	}
+	if r.Starter.PID <= 0 {
+		return Record{}, errs.E(op, errs.Broken, "", errors.New("the record names no starter"))
+	}
+	return r, nil
+}
+
+// readLimited reads a file below root, but no more than maxRecord bytes.
+func readLimited(root *os.Root, name string) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return nil, fmt.Errorf("%s is no record", name)
+	}
+	var b bytes.Buffer
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
+}

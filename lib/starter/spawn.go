@@ -1,0 +1,142 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// jobOOMScore makes the kernel take a job before anything of the system's.
+const jobOOMScore = 800
+
+// cpuWeight is the share of one core.
+const cpuWeight = 100
+
+// groupName is the control group of the slot: EXECUTE with slashes turned to
+// underscores, and the slot with its host.
+func groupName(p *Plan) string {
+	name := []byte(p.Execute + "_" + p.SlotFullName)
+	for i, c := range name {
+		if c == '/' {
+			name[i] = '_'
+		}
+	}
+	return string(name)
+}
+
+// spawn starts the job. What keeps it from starting is why it is held.
+func (a *activation) spawn() *Hold {
+	p, j, scratch := a.plan, a.job, a.box.Scratch()
+	dir := j.runDir(scratch)
+	if !j.transfer {
+		if h := a.checkIwd(dir); h != nil {
+			return h
+		}
+	}
+	machine, err := classad.ParseAd(p.MachineAd, classad.Old)
+	if err != nil {
+		return a.holds.broken(err)
+	}
+	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
+		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: scratch, Iwd: dir, Cpus: p.Cpus,
+		StarterPID: a.note.Starter.PID, Home: a.host.Home, Inherited: a.env, Marker: a.note.Marker,
+	})
+	a.record.Problems = append(a.record.Problems, problems...)
+	if err != nil {
+		return a.holds.broken(err)
+	}
+	if err := a.box.WriteAds(j.forSandbox(scratch).Text(classad.Old), p.MachineAd); err != nil {
+		return a.holds.broken(err)
+	}
+	if j.transfer {
+		if a.before, err = transfer.List(a.box.Root()); err != nil {
+			return a.holds.broken(err)
+		}
+	}
+	files, hold := a.openStd()
+	defer func() {
+		for _, f := range files {
+			if f != nil {
+				f.Close()
+			}
+		}
+	}()
+	if hold != nil {
+		return hold
+	}
+	core, stack := j.limits()
+	score := jobOOMScore
+	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
+		Path: j.cmd, Args: append([]string{j.cmd}, j.args...), Env: env, Dir: dir,
+		Stdin: files[0], Stdout: files[1], Stderr: files[2],
+		Bond: host.Bound, Nice: p.nice(j.ad, time.Now()), CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
+		Group: a.note.Group, CPUWeight: cpuWeight * p.Cpus, Marker: a.note.Marker,
+	})
+	if err != nil {
+		return a.holds.exec(j.cmd, j.args, err)
+	}
+	a.family, a.done = family, family.Done()
+	a.record.Started = time.Now()
+	main := family.Main()
+	a.say(Report{Op: OpRunning, Proc: &main})
+	a.note.Job = main
+	a.problem(a.box.Record(a.note))
+	a.updates = time.NewTimer(p.seconds("STARTER_INITIAL_UPDATE_INTERVAL", firstUpdate))
+	a.polls = time.NewTicker(p.seconds("CGROUP_POLLING_INTERVAL", polling))
+	return nil
+}
+
+// checkIwd looks whether the job can start in dir.
+func (a *activation) checkIwd(dir string) *Hold {
+	f, err := os.Open(dir)
+	if err == nil {
+		info, serr := f.Stat()
+		f.Close()
+		if err = serr; err == nil && !info.IsDir() {
+			err = errors.New("Not a directory")
+		}
+	}
+	if err != nil {
+		return a.holds.iwd(dir, err)
+	}
+	return nil
+}
+
+// openStd opens the standard files: input, output, error. A nil one is the
+// null device. They are the caller's to close, with an error too.
+func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
+	j := a.job
+	const write = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | os.O_APPEND
+	var err error
+	if j.stdin != "" {
+		if files[0], err = os.Open(j.stdin); err != nil {
+			return files, a.holds.std(j.stdin, "standard input", err)
+		}
+	}
+	if j.stdout.path != "" {
+		if files[1], err = os.OpenFile(j.stdout.path, write, 0o644); err != nil {
+			return files, a.holds.std(j.stdout.path, "standard output", err)
+		}
+	}
+	switch {
+	case j.stderr.path == "":
+	case j.stderr.path == j.stdout.path:
+		// one open file for both, so that neither overwrites the other
+		if files[2], err = os.OpenFile(j.stderr.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+			return files, a.holds.std(j.stderr.path, "standard error", err)
+		}
+	default:
+		if files[2], err = os.OpenFile(j.stderr.path, write, 0o644); err != nil {
+			return files, a.holds.std(j.stderr.path, "standard error", err)
+		}
+	}
+	return files, nil
+}
