@@ -86,3 +86,81 @@ func (o *Options) kib(name string) int64 {
 	})
 	return total
 }
+
+// pathPart is $F: parts of a path, chosen by letters. p is the directory, each
+// d one directory above the name, n the name and x the extension; f makes it
+// absolute, b takes off what only separates, q puts double quotes around it
+// (with a, single ones), w and u choose the slashes.
+func pathPart(path, letters, cwd string) string {
+	letters = strings.ToLower(letters)
+	has := func(c string) bool { return strings.Contains(letters, c) }
+	path = unquote(path)
+	if has("f") && path != "" {
+		path = fullPath(cwd, path)
+	}
+	slash := strings.LastIndexAny(path, `/\`)
+	dir, name := path[:slash+1], path[slash+1:]
+	extension := ""
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
+		name, extension = name[:dot], name[dot:]
+	}
+	out := path
+	if strings.Trim(letters, "fbqawu") != "" {
+		out = ""
+		switch {
+		case has("p"):
+			out = dir
+		case has("d"):
+			from := len(dir)
+			for range strings.Count(letters, "d") {
+				from = strings.LastIndexAny(strings.TrimRight(dir[:from], `/\`), `/\`) + 1
+			}
+			if strings.Trim(dir[from:], `/\`) != "" && strings.Trim(dir[:from], `/\`) == "" && strings.Count(letters, "d") > depthOf(dir) {
+				from = 0 // the root counts as a directory of its own
+			}
+			out = dir[from:]
+		}
+		if has("n") {
+			out += name
+		}
+		if has("x") {
+			out += extension
+		}
+		if has("b") {
+			if has("n") || has("x") {
+				if !has("n") && !has("p") && !has("d") {
+					out = strings.TrimPrefix(out, ".")
+				}
+			} else if trimmed := strings.TrimRight(out, `/\`); trimmed != "" {
+				out = trimmed
+			}
+		}
+	}
+	switch {
+	case has("w"):
+		out = strings.ReplaceAll(out, "/", `\`)
+	case has("u"):
+		out = strings.ReplaceAll(out, `\`, "/")
+	}
+	if has("q") {
+		quote := `"`
+		if has("a") {
+			quote = "'"
+		}
+		out = quote + out + quote
+	}
+	return out
+}
+
+// depthOf counts the directories in a path that ends with a slash.
+func depthOf(dir string) int {
+	return len(strings.FieldsFunc(dir, func(r rune) bool { return r == '/' || r == '\\' }))
+}
+
+// unquote takes double quotes off both ends.
+func unquote(s string) string {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
