@@ -57,14 +57,15 @@ func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
 	}
 	env := e.env()
 	env.Target = job
-	if ok, _ := sl.ad.ad.EvalBool("Requirements", env); ok {
+	mine := sl.ad.Ad()
+	if ok, _ := mine.EvalBool("Requirements", env); ok {
 		return nil
 	}
-	if expr, ok := sl.ad.ad.Lookup("WithinResourceLimits"); ok {
+	if expr, ok := mine.Lookup("WithinResourceLimits"); ok {
 		return fmt.Errorf("the job wants more than the slot has: WithinResourceLimits = %v is %v",
-			expr, sl.ad.ad.Eval("WithinResourceLimits", env))
+			expr, mine.Eval("WithinResourceLimits", env))
 	}
-	return fmt.Errorf("the slot's Requirements are %v", sl.ad.ad.Eval("Requirements", env))
+	return fmt.Errorf("the slot's Requirements are %v", mine.Eval("Requirements", env))
 }
 
 // activate starts a job under the claim.
@@ -90,11 +91,13 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	if user, ok := ev.Job.EvalString("User", nil); ok {
 		sl.cur.Client.User = user
 	}
+	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
+	sl.ad.SetRank(sl.cur.Rank)
 	e.emit(Reply{Ref: ev.Ref, Activation: id})
 	e.told(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
 	e.emit(StartStarter{
 		Activation: id, Claim: sl.cur.ID, Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
-		Job: ev.Job, MachineAd: sl.ad.flat(), Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.look(sl)),
+		Job: ev.Job, MachineAd: sl.ad.Snapshot(e.now), Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.look(sl)),
 	})
 }
 
@@ -107,7 +110,7 @@ func (e *Engine) running(id claim.ActivationID) (*slotState, bool) {
 func (e *Engine) starterStarted(ev StarterStarted) {
 	if sl, ok := e.running(ev.Activation); ok {
 		sl.act.proc = ev.Proc
-		e.ads.job(e, sl)
+		sl.ad.SetStarter(ev.Proc.PID)
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
 }
@@ -122,8 +125,9 @@ func (e *Engine) jobRunning(ev JobRunning) {
 
 func (e *Engine) jobUsage(ev JobUsage) {
 	if sl, ok := e.running(ev.Activation); ok {
-		sl.act.usage, sl.act.diskKiB = ev.Usage, ev.DiskKiB
-		e.ads.job(e, sl)
+		sl.act.measure(ev.Usage, sl.act.RunTime(e.now))
+		sl.act.diskKiB = ev.DiskKiB
+		sl.ad.SetUsage(sl.act.cpus, ev.Usage.ImageSizeKiB)
 	}
 }
 
@@ -133,6 +137,7 @@ func (e *Engine) enterPhase(sl *slotState, p claim.Phase) {
 	if err := sl.act.Enter(p, e.now); err != nil {
 		panic(err)
 	}
+	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
 }
 
 // jobEnded waits for the starter to follow its job.
@@ -161,6 +166,7 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool) {
 	delete(e.byAct, id)
 	sl.cur.Add(&a.Activation, e.now)
 	sl.act, sl.commanded = nil, false
+	sl.ad.ClearActivation(sl.cur, e.now)
 	if sl.cur.KeptByStarter {
 		sl.cur.Lease = sl.cur.Lease.Renew(e.now)
 		e.timer(sl.cur.Lease.Until)

@@ -72,7 +72,7 @@ func (e *Engine) claimRequested(ev ClaimRequested) {
 // dynamic slot does not want the job it never was.
 func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
 	const op = "ep.Claim"
-	req, err := e.request.Request(ev.Job, parent.ad.ad, e.env())
+	req, err := e.request.Request(ev.Job, parent.ad.Ad(), e.env())
 	if err != nil {
 		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Other, parent.name, err))
 		return
@@ -82,8 +82,7 @@ func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
 		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Other, parent.name, err))
 		return
 	}
-	sl := e.add(child)
-	e.ads.resources(parent)
+	sl := e.add(child, e.ads.Add(child, e.now))
 	if err := e.unwilling(sl, ev.Job); err != nil {
 		e.forget(sl)
 		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Denied, parent.name, err))
@@ -157,6 +156,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		w.reason = policy.WaitsByRank
 	}
 	sl.waiting = w
+	sl.ad.SetWaiting(w.claim)
 	e.evaluate(sl)
 }
 
@@ -189,6 +189,7 @@ func (e *Engine) beginClaim(sl *slotState) {
 	c.Lease = claim.NewLease(c.Lease.Duration, e.now)
 	sl.cur, sl.byClient, sl.vacate = c, false, vacate{}
 	e.byClaim[c.ID.Public] = sl
+	sl.ad.SetClaim(c, e.now)
 	e.timer(c.Lease.Until)
 }
 
@@ -197,7 +198,7 @@ func (e *Engine) grant(sl *slotState) {
 	w := sl.waiting
 	sl.waiting = nil
 	e.emit(Reply{Ref: w.ref, Granted: &Grant{
-		Claim: sl.cur.ID, Slot: sl.s.ID, Name: sl.full, Ad: sl.ad.flat(), Lease: sl.cur.Lease.Duration,
+		Claim: sl.cur.ID, Slot: sl.s.ID, Name: sl.full, Ad: sl.ad.Snapshot(e.now), Lease: sl.cur.Lease.Duration,
 	}})
 }
 
@@ -210,12 +211,14 @@ func (e *Engine) endClaim(sl *slotState) {
 	delete(e.byClaim, c.ID.Public)
 	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.vacate.reason, Code: sl.vacate.code, ByClient: sl.byClient})
 	sl.cur, sl.byClient, sl.commanded, sl.vacate = nil, false, false, vacate{}
+	sl.ad.ClearClaim()
 }
 
 // dropWaiting refuses the request that still waits, if any.
 func (e *Engine) dropWaiting(sl *slotState) {
 	if w := sl.waiting; w != nil {
 		sl.waiting = nil
+		sl.ad.ClearWaiting()
 		e.refuse(w.ref, refusedPreempted, errs.E("ep.Claim", errs.Conflict, sl.name, errors.New("the slot went another way")))
 	}
 }
@@ -224,6 +227,7 @@ func (e *Engine) claimWithdrawn(ev ClaimWithdrawn) {
 	for _, sl := range e.slots {
 		if sl.waiting != nil && sl.waiting.ref == ev.Ref {
 			sl.waiting = nil // the present claim goes on at the next look
+			sl.ad.ClearWaiting()
 			return
 		}
 	}

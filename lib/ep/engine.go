@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
@@ -43,7 +44,7 @@ type Engine struct {
 	exprs   map[int]*policy.Expressions // by slot type
 	ledger  *slot.Ledger
 	request slot.RequestModifiers
-	ads     ads
+	ads     *ad.Machine
 
 	slots   []*slotState // ascending by ID
 	byID    map[slot.ID]*slotState
@@ -59,10 +60,11 @@ type Engine struct {
 
 	shutdown shutdown
 
-	now     clock.Instant
-	view    policy.View // used again for every decision
-	effects []Effect
-	asked   clock.Instant // of the last WakeAt
+	now      clock.Instant
+	sampleAt clock.Instant
+	view     policy.View // used again for every decision
+	effects  []Effect
+	asked    clock.Instant // of the last WakeAt
 }
 
 // New makes an Engine whose slots all begin in Owner/Idle and have been looked
@@ -82,12 +84,16 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 	if err := e.configure(cfg.Snapshot); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
-	if err := e.ads.begin(cfg, now); err != nil {
+	var err error
+	if e.ads, err = ad.New(e.source(cfg.Snapshot, e.exprs), now); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
+	e.sampleAt = now
+	e.ads.Refresh(cfg.Sample, now)
 	e.nextUpdate = now.Boot + e.times.Update
 	for s := range e.ledger.Slots() {
-		e.add(s)
+		show, _ := e.ads.Slot(s.ID)
+		e.add(s, show)
 	}
 	for _, sl := range e.slots {
 		e.evaluate(sl)
@@ -109,11 +115,29 @@ func (e *Engine) configure(s *config.Snapshot) error {
 			bad = append(bad, err)
 		}
 	}
+	if e.ads != nil {
+		bad = append(bad, e.ads.Reconfigure(e.source(s, exprs), e.now))
+	}
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
 	e.times, e.request, e.exprs = times, request, exprs
 	return nil
+}
+
+// source is what the ads are made from.
+func (e *Engine) source(s *config.Snapshot, exprs map[int]*policy.Expressions) ad.Source {
+	return ad.Source{Config: s, Inventory: e.cfg.Inventory, Ledger: e.ledger, Policy: exprs, Location: e.cfg.Location}
+}
+
+// publish lays attributes from outside over the ads.
+func (e *Engine) publish(ev Published) {
+	e.ads.Publish(ev.Source, ev.Slot, ev.Attrs)
+	for _, sl := range e.slots {
+		if ev.Slot.IsZero() || ev.Slot == sl.s.ID || ev.Slot == sl.s.ID.Parent() {
+			e.emit(AdChanged{Slot: sl.s.ID})
+		}
+	}
 }
 
 // Step tells the engine what happened at an instant and returns what is to be
@@ -134,9 +158,9 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	case Tick:
 		e.tick()
 	case Sampled:
-		e.ads.sampled(ev.Sample, now)
+		e.sampled(ev)
 	case Published:
-		e.ads.publish(e, ev)
+		e.publish(ev)
 	case ClaimRequested:
 		e.claimRequested(ev)
 	case ClaimWithdrawn:
@@ -185,6 +209,7 @@ func (e *Engine) tick() {
 	due := e.now.Boot >= e.nextUpdate
 	if due {
 		e.nextUpdate = e.now.Boot + e.times.Update
+		e.update()
 	}
 	if e.polled > 0 && e.now.Boot >= e.nextPoll {
 		due = true
@@ -195,6 +220,15 @@ func (e *Engine) tick() {
 	}
 	for _, sl := range e.slots {
 		e.evaluate(sl)
+	}
+}
+
+// update shows how long the running jobs are still promised.
+func (e *Engine) update() {
+	for _, sl := range e.slots {
+		if sl.act != nil {
+			sl.ad.SetRetirement(policy.RetirementLeft(e.look(sl)))
+		}
 	}
 }
 
@@ -227,12 +261,10 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 	if ev.Snapshot == nil || e.configure(ev.Snapshot) != nil {
 		return
 	}
-	e.cfg.Snapshot = ev.Snapshot
 	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)
 	e.nextPoll = min(e.nextPoll, e.now.Boot+e.times.Polling)
 	for _, sl := range e.slots {
 		sl.exprs = e.exprs[sl.s.TypeID]
-		e.ads.reconfigured(sl)
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
 }

@@ -12,7 +12,7 @@ import (
 // look fills the view with one slot.
 func (e *Engine) look(sl *slotState) *policy.View {
 	v := &e.view
-	v.Now, v.Pair, v.Slot, v.Exprs = e.now, sl.pair, sl.ad.ad, sl.exprs
+	v.Now, v.Pair, v.Slot, v.Exprs = e.now, sl.pair, sl.ad.Ad(), sl.exprs
 	v.Job, v.Claim, v.Activation, v.Waiting, v.Commanded = sl.job(), sl.cur, nil, policy.NobodyWaits, sl.commanded
 	if sl.act != nil {
 		v.Activation = &sl.act.Activation
@@ -103,7 +103,13 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 	if row.Duties.Has(policy.BeginClaim) {
 		e.beginClaim(sl)
 	}
-	e.ads.moved(e, sl)
+	sl.ad.SetPair(sl.pair, e.now)
+	switch {
+	case row.Duties.Has(policy.Withhold):
+		sl.ad.Offer(false)
+	case row.Duties.Has(policy.Offer):
+		sl.ad.Offer(true)
+	}
 	e.emit(t)
 	e.emit(AdChanged{Slot: sl.s.ID})
 	if row.Duties.Has(policy.BeginClaim) {

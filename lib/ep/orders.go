@@ -133,5 +133,5 @@ func (e *Engine) breakSlot(sl *slotState, why slot.BrokenReason) {
 		panic(err) // a slot with a starter is in the ledger
 	}
 	sl.cur.Released = true
-	e.ads.resources(sl)
+	sl.ad.Resources()
 }

@@ -99,7 +99,7 @@ func (e *Engine) RetirementLeft(id slot.ID) (time.Duration, bool) {
 // own: read it before the next Step and do not change it.
 func (e *Engine) SlotAd(id slot.ID) *classad.Ad {
 	if sl, ok := e.byID[id]; ok {
-		return sl.ad.ad
+		return sl.ad.Ad()
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -548,9 +549,19 @@ func (p *pool) knobs() {
 		return
 	}
 	var b strings.Builder
+	sample := machine.Sample{At: p.now, Fresh: machine.AllReadings}
 	for k, v := range p.g.Knobs {
-		fmt.Fprintf(&b, "%s = %s\n", k, v)
+		n, _ := strconv.ParseFloat(v, 64)
+		switch k {
+		case "KeyboardIdle":
+			sample.KeyboardIdle = time.Duration(n) * time.Second
+		case "LoadAvg":
+			sample.LoadAvg = n
+		default:
+			fmt.Fprintf(&b, "%s = %s\n", k, v)
+		}
 	}
+	p.step(Sampled{Sample: sample})
 	p.publish(b.String())
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -20,7 +21,8 @@ type slotState struct {
 	s          *slot.Slot
 	name, full string // "slot1_1", "slot1_1@host"
 	exprs      *policy.Expressions
-	ad         slotAd
+	ad         *ad.Slot
+	load       float64 // that the job makes, as the load average has it
 
 	pair     policy.Pair
 	entered  clock.Instant // the state
@@ -43,6 +45,9 @@ type activation struct {
 	claim.Activation
 	proc      host.ProcID
 	usage     host.Usage
+	usageAt   time.Duration // run time at which usage was measured
+	cpus      float64       // processors kept busy between the last two measurements
+	measured  bool
 	diskKiB   int64
 	softUntil time.Duration // boot time at which a soft kill becomes a hard one, 0: none
 	hardUntil time.Duration // boot time at which the starter is ended by force, 0: never
@@ -76,15 +81,14 @@ func (sl *slotState) job() *classad.Ad {
 }
 
 // add takes a slot of the ledger into the engine, in Owner/Idle.
-func (e *Engine) add(s *slot.Slot) *slotState {
+func (e *Engine) add(s *slot.Slot, show *ad.Slot) *slotState {
 	sl := &slotState{
-		s: s, name: s.Name(), full: s.FullName(e.cfg.Inventory.FullHostname),
+		s: s, name: s.Name(), full: s.FullName(e.ads.Name()), ad: show,
 		exprs: e.exprs[s.TypeID], entered: e.now, began: e.now,
 	}
 	i, _ := slices.BinarySearchFunc(e.slots, s.ID, func(x *slotState, id slot.ID) int { return x.s.ID.Compare(id) })
 	e.slots = slices.Insert(e.slots, i, sl)
 	e.byID[s.ID] = sl
-	e.ads.add(e, sl)
 	return sl
 }
 
@@ -95,13 +99,13 @@ func (e *Engine) forget(sl *slotState) {
 		e.slots = slices.Delete(e.slots, i, i+1)
 	}
 	delete(e.byID, sl.s.ID)
-	e.ads.remove(sl)
-	parent := e.byID[sl.s.ID.Parent()]
 	if err := e.ledger.Return(sl.s.ID); err != nil {
 		panic(err) // only a slot that is in the ledger is ever forgotten
 	}
-	if parent != nil {
-		e.ads.resources(parent)
+	e.ads.Remove(sl.s.ID)
+	if parent := e.byID[sl.s.ID.Parent()]; parent != nil {
+		// The load average remembers the job for a while.
+		parent.load += sl.load
 		e.emit(AdChanged{Slot: parent.s.ID})
 	}
 }

@@ -1,0 +1,64 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"math"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// loadWindow is the time constant of the system's load average, which the
+// part of it that jobs make has to follow.
+const loadWindow = time.Minute
+
+// loadFloor is the load below which a slot without a job counts as quiet.
+const loadFloor = 0.005
+
+// sampled takes a reading of the machine into the ads, with the part of the
+// load that each slot's job makes.
+func (e *Engine) sampled(ev Sampled) {
+	gone := e.now.Sub(e.sampleAt)
+	e.sampleAt = e.now
+	keep := math.Exp(-gone.Seconds() / loadWindow.Seconds())
+	for _, sl := range e.slots {
+		if sl.act == nil && sl.load == 0 {
+			continue
+		}
+		sl.load = sl.load*keep + sl.processors()*(1-keep)
+		if sl.act == nil && sl.load < loadFloor {
+			sl.load = 0
+		}
+		sl.ad.SetCondorLoad(sl.load)
+	}
+	e.ads.Refresh(ev.Sample, e.now)
+}
+
+// processors returns how many processors the slot's job keeps busy: what was
+// measured, and before anything was measured all that it has, so that a job's
+// own load is not taken for the owner's.
+func (sl *slotState) processors() float64 {
+	a := sl.act
+	switch {
+	case a == nil || a.Phase == claim.Suspended || a.Phase == claim.Ended:
+		return 0
+	case a.measured:
+		return a.cpus
+	}
+	return sl.s.Total.Cpus
+}
+
+// measure takes what the job has used so far and finds its present rate.
+func (a *activation) measure(u host.Usage, runTime time.Duration) {
+	spent := (u.UserCPU + u.SysCPU) - (a.usage.UserCPU + a.usage.SysCPU)
+	over := runTime - a.usageAt
+	a.usage = u
+	if over < time.Second {
+		return
+	}
+	a.usageAt, a.measured = runTime, true
+	a.cpus = max(0, spent.Seconds()/over.Seconds())
+}
