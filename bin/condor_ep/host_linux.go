@@ -1,0 +1,82 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/platform/linux"
+	"github.com/execpoint/execpoint/platform/linux/detect"
+	"github.com/execpoint/execpoint/platform/linux/idle"
+	"github.com/execpoint/execpoint/platform/linux/proc"
+)
+
+// platform is the operating system as this tool uses it.
+type platform struct {
+	self    string // this program, to be executed again as a starter
+	root    linux.Root
+	census  host.Census
+	spawner host.Spawner
+}
+
+func newPlatform() (*platform, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s, err := proc.New(proc.Options{Role: proc.Startd})
+	if err != nil {
+		return nil, err
+	}
+	return &platform{self: self, root: linux.DefaultRoot(), census: s, spawner: s}, nil
+}
+
+// scanners detect the machine.
+func (p *platform) scanners() []machine.Scanner {
+	return append(detect.Scanners(detect.Host(p.root)), machine.EnvScanner(os.Environ()))
+}
+
+// volume looks at the file system that jobs work on.
+func (p *platform) volume(execute string) machine.Scanner {
+	return detect.Volume(detect.Host(p.root), execute)
+}
+
+// host gives a run what it needs of the system.
+func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error) {
+	c := linux.Clock()
+	watched, err := idle.OptionsFrom(snap)
+	if err != nil {
+		return run.Host{}, err
+	}
+	watch := idle.New(p.root, watched)
+	return run.Host{
+		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.spawner, Census: p.census,
+		// Read never fails: it ends the program instead.
+		Rand: func(b []byte) { _, _ = rand.Read(b) },
+	}, nil
+}
+
+// sweep clears one EXECUTE directory of what dead starters left.
+func (p *platform) sweep(execute string) error {
+	_, err := sandbox.Sweep(execute, p.census)
+	return err
+}
+
+// runCommand runs a command that a configuration includes the output of.
+func runCommand(command string) ([]byte, error) {
+	out, err := exec.Command("/bin/sh", "-c", command).Output()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		return out, &config.ExitError{Status: ended.ExitCode()}
+	}
+	return out, err
+}

@@ -1,0 +1,374 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
+	"github.com/execpoint/execpoint/lib/observe"
+)
+
+// stubborn is a job that leaves a daemon of its own behind and ignores the
+// soft kill.
+const stubborn = `#!/bin/sh
+trap '' TERM
+(setsid sh -c 'trap "" TERM; echo $$ >daemon.pid; while :; do sleep 1; done' &)
+echo ready
+while :; do sleep 1; done
+`
+
+// start runs condor_ep in the background and waits until its jobs run.
+func (p place) start(t *testing.T, jobs int, args ...string) (*process, func() (stdout, stderr string)) {
+	t.Helper()
+	c, out, errOut := p.cmd(t, args...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	pr := &process{pid: c.Process.Pid, ended: ended}
+	go func() {
+		_ = c.Wait()
+		pr.status = c.ProcessState.ExitCode()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-ended
+	})
+	waitFor(t, "the jobs run", func() bool {
+		found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "execute", "dir_*", "scratch", "daemon.pid"))
+		return len(found) == jobs
+	})
+	return pr, func() (string, string) { <-ended; return out.String(), errOut.String() }
+}
+
+type process struct {
+	pid    int
+	ended  chan struct{}
+	status int
+}
+
+func (pr *process) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pr.pid, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKillNine(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sh", stubborn)
+	p.write(t, "job.sub", small+"executable = job.sh\nqueue 2\n")
+	pr, output := p.start(t, 2, "run", "job.sub")
+	pr.signal(t, syscall.SIGKILL)
+	output()
+	waitFor(t, "no process of the killed run is left", func() bool { return len(p.processes(t)) == 0 })
+
+	// The next run clears what is left on disk.
+	p.write(t, "true.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	status, stdout, stderr := p.ep(t, "run", "true.sub")
+	if status != exitOK {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	p.nothingLeft(t)
+}
+
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		job     string
+		signals int
+		output  string // what the job says in the end
+	}{
+		{"once: the job may leave by itself", "#!/bin/sh\ntrap 'echo leaving >>trace; exit 0' TERM\necho $$ >daemon.pid\nwhile :; do sleep 0.1; done\n", 1, ""},
+		{"twice: it is killed", stubborn, 2, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.write(t, "job.sh", tt.job)
+			p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue\n")
+			pr, output := p.start(t, 1, "run", "job.sub")
+			for range tt.signals {
+				pr.signal(t, syscall.SIGINT)
+			}
+			stdout, stderr := output()
+			if pr.status != exitSomeFailed || !strings.Contains(stdout, "1 not finished") {
+				t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
+			}
+			all := p.events(t, "job.log")
+			ev, ok := all[len(all)-1].Event.(eventlog.Evicted)
+			if !ok || ev.ReasonCode != 1013 {
+				t.Errorf("the job must be logged as evicted by the shutdown, got %+v", all[len(all)-1].Event)
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+func TestStarterKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sh", "#!/bin/sh\nif [ -e "+filepath.Join(p.dir, "second")+" ]; then exit 0; fi\ntouch "+filepath.Join(p.dir, "second")+"\n"+strings.TrimPrefix(stubborn, "#!/bin/sh\n"))
+	p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue\n")
+	pr, output := p.start(t, 1, "run", "job.sub")
+	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "execute", "dir_*"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	var pid int
+	if _, err := fmt.Sscanf(filepath.Base(found[0]), "dir_%d", &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr := output()
+	if pr.status != exitOK || !strings.Contains(stdout, "evicted") || !strings.Contains(stdout, "1 job: 1 done") {
+		t.Errorf("a job whose starter dies must be run again: status %d\n%s%s", pr.status, stdout, stderr)
+	}
+	p.nothingLeft(t)
+}
+
+func TestStatusAndExplain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if status, stdout, stderr := p.ep(t, "status"); status != exitSomeFailed || stdout != "" || !strings.Contains(stderr, "no Execution Point") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	p.write(t, "job.sh", stubborn)
+	p.write(t, "job.sub", small+"executable = job.sh\nqueue\n")
+	p.write(t, "ep.conf", "START = Owner =!= \"mallory\"\nPREEMPT = KeyboardIdle < -1\n")
+	pr, output := p.start(t, 1, "run", "-config", "ep.conf", "job.sub")
+
+	status, stdout, stderr := p.ep(t, "status")
+	if status != exitOK {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	for _, want := range []string{"slot1 ", "Partitionable", "slot1_1", "Dynamic", "Claimed", "Busy", "1.0"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("status lacks %q:\n%s", want, stdout)
+		}
+	}
+	_, stdout, _ = p.ep(t, "status", "-json")
+	var st observe.Status
+	if err := json.Unmarshal([]byte(stdout), &st); err != nil {
+		t.Fatalf("%s: %v", stdout, err)
+	}
+	if st.PID != pr.pid || len(st.Slots) != 2 || st.Jobs == nil || st.Jobs.Running != 1 {
+		t.Errorf("%+v", st)
+	}
+	for _, subject := range []string{"slot1_1", "1.0"} {
+		status, stdout, stderr = p.ep(t, "explain", subject)
+		if status != exitOK {
+			t.Errorf("explain %s: status %d: %s", subject, status, stderr)
+		}
+		for _, want := range []string{"slot1_1 is Claimed/Busy", "came from Claimed/Idle", "(transition 11)", "PREEMPT", "KeyboardIdle", "ep.conf:2"} {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("explain %s lacks %q:\n%s", subject, want, stdout)
+			}
+		}
+	}
+	status, _, stderr = p.ep(t, "explain", "slot7")
+	if status != exitSomeFailed || !strings.Contains(stderr, "slot7") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	pr.signal(t, syscall.SIGINT)
+	pr.signal(t, syscall.SIGINT)
+	output()
+	p.nothingLeft(t)
+}
+
+// A job that fills the file system under EXECUTE fails or is held by itself.
+func TestDiskFull(t *testing.T) {
+	p := newPlace(t)
+	vol := filepath.Join(p.tmp, "vol")
+	if err := os.Mkdir(vol, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", vol, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("needs the right to mount a small tmpfs (run as root): %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(vol, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	p.write(t, "fill.sh", "#!/bin/sh\nif [ \"$1\" = fill ]; then dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; code=$?; rm -f big; exit $code; fi\nexit 0\n")
+	p.write(t, "job.sub", "request_cpus = 1\nrequest_memory = 16\nrequest_disk = 100\nexecutable = fill.sh\narguments = $(what)\nlog = job.log\nqueue what in (fill, easy, easy)\n")
+	p.write(t, "ep.conf", "EXECUTE = "+vol+"\nNUM_CPUS = 1\n")
+	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	if status != exitSomeFailed {
+		t.Errorf("status %d", status)
+	}
+	for _, want := range []string{"1.1 done: exited with status 0", "1.2 done: exited with status 0"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the job that fills the disk takes the others down: no %q", want)
+		}
+	}
+	if !strings.Contains(stdout, "1.0 done: exited with status 1") && !strings.Contains(stdout, "1.0 held") {
+		t.Error("the job that fills the disk is not told as failed")
+	}
+	if t.Failed() {
+		t.Logf("%s%s", stdout, stderr)
+	}
+	if left, _ := os.ReadDir(vol); len(left) > 0 {
+		t.Errorf("left in EXECUTE: %v", left)
+	}
+	p.nothingLeft(t)
+}
+
+// copyExamples puts a copy of the examples into the place, so that tests do
+// not write into the repository.
+func (p place) copyExamples(t *testing.T) {
+	t.Helper()
+	if err := os.CopyFS(filepath.Join(p.dir, "examples"), os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExampleHello(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.copyExamples(t)
+	status, stdout, stderr := p.ep(t, "run", "examples/hello.sub")
+	if status != exitOK || !strings.Contains(stdout, "output in "+filepath.Join(p.dir, "examples", "hello.out")) {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	if out := p.read(t, "examples/hello.out"); !strings.Contains(out, "slot1_1") {
+		t.Errorf("hello.out: %q", out)
+	}
+	p.nothingLeft(t)
+}
+
+// moves reads the transitions of a slot from the daemon log.
+func moves(log, slotName string) []string {
+	var out []string
+	for line := range strings.Lines(log) {
+		_, rest, ok := strings.Cut(line, " "+slotName+": Changing ")
+		if !ok {
+			continue
+		}
+		what, _, _ := strings.Cut(rest, " why=")
+		out = append(out, what)
+	}
+	return out
+}
+
+// TestExampleDesktop lets the policy of examples/desktop meet a real job and a
+// stand-in for the keyboard: a file that is touched.
+//
+// row: S0-156, S0-157, S0-158, S0-160
+func TestExampleDesktop(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute of real time; run without -short")
+	}
+	p := newPlace(t)
+	p.copyExamples(t)
+	keyboard := filepath.Join(p.dir, "examples", "desktop", "keyboard")
+	press := func() {
+		now := time.Now()
+		if err := os.Chtimes(keyboard, now, now); err != nil {
+			t.Error(err)
+		}
+	}
+	p.write(t, "examples/desktop/keyboard", "")
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(keyboard, old, old); err != nil {
+		t.Fatal(err)
+	}
+	c, out, errOut := p.cmd(t, "run", "-keep", "-config", "examples/desktop/desktop.conf", "examples/desktop/work.sub")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	says := func(what string) func() bool {
+		return func() bool {
+			found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
+			if len(found) != 1 {
+				return false
+			}
+			b, err := os.ReadFile(found[0])
+			return err == nil && strings.Contains(string(b), what)
+		}
+	}
+	waitFor(t, "the job runs", says("Idle -> Busy"))
+	press()
+	waitFor(t, "the job is suspended", says("Busy -> Suspended"))
+	waitFor(t, "the job continues", says("Suspended -> Busy"))
+	typing := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				press()
+			case <-typing:
+				return
+			}
+		}
+	}()
+	waitFor(t, "the job is preempted", says("Claimed/Retiring -> Preempting/Vacating"))
+	close(typing)
+	<-stopped
+	if err := c.Wait(); err != nil {
+		t.Errorf("the job must run again when the owner is gone: %v\n%s%s", err, out, errOut)
+	}
+	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := moves(string(b), "slot1_1")
+	want := []string{
+		"state: Owner -> Claimed transition=0",
+		"activity: Idle -> Busy transition=11",
+		"activity: Busy -> Suspended transition=14",
+		"activity: Suspended -> Busy transition=15",
+		"activity: Busy -> Suspended transition=14",
+		"activity: Suspended -> Retiring transition=16",
+		"state and activity: Claimed/Retiring -> Preempting/Vacating transition=18",
+	}
+	if len(all) < len(want) {
+		t.Fatalf("only %q", all)
+	}
+	if d := cmp.Diff(want, all[:len(want)]); d != "" {
+		t.Errorf("%s\n%s", d, b)
+	}
+	var codes []eventlog.Code
+	for _, r := range p.events(t, "examples/desktop/work.log") {
+		switch r.Event.Code() {
+		case eventlog.CodeFileTransfer, eventlog.CodeImageSize:
+		default:
+			codes = append(codes, r.Event.Code())
+		}
+	}
+	wantCodes := []eventlog.Code{
+		eventlog.CodeSubmit, eventlog.CodeExecute, eventlog.CodeSuspended, eventlog.CodeUnsuspended, eventlog.CodeSuspended,
+		eventlog.CodeUnsuspended, eventlog.CodeEvicted, eventlog.CodeExecute, eventlog.CodeTerminated,
+	}
+	if d := cmp.Diff(wantCodes, codes); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Condor_ep is the tool for people: it runs jobs on this machine without a
+// pool, and shows what a running Execution Point does and why.
+//
+//	condor_ep run [-config FILE] [-json] [-keep] JOB.sub
+//	condor_ep status [-json]
+//	condor_ep explain [-json] SLOT|JOB
+//
+// It holds flags, printing and the choice of the platform; all else is lib/run
+// and below. It must never decide anything about a slot or a job.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/execpoint/execpoint/bin/internal/asstarter"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// Exit statuses, as the documentation promises them.
+const (
+	exitOK         = 0 // all jobs exited 0
+	exitSomeFailed = 1 // some did not
+	exitUsage      = 2 // bad command line, submit file or configuration
+	exitNever      = 3 // jobs that can never run here
+)
+
+// version is what status shows and ads carry.
+const version = "0.1.0"
+
+func main() {
+	os.Exit(tool(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// tool runs one command and returns its exit status.
+func tool(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	switch args[0] {
+	case "run":
+		return cmdRun(args[1:], stdout, stderr)
+	case "status":
+		return cmdStatus(args[1:], stdout, stderr)
+	case "explain":
+		return cmdExplain(args[1:], stdout, stderr)
+	case starter.Command:
+		return asstarter.Main(args[1:])
+	case "version", "-version", "--version":
+		fmt.Fprintf(stdout, "condor_ep %s\n", version)
+		return exitOK
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "condor_ep: unknown command %q\n\n%s", args[0], usage)
+	return exitUsage
+}
+
+const usage = `usage: condor_ep COMMAND [OPTIONS]
+
+  run [-config FILE] [-json] [-keep] JOB.sub
+        run the jobs of a submit file on this machine and wait for them
+        -config FILE  configuration of the Execution Point (default: all of
+                      the machine in one partitionable slot, any job runs)
+        -json         one JSON object a line instead of text
+        -keep         leave sandboxes and logs in place
+  status [-json]
+        show the slots of the Execution Points that run here
+  explain [-json] SLOT|JOB
+        show the last decision about a slot or a job and what it rests on
+
+Exit status of run: 0 all jobs exited 0; 1 some did not; 2 bad command line,
+submit file or configuration; 3 jobs that can never run here.
+`

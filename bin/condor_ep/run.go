@@ -1,0 +1,322 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/submit"
+)
+
+// runFlags are the options of condor_ep run.
+type runFlags struct {
+	config string
+	json   bool
+	keep   bool
+	job    string
+}
+
+// newFlags returns a flag set that prints its errors to stderr and leaves the
+// exit to the caller.
+func newFlags(name string, stderr io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet("condor_ep "+name, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() { fmt.Fprint(stderr, usage) }
+	return fs
+}
+
+func cmdRun(args []string, stdout, stderr io.Writer) int {
+	var f runFlags
+	fs := newFlags("run", stderr)
+	fs.StringVar(&f.config, "config", "", "")
+	fs.BoolVar(&f.json, "json", false, "")
+	fs.BoolVar(&f.keep, "keep", false, "")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitOK
+		}
+		return exitUsage
+	}
+	if fs.NArg() != 1 {
+		fmt.Fprintf(stderr, "condor_ep run: want one submit file, got %d\n\n%s", fs.NArg(), usage)
+		return exitUsage
+	}
+	f.job = fs.Arg(0)
+	res, err := runJobs(f, stdout, stderr)
+	if err != nil {
+		printError(stderr, "condor_ep run", err)
+		return exitUsage
+	}
+	return exitStatus(res)
+}
+
+// exitStatus turns a result into the promised exit status.
+func exitStatus(res run.Result) int {
+	c := res.Counts
+	switch {
+	case len(res.Impossible) > 0:
+		return exitNever
+	case c.Done == c.Total && c.Failed == 0:
+		return exitOK
+	}
+	return exitSomeFailed
+}
+
+// printError prints every problem of a configuration on its own line, and any
+// other error as one.
+func printError(w io.Writer, who string, err error) {
+	var knobs config.Problems
+	var commands submit.Problems
+	switch {
+	case errors.As(err, &knobs):
+		for _, p := range knobs {
+			fmt.Fprintf(w, "%s: %v\n", who, p)
+		}
+		return
+	case errors.As(err, &commands):
+		for _, p := range commands {
+			fmt.Fprintf(w, "%s: %v\n", who, p)
+		}
+		return
+	}
+	fmt.Fprintf(w, "%s: %v\n", who, err)
+}
+
+// runJobs sets everything up, runs the jobs and cleans up.
+func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
+	ctx := context.Background()
+	p, err := newPlatform()
+	if err != nil {
+		return res, err
+	}
+	base := baseDir()
+	inv, scanErrs := machine.Scan(ctx, time.Now(), p.scanners()...)
+	snap, err := loadConfig(f.config, base, inv)
+	if err != nil {
+		return res, err
+	}
+	who, err := currentUser(snap, inv)
+	if err != nil {
+		return res, err
+	}
+
+	removed, err := run.SweepDirs(base, p.census.Alive, p.sweep)
+	if err != nil {
+		fmt.Fprintf(stderr, "warning: leftovers of earlier runs: %v\n", err)
+	}
+	dir, err := run.NewDir(base, run.Owner{Proc: p.census.Self(), Keep: f.keep})
+	if err != nil {
+		return res, err
+	}
+	// A run that never began leaves nothing behind; one that ended leaves
+	// what was asked for.
+	keepDir := false
+	defer func() {
+		if !keepDir {
+			err = errors.Join(err, dir.Remove())
+		}
+	}()
+	if _, err := inv.Prefer(snap); err != nil {
+		return res, err
+	}
+	if snap, err = loadConfig(f.config, dir.Path, inv); err != nil {
+		return res, err
+	}
+	execute := snap.String("EXECUTE")
+	if err := dir.WriteOwner(run.Owner{Proc: p.census.Self(), Keep: f.keep, Execute: execute}); err != nil {
+		return res, err
+	}
+
+	jobs, warnings, err := readJobs(f.job, dir.Number, who, snap, inv)
+	if err != nil {
+		return res, err
+	}
+	if err := run.CheckExecute(execute); err != nil {
+		return res, err
+	}
+	for _, e := range inv.Apply(ctx, time.Now(), p.volume(execute), machine.ConfigScanner(snap)) {
+		if errs.Is(e, errs.Invalid) {
+			return res, e
+		}
+		scanErrs = append(scanErrs, e)
+	}
+	log, starterLog, closeLogs, err := openLogs(snap)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, closeLogs()) }()
+	for _, r := range removed {
+		log.Info("removed what an earlier run left", "dir", r)
+	}
+	for _, e := range scanErrs {
+		log.Warn("machine", "err", e)
+	}
+
+	h, err := p.host(execute, snap)
+	if err != nil {
+		return res, err
+	}
+	show := newReporter(f.json, stdout)
+	for _, w := range snap.Warnings() {
+		show.problem(w.Error())
+	}
+	for _, w := range warnings {
+		show.problem(w)
+	}
+	show.begin(dir.Number, len(jobs), f.job)
+	began := time.Now()
+	res, err = run.Run(ctx, run.Options{
+		Config: snap, Inventory: inv, Host: h, Execute: execute, Socket: dir.Socket(), Dir: dir.Path, Version: version,
+		StarterPath: p.self, StarterArgs: []string{"condor_ep", starter.Command}, StarterEnv: os.Environ(), StarterLog: starterLog,
+		Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Changed: show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
+	})
+	if err != nil {
+		return res, err
+	}
+	kept := ""
+	if keepDir = f.keep; keepDir {
+		kept = dir.Path
+	}
+	show.end(res.Counts, time.Since(began), kept)
+	return res, nil
+}
+
+// baseDir is where the private directories of this user's runs are.
+func baseDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("execpoint-%d", os.Getuid()))
+}
+
+// loadConfig reads the configuration. Without a file all of the machine is one
+// partitionable slot and any job runs. What the configuration does not say
+// about places is put below dir.
+func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
+	facts := machine.ConfigFacts(inv)
+	facts["LOCAL_DIR"] = dir
+	facts["PID"] = strconv.Itoa(os.Getpid())
+	if u, err := user.Current(); err == nil {
+		facts["USERNAME"], facts["TILDE"] = u.Username, u.HomeDir
+	}
+	o := config.Options{
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD",
+		ReadFile: os.ReadFile, ReadDir: readDir, RunCommand: runCommand, Seed: rand.Uint64(),
+	}
+	if root == "" {
+		return checked(config.Parse("<no configuration>", "", o))
+	}
+	// CONFIG_ROOT must not depend on where a job or a later reading stands.
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	o.Root = abs
+	return checked(config.Load(o))
+}
+
+// checked refuses a configuration with values that their knobs do not take.
+func checked(s *config.Snapshot, err error) (*config.Snapshot, error) {
+	if err != nil {
+		return nil, err
+	}
+	if problems := s.Check(); problems.Failed() {
+		return nil, problems
+	}
+	return s, nil
+}
+
+func readDir(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// currentUser names who runs this as "user@domain".
+func currentUser(snap *config.Snapshot, inv *machine.Inventory) (string, error) {
+	u, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	domain := snap.String("UID_DOMAIN")
+	if domain == "" {
+		domain = inv.FullHostname
+	}
+	return u.Username + "@" + domain, nil
+}
+
+// openLogs opens the daemon's and the starters' logs below LOG.
+func openLogs(snap *config.Snapshot) (log *slog.Logger, starterLog *os.File, closeAll func() error, err error) {
+	dir := snap.String("LOG")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, nil, nil, fmt.Errorf("LOG: %w", err)
+	}
+	startd, err := os.OpenFile(filepath.Join(dir, "StartLog"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("LOG: %w", err)
+	}
+	starterLog, err = os.OpenFile(filepath.Join(dir, "StarterLog"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, nil, nil, errors.Join(fmt.Errorf("LOG: %w", err), startd.Close())
+	}
+	closeAll = func() error { return errors.Join(startd.Close(), starterLog.Close()) }
+	return slog.New(observe.NewLogHandler(startd, slog.LevelInfo)), starterLog, closeAll, nil
+}
+
+// interrupts turns Ctrl-C and the service manager's SIGTERM into the two steps
+// of leaving.
+func interrupts() <-chan struct{} {
+	sig := make(chan os.Signal, 4)
+	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
+	out := make(chan struct{}, 4)
+	go func() {
+		for range sig {
+			out <- struct{}{}
+		}
+	}()
+	return out
+}
+
+func newReporter(asJSON bool, w io.Writer) reporter {
+	if asJSON {
+		return &jsonLines{enc: json.NewEncoder(w)}
+	}
+	now := time.Now()
+	if f, ok := w.(*os.File); ok && isTerminal(f) {
+		return &live{plain: plain{w: w, start: now}}
+	}
+	return &plain{w: w, start: now}
+}
+
+// isTerminal reports whether a person looks at f.
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0 && st.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
+}

@@ -1,0 +1,128 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/run"
+)
+
+// askTimeout bounds how long one EP may take to answer.
+const askTimeout = 5 * time.Second
+
+// askAll puts a request to every EP of this user that runs here.
+func askAll(req observe.Request) (answers []observe.Response, refusals []error, err error) {
+	p, err := newPlatform()
+	if err != nil {
+		return nil, nil, err
+	}
+	dirs, owners, err := run.Dirs(baseDir())
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, d := range dirs {
+		if owners[i].Proc.IsZero() || !p.census.Alive(owners[i].Proc) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		resp, err := observe.Call(ctx, d.Socket(), req)
+		cancel()
+		switch {
+		case errs.Is(err, errs.NotFound): // it is just starting or ending
+		case err != nil:
+			refusals = append(refusals, err)
+		default:
+			answers = append(answers, resp)
+		}
+	}
+	return answers, refusals, nil
+}
+
+func cmdStatus(args []string, stdout, stderr io.Writer) int {
+	fs := newFlags("status", stderr)
+	asJSON := fs.Bool("json", false, "")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitOK
+		}
+		return exitUsage
+	}
+	if fs.NArg() != 0 {
+		fmt.Fprintf(stderr, "condor_ep status: unexpected argument %q\n\n%s", fs.Arg(0), usage)
+		return exitUsage
+	}
+	answers, refusals, err := askAll(observe.Request{Op: observe.OpStatus})
+	if err != nil {
+		printError(stderr, "condor_ep status", err)
+		return exitUsage
+	}
+	for _, r := range refusals {
+		fmt.Fprintf(stderr, "condor_ep status: %v\n", r)
+	}
+	if *asJSON {
+		enc := json.NewEncoder(stdout)
+		for _, a := range answers {
+			if err := enc.Encode(a.Status); err != nil {
+				fmt.Fprintf(stderr, "condor_ep status: %v\n", err)
+				return exitUsage
+			}
+		}
+	} else {
+		now := time.Now()
+		for _, a := range answers {
+			printStatus(stdout, a.Status, now)
+		}
+	}
+	if len(answers) == 0 {
+		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
+		return exitSomeFailed
+	}
+	return exitOK
+}
+
+func printStatus(w io.Writer, s *observe.Status, now time.Time) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s, pid %d, up %s\n", s.Name, s.PID, short(now.Sub(s.Started)))
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "  SLOT\tTYPE\tSTATE\tACTIVITY\tSINCE\tCPUS\tMEMORY\tDISK\tJOB\tUSER")
+	for _, sl := range s.Slots {
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%g\t%s\t%s\t%s\t%s\n", sl.Name, sl.Type, sl.State, sl.Activity,
+			short(now.Sub(sl.Since)), sl.Cpus, size(sl.MemoryMiB<<20), size(sl.DiskKiB<<10), sl.Job, sl.User)
+	}
+	// The writer below is a terminal or a pipe; its errors show as missing lines.
+	_ = tw.Flush()
+	for _, sl := range s.Slots {
+		if sl.Broken != "" {
+			fmt.Fprintf(w, "  %s is broken: %s\n", sl.Name, sl.Broken)
+		}
+	}
+	if j := s.Jobs; j != nil {
+		fmt.Fprintf(w, "  jobs: %d idle, %d running, %d held, %d of %d done\n", j.Idle, j.Running, j.Held, j.Done, j.Total)
+	}
+}
+
+// size prints a number of bytes for people.
+func size(b int64) string {
+	for _, u := range []struct {
+		n    int64
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if b >= u.n {
+			return fmt.Sprintf("%.4g %s", float64(b)/float64(u.n), u.name)
+		}
+	}
+	return fmt.Sprintf("%d B", b)
+}

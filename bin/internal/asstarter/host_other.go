@@ -1,0 +1,18 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package asstarter
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+func newHost() (starter.Host, error) {
+	return starter.Host{}, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
+}

@@ -1,0 +1,474 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/local"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// countsEvery bounds how often a person is told the counts.
+const countsEvery = 100 * time.Millisecond
+
+// node is the goroutine that owns the engine and the access point, and what
+// the goroutines around it need to reach it.
+type node struct {
+	o        Options
+	eng      *ep.Engine
+	ap       *local.AP
+	launcher *starter.Launcher
+	knobs    map[string]string // the starter's
+	poll     time.Duration     // POLLING_INTERVAL
+
+	logs     *logs
+	inbox    chan func(now clock.Instant) // run by the owner
+	done     chan struct{}                // closed when the owner is gone
+	around   sync.WaitGroup               // goroutines around it
+	starters map[claim.ActivationID]*activation
+	queue    []ep.Event
+	moved    bool // something happened that may let a job start
+	sampling bool
+	started  time.Time
+
+	wakeAt     clock.Instant
+	looked     clock.Instant // when the machine was last read
+	lookAt     clock.Instant // when it is to be read next
+	timer      *time.Timer
+	interrupts int
+	complete   bool // the engine has shut down
+	lastCounts local.Counts
+	told       time.Time
+}
+
+// activation is the run's side of one starter.
+type activation struct {
+	handle  *starter.Handle // nil until it runs
+	orders  []starter.Order // given before it ran
+	kill    bool
+	broken  string // why the last report was not understood
+	lastOps string // the last report's operation
+}
+
+func newNode(o Options) (*node, error) {
+	n := &node{
+		o: o, knobs: starterConfig(o.Config), logs: newLogs(), inbox: make(chan func(clock.Instant), 64), done: make(chan struct{}),
+		starters: make(map[claim.ActivationID]*activation),
+		timer:    time.NewTimer(time.Hour), started: time.Now(),
+	}
+	now := o.Host.Clock.Now()
+	poll, err := o.Config.Duration("POLLING_INTERVAL")
+	if err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
+	n.poll = max(poll, 100*time.Millisecond)
+	layout, err := slot.LayoutFrom(o.Config, o.Inventory)
+	if err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
+	ledger, problems := slot.Build(layout, o.Inventory)
+	for _, p := range problems {
+		o.Log.Warn("slot could not be made", "why", p)
+		n.problem(fmt.Errorf("%v", p))
+	}
+	sample, err := o.Host.Sampler.Sample(context.Background())
+	if err != nil {
+		o.Log.Warn("reading of the machine is incomplete", "err", err)
+	}
+	var effects []ep.Effect
+	n.eng, effects, err = n.newEngine(ledger, sample, now)
+	if err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
+	n.ap, err = local.New(local.Config{
+		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname),
+		Log: n.logs.append, Env: newEnv, Changed: o.Changed, Problem: n.problem,
+	}, n.eng.Mentions)
+	if err != nil {
+		return nil, err
+	}
+	n.launcher = starter.NewLauncher(starter.LaunchSpec{
+		Spawner: o.Host.Spawner, Census: o.Host.Census, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
+		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log,
+	})
+	for _, eff := range effects {
+		n.perform(now, eff)
+	}
+	return n, nil
+}
+
+func (n *node) problem(err error) {
+	n.o.Log.Warn("problem", "err", err)
+	if n.o.Problem != nil {
+		n.o.Problem(err)
+	}
+}
+
+func (n *node) close() {
+	close(n.done)
+	n.launcher.Close()
+	n.around.Wait()
+	if err := n.logs.close(); err != nil {
+		n.problem(err)
+	}
+}
+
+// post hands f to the owner; it is dropped when the owner is gone.
+func (n *node) post(f func(now clock.Instant)) {
+	select {
+	case n.inbox <- f:
+	case <-n.done:
+	}
+}
+
+// loop is the owner.
+func (n *node) loop(ctx context.Context) (Result, error) {
+	var res Result
+	now := n.o.Host.Clock.Now()
+	n.looked = now
+	n.ap.Submit(now)
+	n.step(now, ep.Tick{})
+	res.Impossible = n.ap.Judge(now, n.offers(), n.eng.CouldEverRun)
+	n.moved = true
+	cancelled := ctx.Done()
+	for {
+		n.settle(now)
+		n.tellCounts(now, false)
+		if n.over() {
+			break
+		}
+		n.arm(now)
+		select {
+		case f := <-n.inbox:
+			now = n.o.Host.Clock.Now()
+			f(now)
+		case <-n.timer.C:
+			if now = n.o.Host.Clock.Now(); now.Boot >= n.lookAt.Boot {
+				n.looked = now
+				n.sample()
+			}
+		case <-n.o.Interrupt:
+			now = n.o.Host.Clock.Now()
+			n.interrupt(now, ep.Graceful)
+		case <-cancelled:
+			cancelled = nil
+			now = n.o.Host.Clock.Now()
+			n.interrupts++
+			n.interrupt(now, ep.Fast)
+		}
+	}
+	n.tellCounts(now, true)
+	res.Counts, res.Interrupted = n.ap.Counts(), n.interrupts > 0
+	return res, nil
+}
+
+// over reports whether there is nothing left to wait for.
+func (n *node) over() bool {
+	if n.interrupts > 0 {
+		return n.complete && len(n.starters) == 0
+	}
+	return n.ap.Finished() && len(n.starters) == 0
+}
+
+// interrupt asks all jobs to leave, at the second time without mercy.
+func (n *node) interrupt(now clock.Instant, m ep.Manner) {
+	n.interrupts++
+	if n.interrupts > 1 {
+		m = ep.Fast
+	}
+	n.o.Log.Info("shutting down", "manner", m.String())
+	n.ap.Stop()
+	n.step(now, ep.ShutdownRequested{Manner: m})
+}
+
+// arm sets the timer for what is due next: the engine's wake-up; while jobs
+// wait for the machine to become free, a look at the machine; and counts that
+// were held back.
+func (n *node) arm(now clock.Instant) {
+	d := time.Hour
+	if !n.wakeAt.IsZero() {
+		d = n.wakeAt.Sub(now)
+	}
+	if c := n.ap.Counts(); c.Idle > c.Impossible {
+		d = min(d, n.looked.Add(n.poll).Sub(now))
+	}
+	n.lookAt = now.Add(d)
+	if n.o.Counts != nil && n.ap.Counts() != n.lastCounts {
+		d = min(d, countsEvery)
+	}
+	n.timer.Reset(max(d, 0))
+}
+
+// sample reads the machine in the background, since a dead file system may
+// hold the reader up, and lets the engine look at its policy afterwards. While
+// a reading is under way time goes on without it.
+func (n *node) sample() {
+	if n.sampling {
+		n.step(n.o.Host.Clock.Now(), ep.Tick{})
+		n.moved = true
+		return
+	}
+	n.sampling = true
+	n.around.Go(func() {
+		s, err := n.o.Host.Sampler.Sample(context.Background())
+		n.post(func(now clock.Instant) {
+			n.sampling = false
+			if err != nil {
+				n.o.Log.Warn("reading of the machine is incomplete", "err", err)
+			}
+			n.sampled(now, s)
+		})
+	})
+}
+
+func (n *node) sampled(now clock.Instant, s machine.Sample) {
+	n.step(now, ep.Sampled{Sample: s})
+	for _, id := range n.ap.Alive() {
+		n.step(now, ep.LeaseRenewed{Claim: id})
+	}
+	n.step(now, ep.Tick{})
+	n.moved = true
+}
+
+// settle carries on until nothing more follows from what happened: events of
+// the access point, then claims for jobs that wait.
+func (n *node) settle(now clock.Instant) {
+	for {
+		for len(n.queue) > 0 {
+			ev := n.queue[0]
+			n.queue = n.queue[1:]
+			n.step(now, ev)
+		}
+		if !n.moved {
+			return
+		}
+		ev, ok := n.ap.Negotiate(now, n.offers())
+		if !ok {
+			n.moved = false
+			return
+		}
+		n.step(now, ev)
+	}
+}
+
+// offers are the slots that a claim may be asked for.
+func (n *node) offers() []local.Offer {
+	var out []local.Offer
+	for v := range n.eng.Views() {
+		if v.Claimable() {
+			out = append(out, local.Offer{Slot: v.ID, Ad: n.eng.SlotAd(v.ID)})
+		}
+	}
+	return out
+}
+
+func (n *node) step(now clock.Instant, ev ep.Event) {
+	for _, eff := range n.eng.Step(now, ev) {
+		n.perform(now, eff)
+	}
+}
+
+// perform carries out one effect.
+func (n *node) perform(now clock.Instant, eff ep.Effect) {
+	switch e := eff.(type) {
+	case ep.Reply:
+		if e.Err != nil {
+			n.o.Log.Info("request refused", "err", e.Err)
+		}
+		n.queue = append(n.queue, n.ap.Reply(now, e)...)
+	case ep.StartStarter:
+		n.start(e)
+	case ep.OrderStarter:
+		n.order(now, e)
+	case ep.KillStarter:
+		n.o.Log.Warn("killing the starter", "activation", e.Activation, "why", e.Reason)
+		n.kill(e.Activation)
+	case ep.ClaimEnded:
+		n.queue = append(n.queue, n.ap.ClaimEnded(now, e)...)
+		n.moved = true
+	case ep.Transitioned:
+		n.logMove(e)
+		n.moved = true
+	case ep.AdWithdrawn:
+		n.moved = true
+	case ep.WakeAt:
+		n.wakeAt = e.At
+	case ep.ShutdownComplete:
+		n.complete = true
+	}
+}
+
+// logMove writes the one line of a transition.
+func (n *node) logMove(e ep.Transitioned) {
+	msg := "Changing activity: " + e.From.Activity.String() + " -> " + e.To.Activity.String()
+	switch {
+	case e.From.State != e.To.State && e.From.Activity != e.To.Activity:
+		msg = "Changing state and activity: " + e.From.String() + " -> " + e.To.String()
+	case e.From.State != e.To.State:
+		msg = "Changing state: " + e.From.State.String() + " -> " + e.To.State.String()
+	}
+	n.o.Log.LogAttrs(context.Background(), slog.LevelInfo, msg,
+		slog.String("slot", e.Name), slog.Int("transition", e.Number), slog.String("why", e.Decision.Reason))
+}
+
+// start begins an activation. The ads are written out here, since they may not
+// be read by two goroutines; the rest happens beside the owner.
+func (n *node) start(e ep.StartStarter) {
+	a := &activation{}
+	n.starters[e.Activation] = a
+	plan := n.plan(e)
+	n.around.Go(func() {
+		h, err := n.launcher.Launch(context.Background(), plan)
+		if err != nil {
+			n.post(func(now clock.Instant) {
+				delete(n.starters, e.Activation)
+				n.o.Log.Error("no starter", "slot", e.SlotName, "err", err)
+				n.step(now, ep.StarterFailed{Activation: e.Activation, Err: err})
+				n.queue = append(n.queue, n.ap.StarterExited(now, e.Activation, err.Error())...)
+				n.moved = true
+			})
+			return
+		}
+		n.post(func(now clock.Instant) { n.launched(now, e.Activation, a, h) })
+		for r := range h.Reports() {
+			n.post(func(now clock.Instant) { n.report(now, e.Activation, r) })
+		}
+		<-h.Exited()
+		n.post(func(now clock.Instant) { n.exited(now, e.Activation, h.Status(), h.Err()) })
+	})
+}
+
+func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation, h *starter.Handle) {
+	a.handle = h
+	n.step(now, ep.StarterStarted{Activation: act, Proc: h.Proc()})
+	orders := a.orders
+	a.orders = nil
+	for _, o := range orders {
+		n.send(act, a, o)
+	}
+	if a.kill {
+		n.kill(act)
+	}
+}
+
+func (n *node) order(now clock.Instant, e ep.OrderStarter) {
+	a, ok := n.starters[e.Activation]
+	if !ok {
+		return
+	}
+	o := starter.Order{Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate}
+	if e.Hold {
+		o.Manner = starter.MannerHold
+	}
+	if a.handle == nil {
+		a.orders = append(a.orders, o)
+		return
+	}
+	n.send(e.Activation, a, o)
+}
+
+// send passes an order on. A starter that is gone needs none, its exit is on
+// the way; one that does not read is ended by the engine's next deadline.
+func (n *node) send(act claim.ActivationID, a *activation, o starter.Order) {
+	if err := a.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
+		n.o.Log.Warn("order not taken", "activation", act, "op", o.Op, "err", err)
+	}
+}
+
+func (n *node) kill(act claim.ActivationID) {
+	a, ok := n.starters[act]
+	if !ok {
+		return
+	}
+	a.kill = true
+	if a.handle == nil {
+		return
+	}
+	n.around.Go(func() {
+		if err := a.handle.Kill(); err != nil {
+			n.o.Log.Warn("starter cannot be killed", "activation", act, "err", err)
+		}
+	})
+}
+
+// report passes a starter's report to the engine, then to the access point.
+func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Report) {
+	switch r.Op {
+	case starter.OpRunning:
+		n.step(now, ep.JobRunning{Activation: act})
+	case starter.OpUsage:
+		if r.Usage != nil {
+			n.step(now, ep.JobUsage{Activation: act, Usage: *r.Usage, DiskKiB: r.DiskKiB})
+		}
+	case starter.OpSuspended:
+		n.step(now, ep.JobSuspended{Activation: act})
+	case starter.OpContinued:
+		n.step(now, ep.JobContinued{Activation: act})
+	case starter.OpEnded:
+		if r.Record != nil {
+			rec := r.Record
+			for _, p := range rec.Problems {
+				n.o.Log.Warn("starter", "activation", act, "problem", p)
+			}
+			n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
+				Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,
+			}})
+		}
+	}
+	n.ap.Report(now, act, r)
+}
+
+func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitStatus, err error) {
+	delete(n.starters, act)
+	why := ""
+	if err != nil {
+		n.o.Log.Warn("starter", "activation", act, "err", err)
+		why = err.Error()
+	}
+	if !st.Success() {
+		why = errors.Join(fmt.Errorf("the starter %v", st), err).Error()
+	}
+	n.step(now, ep.StarterExited{Activation: act, Status: st})
+	n.queue = append(n.queue, n.ap.StarterExited(now, act, why)...)
+	n.moved = true
+}
+
+// tellCounts shows the counts when they changed, not too often.
+func (n *node) tellCounts(now clock.Instant, last bool) {
+	if n.o.Counts == nil || !last && now.Wall.Sub(n.told) < countsEvery {
+		return
+	}
+	c := n.ap.Counts()
+	if c == n.lastCounts && !last {
+		return
+	}
+	n.lastCounts, n.told = c, now.Wall
+	n.o.Counts(now.Wall, c)
+}
+
+// ask answers the control socket. It runs beside the owner.
+func (n *node) ask(r observe.Request) observe.Response {
+	reply := make(chan observe.Response, 1)
+	n.post(func(now clock.Instant) { reply <- n.answer(now, r) })
+	select {
+	case resp := <-reply:
+		return resp
+	case <-n.done:
+		return observe.Response{Err: "the Execution Point is ending"}
+	}
+}

@@ -1,0 +1,30 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"math"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// plan tells a starter what to do for an activation.
+func (n *node) plan(e ep.StartStarter) *starter.Plan {
+	return &starter.Plan{
+		Activation:   string(e.Activation),
+		SlotName:     e.SlotName,
+		SlotFullName: e.FullName,
+		Execute:      n.o.Execute,
+		JobAd:        e.Job.TextAll(classad.Old),
+		MachineAd:    e.MachineAd.Text(classad.Old),
+		Cpus:         max(1, int(math.Ceil(e.Given.Cpus))),
+		Orphan:       starter.OrphanDie,
+		Submit:       starter.SubmitSide{Local: true},
+		Config:       n.knobs,
+		Keep:         n.o.Keep,
+		MaxVacate:    e.MaxVacate,
+	}
+}

@@ -1,0 +1,147 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/local"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// Host is the operating system as a run needs it. All fields are required.
+type Host struct {
+	Clock   clock.Clock
+	Sampler machine.Sampler
+	Spawner host.Spawner // starts starters
+	Census  host.Census
+	// Rand fills b with bytes nobody can guess.
+	Rand func(b []byte)
+}
+
+// Options says what to run and where.
+type Options struct {
+	Config    *config.Snapshot
+	Inventory *machine.Inventory
+	Host      Host
+	// Execute is the directory of the sandboxes, Socket the path of the
+	// control socket ("" for none), Dir what status shows as the EP's place.
+	Execute, Socket, Dir string
+	Version              string
+
+	// StarterPath and StarterArgs are the program of a starter and its whole
+	// argument vector; StarterLog takes what starters write to standard error.
+	StarterPath string
+	StarterArgs []string
+	StarterEnv  []string // the starter's own environment, not the job's
+	StarterLog  *os.File
+	// Standby is how many starters are kept ready ahead of their jobs.
+	Standby int
+
+	// Jobs are for the embedded access point, of user User.
+	Jobs []*classad.Ad
+	User string
+	Keep bool // leave sandboxes in place
+
+	Log *slog.Logger // the daemon log; required
+
+	// Interrupt asks for the end: the first value vacates the jobs, the second
+	// kills them. nil never does.
+	Interrupt <-chan struct{}
+
+	// Changed is told each change of a job, Counts how many jobs do what, when
+	// that changed and at most ten times a second, Problem what went wrong
+	// beside the jobs. They are called from the run's own goroutine and must
+	// not block.
+	Changed func(local.Change)
+	Counts  func(time.Time, local.Counts)
+	Problem func(error)
+}
+
+// Result is how a run ended.
+type Result struct {
+	Counts      local.Counts
+	Impossible  []local.Impossible
+	Interrupted bool
+}
+
+// Run starts an EP, runs the jobs on it and returns when every job has ended,
+// is held or can never run, and all slots are free again; or after an
+// interrupt when all jobs are gone. When ctx is cancelled the jobs are killed
+// at once. An error means that the EP itself could not work; bad configuration
+// is of kind Invalid.
+func Run(ctx context.Context, o Options) (Result, error) {
+	n, err := newNode(o)
+	if err != nil {
+		return Result{}, err
+	}
+	defer n.close()
+	if o.Socket != "" {
+		l, err := net.Listen("unix", o.Socket)
+		if err != nil {
+			return Result{}, errs.E("run.Run", errs.Broken, o.Socket, err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- observe.Serve(l, n.ask) }()
+		defer func() {
+			l.Close()
+			if err := <-served; err != nil {
+				o.Log.Warn("control socket", "err", err)
+			}
+		}()
+	}
+	return n.loop(ctx)
+}
+
+// CheckExecute makes sure that sandboxes can be made below dir: it exists (or
+// is made, mode 0755), a file can be written there and room is left for it.
+func CheckExecute(dir string) error {
+	const op = "run.CheckExecute"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return errs.E(op, errs.Denied, "EXECUTE", err)
+	}
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return errs.E(op, errs.Denied, "EXECUTE", fmt.Errorf("jobs cannot be given a directory: %w", err))
+	}
+	_, werr := f.Write(make([]byte, 4096))
+	err = errors.Join(werr, f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return errs.E(op, errs.Exhausted, "EXECUTE", fmt.Errorf("jobs could not write their files: %w", err))
+	}
+	return nil
+}
+
+// starterConfig hands the starter its knobs, expanded.
+func starterConfig(s *config.Snapshot) map[string]string {
+	m := make(map[string]string)
+	for _, k := range starter.Knobs {
+		if v, ok := s.Lookup(k); ok && v.Value != "" {
+			m[k] = v.Value
+		}
+	}
+	return m
+}
+
+// newEnv gives the AP's evaluations the time of the event they belong to.
+func newEnv(now clock.Instant) *classad.Env { return &classad.Env{Now: now.Wall} }
+
+// sinful is the address of this EP in event logs. Without a pool nobody can
+// call it, so its port is 0.
+func sinful(hostName string) string {
+	return "<127.0.0.1:0?addrs=127.0.0.1-0&alias=" + hostName + ">"
+}
