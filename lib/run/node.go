@@ -58,11 +58,9 @@ type node struct {
 
 // activation is the run's side of one starter.
 type activation struct {
-	handle  *starter.Handle // nil until it runs
-	orders  []starter.Order // given before it ran
-	kill    bool
-	broken  string // why the last report was not understood
-	lastOps string // the last report's operation
+	handle *starter.Handle // nil until it runs
+	orders []starter.Order // given before it ran
+	kill   bool
 }
 
 func newNode(o Options) (*node, error) {
@@ -86,6 +84,7 @@ func newNode(o Options) (*node, error) {
 		o.Log.Warn("slot could not be made", "why", p)
 		n.problem(fmt.Errorf("%v", p))
 	}
+	advertise(o)
 	sample, err := o.Host.Sampler.Sample(context.Background())
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)

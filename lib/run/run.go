@@ -126,6 +126,17 @@ func CheckExecute(dir string) error {
 	return nil
 }
 
+// advertise adds to the machine's attributes what this program is. Jobs and
+// pools compare CondorVersion, so it names the version of HTCondor whose
+// behaviour is kept; ExecpointVersion is the program's own.
+func advertise(o Options) {
+	ad := o.Inventory.Attrs
+	ad.SetString("CondorVersion", fmt.Sprintf("$CondorVersion: %s execpoint-%s $", config.Version, o.Version))
+	ad.SetString("CondorPlatform", fmt.Sprintf("$CondorPlatform: %s-%s $", o.Inventory.Arch, o.Inventory.OpSysAndVer))
+	ad.SetString("ExecpointVersion", o.Version)
+	starter.Advertise(ad)
+}
+
 // starterConfig hands the starter its knobs, expanded.
 func starterConfig(s *config.Snapshot) map[string]string {
 	m := make(map[string]string)
