@@ -59,7 +59,7 @@ func (a *Slot) ClearClaim() {
 	a.ClearWaiting()
 	for _, list := range [...]*[]string{&a.claimAttrs, &a.jobAttrs} {
 		for _, name := range *list {
-			a.ad.Delete(name)
+			a.drop(name)
 		}
 		*list = (*list)[:0]
 	}
@@ -67,7 +67,7 @@ func (a *Slot) ClearClaim() {
 		attrCurrentRank, attrRetirementRemaining,
 		attrTotalJobRunTime, attrTotalJobSuspended, attrTotalClaimRunTime, attrTotalClaimSuspended,
 	} {
-		a.ad.Delete(name)
+		a.drop(name)
 	}
 	a.condorLoad = 0
 	a.share()
@@ -99,7 +99,7 @@ func jobID(job *classad.Ad) (string, bool) {
 // run times go on to count the activation that ended.
 func (a *Slot) ClearActivation(c *claim.Claim, now clock.Instant) {
 	for _, name := range [...]string{attrJobID, attrGlobalJobID, attrJobStart, attrStarterPid, attrCpusUsage} {
-		a.ad.Delete(name)
+		a.drop(name)
 	}
 	a.condorLoad = 0
 	a.setTimes(c, nil, now)
@@ -150,7 +150,7 @@ func (a *Slot) SetWaiting(c *claim.Claim) {
 // ClearWaiting takes that away.
 func (a *Slot) ClearWaiting() {
 	for _, name := range [...]string{attrPreemptingRank, attrPreemptingUser, attrPreemptingOwner, "PreemptingAccountingGroup"} {
-		a.ad.Delete(name)
+		a.drop(name)
 	}
 }
 
@@ -167,8 +167,8 @@ func (a *Slot) setTimes(c *claim.Claim, act *claim.Activation, now clock.Instant
 		a.count(attrTotalJobRunTime, run, running, now)
 		a.count(attrTotalJobSuspended, suspended, stopped, now)
 	} else {
-		a.ad.Delete(attrTotalJobRunTime)
-		a.ad.Delete(attrTotalJobSuspended)
+		a.drop(attrTotalJobRunTime)
+		a.drop(attrTotalJobSuspended)
 	}
 	a.count(attrTotalClaimRunTime, c.TotalRun+run, running, now)
 	a.count(attrTotalClaimSuspended, c.TotalSuspended+suspended, stopped, now)
@@ -182,7 +182,7 @@ func (a *Slot) count(name string, so time.Duration, goesOn bool, now clock.Insta
 	case so >= time.Second:
 		a.ad.SetInt(name, seconds(so))
 	default:
-		a.ad.Delete(name)
+		a.drop(name)
 	}
 }
 

@@ -38,17 +38,10 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	out.SetInt(attrMyCurrentTime, now.Wall.Unix())
 
 	var inUse, backfill slot.Quantities
-	dynamic := int64(0)
 	var disk int64
 	for _, a := range m.slots {
 		disk = max(disk, a.s.VolumeDiskKiB)
-		switch {
-		case a.s.Kind == slot.Partitionable:
-			continue
-		case a.s.Kind == slot.Dynamic:
-			dynamic++
-		}
-		if len(a.claimAttrs) == 0 {
+		if a.s.Kind == slot.Partitionable || len(a.claimAttrs) == 0 {
 			continue
 		}
 		if a.s.Backfill {
@@ -58,9 +51,6 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 		}
 	}
 	out.SetInt(attrTotalDisk, disk)
-	if dynamic > 0 {
-		out.SetInt(attrNumDynamicSlots, dynamic)
-	}
 	m.usage(out, "TotalInUse", inUse)
 	m.usage(out, "TotalBackfillInUse", backfill)
 	m.usage(out, "ExcessBackfill", m.excess(inUse, backfill))

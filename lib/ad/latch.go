@@ -39,10 +39,10 @@ func (a *Slot) latch(now clock.Instant) {
 		if defined && a.layer.computes(name) {
 			a.ad.SetInt(name+"Value", l.value)
 		} else {
-			a.ad.Delete(name + "Value")
+			a.drop(name + "Value")
 		}
 		if l.changed.IsZero() {
-			a.ad.Delete(name + "Time")
+			a.drop(name + "Time")
 		} else {
 			a.ad.SetInt(name+"Time", l.changed.Wall.Unix())
 		}

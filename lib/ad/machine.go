@@ -46,6 +46,9 @@ type Machine struct {
 	published  []published
 	sample     machine.Sample
 	condorLoad float64 // made by jobs, of all slots
+
+	away                        int64 // seconds that slots without a keyboard have been idle
+	mixedKeyboard, mixedConsole bool  // some slots are connected and some are not
 }
 
 // typeLayer is what all slots of a type show.

@@ -43,30 +43,53 @@ func hundredths(v float64) float64 { return math.RoundToEven(v*100) / 100 }
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // idle publishes idle times. A slot that no keyboard is connected to has been
-// idle since a while before the EP began.
+// idle since a while before the EP began. When all slots are connected, or
+// none, their idle time stands in the shared layer alone.
 func (m *Machine) idle(s machine.Sample, now clock.Instant) {
-	away := seconds(now.Sub(m.started) + m.set.idleBoost)
-	m.ad.SetInt(attrKeyboardIdle, away)
-	if s.HasConsole {
-		m.ad.SetInt(attrConsoleIdle, away)
-	} else {
-		m.ad.Delete(attrConsoleIdle)
+	m.away = seconds(now.Sub(m.started) + m.set.idleBoost)
+	last := int64(0)
+	if n := len(m.slots); n > 0 {
+		last = int64(m.slots[n-1].s.ID.N)
 	}
-	near := max(m.set.keyboardSlots, m.set.consoleSlots)
+	put := func(name string, idle time.Duration, connected int64, known bool) (mixed bool) {
+		switch {
+		case !known:
+			m.ad.Delete(name)
+		case connected >= last:
+			m.ad.SetInt(name, seconds(idle))
+		default:
+			m.ad.SetInt(name, m.away)
+			return connected > 0
+		}
+		return false
+	}
+	m.mixedKeyboard = put(attrKeyboardIdle, s.KeyboardIdle, m.set.keyboardSlots, true)
+	m.mixedConsole = put(attrConsoleIdle, s.ConsoleIdle, m.set.consoleSlots, s.HasConsole)
 	for _, a := range m.slots {
-		n := int64(a.s.ID.N)
-		if n > near {
-			break
-		}
-		if n <= m.set.keyboardSlots {
-			a.setInt(attrKeyboardIdle, seconds(s.KeyboardIdle))
-		}
-		if n <= m.set.consoleSlots && s.HasConsole {
-			a.setInt(attrConsoleIdle, seconds(s.ConsoleIdle))
-		} else {
-			a.ad.Delete(attrConsoleIdle)
+		if a.ownKeyboard || a.ownConsole || int64(a.s.ID.N) <= max(m.set.keyboardSlots, m.set.consoleSlots) {
+			a.idle()
 		}
 	}
+}
+
+// idle shows the idle times of the slot where they are not those of all.
+func (a *Slot) idle() {
+	put := func(name string, idle time.Duration, connected int64, mixed bool, has *bool) {
+		switch {
+		case mixed && int64(a.s.ID.N) <= connected:
+			a.setInt(name, seconds(idle))
+			*has = true
+		case *has:
+			// What once was the slot's own must go on to be told.
+			if e, ok := a.m.ad.Lookup(name); ok {
+				a.ad.Set(name, e)
+			} else {
+				a.ad.Delete(name)
+			}
+		}
+	}
+	put(attrKeyboardIdle, a.m.sample.KeyboardIdle, a.m.set.keyboardSlots, a.m.mixedKeyboard, &a.ownKeyboard)
+	put(attrConsoleIdle, a.m.sample.ConsoleIdle, a.m.set.consoleSlots, a.m.mixedConsole, &a.ownConsole)
 }
 
 // load charges the machine's load to slots. What jobs do not make is the
@@ -139,10 +162,9 @@ func (m *Machine) Add(s *slot.Slot, now clock.Instant) *Slot {
 	m.ad.SetInt(attrTotalSlots, int64(len(m.slots)))
 	a.dress()
 	a.overlay()
+	a.idle()
 	a.latch(now)
 	if parent, ok := m.byID[s.ID.Parent()]; ok && parent != a {
-		// The same idle time and load as the parent until the next sample.
-		a.ownerLoad = 0
 		parent.Resources()
 	}
 	return a

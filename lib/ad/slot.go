@@ -30,11 +30,13 @@ type Slot struct {
 	offered bool
 	own     []owner // that stand over what the slot says itself
 
-	ownerLoad, condorLoad  float64  // as charged
-	shownLoad, shownCondor float64  // as in the ad
-	latches                []latch  // parallel to those of the layer
-	claimAttrs             []string // what SetClaim and SetActivation put in
-	jobAttrs               []string // what was copied from the job
+	ownerLoad, condorLoad  float64 // as charged
+	shownLoad, shownCondor float64 // as in the ad
+	latches                []latch // parallel to those of the layer
+
+	ownKeyboard, ownConsole bool     // the ad has idle times of its own
+	claimAttrs              []string // what SetClaim and SetActivation put in
+	jobAttrs                []string // what was copied from the job
 }
 
 // Ad returns the live ad, with the layers it lies on. It must not be changed
@@ -44,6 +46,16 @@ func (a *Slot) Ad() *classad.Ad {
 		return a.over
 	}
 	return a.ad
+}
+
+// drop takes an attribute of the slot's own away, so that what the slot type
+// says shows again. Delete alone would hide that as well.
+func (a *Slot) drop(name string) {
+	if e, ok := a.layer.ad.Lookup(name); ok {
+		a.ad.Set(name, e)
+	} else {
+		a.ad.Delete(name)
+	}
 }
 
 // setInt and its like change the ad only where the value differs, so that a
@@ -216,14 +228,14 @@ func (a *Slot) brokenness() {
 		a.ad.SetInt("SlotBrokenCode", int64(b.Code))
 		a.ad.SetString("SlotBrokenReason", b.Reason)
 	} else {
-		a.ad.Delete("SlotBrokenCode")
-		a.ad.Delete("SlotBrokenReason")
+		a.drop("SlotBrokenCode")
+		a.drop("SlotBrokenReason")
 	}
 	lost := func(name string, v int64) {
 		if v > 0 {
 			a.ad.SetInt("BrokenSlot"+name, v)
 		} else {
-			a.ad.Delete("BrokenSlot" + name)
+			a.drop("BrokenSlot" + name)
 		}
 	}
 	lost(attrCpus, int64(a.s.Lost.Cpus))
@@ -249,7 +261,7 @@ func (a *Slot) require() {
 		a.ad.SetString(attrRequirements, a.s.Broken.Reason)
 	case !a.offered:
 		a.ad.SetBool(attrRequirements, false)
-	case a.layer != nil:
+	default:
 		a.ad.Set(attrRequirements, a.layer.offered[a.s.Kind])
 	}
 }
