@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // builder makes the ads of one queue statement.
@@ -192,6 +193,10 @@ func (b *builder) get(names ...string) (string, bool) {
 		s.used = true
 		if value := b.expand(s); value != "" {
 			b.value = s
+			if strings.Contains(value, "$$(") {
+				b.bad(strings.Index(value, "$$("), Problem{Value: value, Message: "$$( ) is not supported: it would need the machine that the job is matched with",
+					Want: "a value that is known now", Kind: errs.Unsupported})
+			}
 			return value, true
 		}
 	}

@@ -91,6 +91,7 @@ var mistakes = []struct {
 	{"executable = prog\nX = $RANDOM_INTEGER(9,1)\nqueue $(X)\n", "3:7", "wrong arguments"},
 	{"executable = prog\nA @=end\n1\n", "2:1", "a line @end"},
 	{"executable = prog\nA @=\n1\n", "2:1", "no name behind @="},
+	{"executable = prog\narguments = a $$(Cpus)\nqueue\n", "2:13", "need the machine"},
 	// if
 	{"executable = prog\nif $(x) == 3\nendif\nqueue\n", "2:4", "defined NAME"},
 	{"executable = prog\nif true\nqueue\n", "2:1", "if without endif"},
@@ -132,6 +133,22 @@ func TestMistakes(t *testing.T) {
 		}
 		if k := errs.KindOf(ps.Unwrap()[0]); k != errs.Invalid && k != errs.Unsupported {
 			t.Errorf("%q: kind %v", tt.text, k)
+		}
+	}
+}
+
+// Texts made to take long end soon, with an error or a value.
+func TestHostileMacros(t *testing.T) {
+	t.Parallel()
+	const n = 200000
+	for _, value := range []string{
+		strings.Repeat("$(", n), strings.Repeat("$(", n) + ")", strings.Repeat("$(a:", n) + strings.Repeat(")", n),
+		strings.Repeat("$(a)", n), strings.Repeat("$INT(", n) + strings.Repeat(")", n), strings.Repeat("$", n), strings.Repeat("$F(", n) + ")",
+	} {
+		for _, name := range []string{"arguments", "a"} {
+			if d, err := Parse("t.sub", "executable = prog\n"+name+" = "+value+"\nb = $(a)\narguments = $(b)\nqueue\n", options()); err == nil && d.Len() != 1 {
+				t.Errorf("%.20s: %d jobs", value, d.Len())
+			}
 		}
 	}
 }

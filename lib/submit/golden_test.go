@@ -101,3 +101,35 @@ var setBeyond = map[string]bool{
 	"CompletionDate": true, "ExitBySignal": true, "JobStatus": true, "EnteredCurrentStatus": true, "ExecutableSize": true, "ImageSize": true,
 	"DiskUsage": true, "TransferInputSizeMB": true, "CurrentHosts": true,
 }
+
+// The examples of this repository are descriptions without a warning.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	for file, jobs := range map[string]int{"hello.sub": 1, "sum/sum.sub": 40, "sum/combine.sub": 1} {
+		name := "../../examples/" + file
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cwd, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Parse(name, string(text), Options{Cluster: 1, Owner: "ann", Cwd: cwd, DirFS: os.DirFS})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if w := d.Warnings(); len(w) > 0 {
+			t.Errorf("%s: %v", file, w)
+		}
+		ads, err := d.Jobs()
+		if err != nil || len(ads) != jobs {
+			t.Errorf("%s: %d jobs, %v", file, len(ads), err)
+			continue
+		}
+		if n, ok := ads[0].EvalInt("ExecutableSize", nil); !ok || n < 1 {
+			t.Errorf("%s: its program is not there", file)
+		}
+	}
+}

@@ -96,7 +96,7 @@ func TestAttributes(t *testing.T) {
 		{"+Text = \"x $(Process)\"\nMY.Number = 1 + 1\n+Nothing =\n-Gone = 5\n+RequestCpus = 9\n+ProcId = 55", map[string]string{
 			"Text": `"x 0"`, "Number": "1 + 1", "Nothing": "undefined", "Gone": "undefined", "RequestCpus": "9", "ProcId": "0"}},
 		{"arguments = $(Year)-$(Month)-$(Day) $(SUBMIT_TIME) $(Arch) $(OpSys)", map[string]string{"Args": `"2026-11-20 1795183256 X86_64 LINUX"`}},
-		{"arguments = $(DOLLAR)(x) $$(Cpus) $ENV(HOME) $Fn(log)", map[string]string{"Args": `"$(x) $$(Cpus) /home/ann log"`}},
+		{"arguments = $(DOLLAR)(x) $$x $ENV(HOME) $Fn(log)", map[string]string{"Args": `"$(x) $$x /home/ann log"`}},
 		{"description @=end\none\n  two\n@end", map[string]string{"JobDescription": "\"one\ntwo\""}},
 		{"arguments = a \\\n  # a comment between\n  b \\\n  c", map[string]string{"Args": `"a b c"`}},
 	} {

@@ -78,9 +78,45 @@ type macroText struct {
 	body       string
 }
 
-// nextMacro finds the first macro in text at or after from. $$ and what is no
-// macro are passed over.
-func nextMacro(text string, from int) (macroText, bool) {
+// scanner finds the macros of a text.
+type scanner struct {
+	text  string
+	close []int32 // for each opening parenthesis its closing one, 0 for none
+}
+
+// maxParens is how deep parentheses may stand within each other in a macro.
+const maxParens = 2 * maxNesting
+
+func newScanner(text string) *scanner {
+	s := &scanner{text: text}
+	if !strings.Contains(text, "$") {
+		return s
+	}
+	s.close = make([]int32, len(text))
+	var open []int32
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			open = append(open, int32(i))
+		case ')':
+			if n := len(open); n > 0 {
+				if n <= maxParens {
+					s.close[open[n-1]] = int32(i)
+				}
+				open = open[:n-1]
+			}
+		}
+	}
+	return s
+}
+
+// next returns the first macro at or after from. $$ and what is no macro are
+// passed over.
+func (s *scanner) next(from int) (macroText, bool) {
+	text := s.text
+	if s.close == nil {
+		return macroText{}, false
+	}
 	for i := from; i < len(text); i++ {
 		if text[i] != '$' {
 			continue
@@ -93,40 +129,20 @@ func nextMacro(text string, from int) (macroText, bool) {
 		for open < len(text) && (isLetter(text[open]) || text[open] == '_') {
 			open++
 		}
-		if open == len(text) || text[open] != '(' {
+		if open == len(text) || text[open] != '(' || s.close[open] == 0 {
 			continue
 		}
 		function := text[i+1 : open]
 		if function != "" && !isFunction(function) {
 			continue
 		}
-		end := closing(text, open)
-		if end < 0 {
-			continue
-		}
+		end := int(s.close[open])
 		m := macroText{start: i, end: end + 1, function: function, body: text[open+1 : end]}
 		if name, _, _ := strings.Cut(m.body, ":"); function != "" || isName(name) || strings.Contains(name, "$") || name == "" && m.body != "" {
 			return m, true
 		}
 	}
 	return macroText{}, false
-}
-
-// closing returns the offset of the parenthesis that closes the one at open,
-// -1 if there is none.
-func closing(text string, open int) int {
-	depth := 0
-	for i := open; i < len(text); i++ {
-		switch text[i] {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
@@ -153,6 +169,7 @@ type expander struct {
 	within  []string            // names being expanded, outermost first
 	missing []string            // names without a definition and without a default
 	size    int                 // bytes made so far, over all levels
+	depth   int                 // expansions within expansions
 	steps   int                 // macros replaced so far, over all levels
 	err     *macroError         // the first mistake
 }
@@ -170,13 +187,18 @@ func (x *expander) fail(text, message, want string) string {
 // expand returns text with its macros replaced. After a mistake, which stands
 // in err, the result means nothing.
 func (x *expander) expand(text string) string {
-	m, ok := nextMacro(text, 0)
+	scan := newScanner(text)
+	m, ok := scan.next(0)
 	if !ok || x.err != nil {
 		return text
 	}
+	if x.depth++; x.depth > maxParens {
+		return x.fail(text, "macros are nested too deep", "")
+	}
+	defer func() { x.depth-- }()
 	var b strings.Builder
 	from := 0
-	for ; ok; m, ok = nextMacro(text, from) {
+	for ; ok; m, ok = scan.next(from) {
 		b.WriteString(text[from:m.start])
 		value := x.macro(m)
 		x.steps++
@@ -263,8 +285,9 @@ func (x *expander) value(name string) (string, bool) {
 func expandSelf(raw, name, before string, limit int) (text string, ok bool) {
 	var b strings.Builder
 	from, done := 0, 0
+	scan := newScanner(raw)
 	for {
-		m, found := nextMacro(raw, from)
+		m, found := scan.next(from)
 		if !found {
 			b.WriteString(raw[done:])
 			return b.String(), true
