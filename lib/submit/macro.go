@@ -85,7 +85,7 @@ type scanner struct {
 }
 
 // maxParens is how deep parentheses may stand within each other in a macro.
-const maxParens = 2 * maxNesting
+const maxParens = maxNesting
 
 func newScanner(text string) *scanner {
 	s := &scanner{text: text}
