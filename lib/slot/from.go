@@ -244,11 +244,11 @@ func countOrNames(text string) (float64, []string) {
 	if text == "" {
 		return 0, nil
 	}
-	if v, err := strconv.ParseFloat(text, 64); err == nil {
-		return min(max(v, 0), maxWhole), nil
+	if v, rest := leadingNumber(text); strings.TrimSpace(rest) == "" {
+		return max(v, 0), nil
 	}
 	if e, err := classad.ParseExpr(text, classad.Old); err == nil {
-		if v, ok := e.Eval(nil).AsNumber(); ok {
+		if v, ok := e.Eval(nil).AsNumber(); ok && v == v {
 			return min(max(v, 0), maxWhole), nil
 		}
 	}

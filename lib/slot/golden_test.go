@@ -14,8 +14,6 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // layoutCase is one line of testdata/layouts.jsonl: a configuration and the
@@ -61,44 +59,18 @@ const someDiskKiB = 987654320
 
 func (c layoutCase) build(t *testing.T) (*Ledger, []Problem, error) {
 	t.Helper()
-	inv := machine.Inventory{
-		UsableCores: c.Detected.Cpus, UsableMemoryMiB: c.Detected.MemoryMB, SwapKiB: c.Detected.MemoryMB << 10,
-		Execute: machine.Disk{FreeKiB: someDiskKiB},
-	}
-	facts := map[string]string{
-		"DETECTED_CORES": strconv.Itoa(c.Detected.Cpus), "DETECTED_CPUS": strconv.Itoa(c.Detected.Cpus),
-		"DETECTED_MEMORY": strconv.FormatInt(c.Detected.MemoryMB, 10),
-	}
-	cfg, err := config.Parse("slots.conf", c.Config, config.Options{Subsystem: "STARTD", Facts: facts})
+	cfg, inv, err := scan(t, c.Config, fixedMachine{cpus: c.Detected.Cpus, memoryMiB: c.Detected.MemoryMB, diskKiB: someDiskKiB})
 	if err != nil {
 		return nil, nil, err
 	}
-	for knob, set := range map[string]func(int64){
-		"NUM_CPUS": func(n int64) { inv.UsableCores = int(n) },
-		"MEMORY":   func(n int64) { inv.UsableMemoryMiB = n },
-		"DISK":     func(n int64) { inv.Execute.FreeKiB = n },
-	} {
-		if s, ok := cfg.Lookup(knob); ok && s.Value != "" {
-			n, err := cfg.Int(knob)
-			if err != nil {
-				t.Fatal(err)
-			}
-			set(n)
-		}
-	}
-	reserved, err := cfg.Int("RESERVED_MEMORY")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv.UsableMemoryMiB -= reserved
 	if strings.Contains(c.Config, "/nonexist") {
 		inv.Execute.FreeKiB = 0 // as measured where there is no directory
 	}
-	layout, err := LayoutFrom(cfg, &inv)
+	layout, err := LayoutFrom(cfg, inv)
 	if err != nil {
 		return nil, nil, err
 	}
-	led, problems := Build(layout, &inv)
+	led, problems := Build(layout, inv)
 	return led, problems, nil
 }
 
@@ -112,8 +84,8 @@ var openCases = map[string]string{
 	"slot-custom-24": "a reconfiguration that takes instances offline",
 }
 
-// row: S0-013, S0-014, S0-015, S0-016, S0-017, S0-018, S0-019, S0-020, S0-021, S0-024, S0-025, S0-026, S0-027, S0-028
-// row: S0-029, S0-030, S0-031, S0-032, S0-033
+// row: S0-015, S0-016, S0-017, S0-018, S0-019, S0-020, S0-021, S0-024, S0-025, S0-026, S0-027, S0-028
+// row: S0-029, S0-030, S0-031, S0-032, S0-033, S0-046
 func TestLayoutsGolden(t *testing.T) {
 	t.Parallel()
 	passed, skipped := map[string]int{}, map[string]int{}
@@ -281,28 +253,4 @@ func sameValue(want classad.Value, have any, rounding float64) bool {
 		return false
 	}
 	return math.Abs(n-got) <= rounding
-}
-
-// row: S0-004
-func TestDefaultLayout(t *testing.T) {
-	t.Parallel()
-	cfg, err := config.Parse("empty", "", config.Options{Subsystem: "STARTD"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv := &machine.Inventory{UsableCores: 4, UsableMemoryMiB: 8000, SwapKiB: 100, Execute: machine.Disk{FreeKiB: 70000}}
-	layout, err := LayoutFrom(cfg, inv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	led, problems := Build(layout, inv)
-	if len(problems) > 0 || led.Len() != 1 {
-		t.Fatal(led.Len(), problems)
-	}
-	for s := range led.Slots() {
-		want := Quantities{Cpus: 4, MemoryMiB: 8000, DiskKiB: 70000, SwapKiB: 100}
-		if d := difference(want, s.Free); d != "" || s.Kind != Partitionable || s.FullName("host") != "slot1@host" {
-			t.Fatalf("%s %v: %s", s.FullName("host"), s.Kind, d)
-		}
-	}
 }

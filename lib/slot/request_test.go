@@ -15,7 +15,6 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // carveCase is one line of testdata/carve.jsonl: a configuration, what jobs
@@ -74,23 +73,9 @@ func (c carveCase) open() string {
 
 func (c carveCase) build(t *testing.T) (*Ledger, RequestModifiers, *classad.Ad) {
 	t.Helper()
-	cfg, err := config.Parse("carve.conf", c.Config, config.Options{Subsystem: "STARTD"})
+	cfg, inv, err := scan(t, c.Config, fixedMachine{cpus: 8, memoryMiB: 16384, diskKiB: someDiskKiB})
 	if err != nil {
 		t.Fatal(err)
-	}
-	inv := &machine.Inventory{UsableCores: 8, UsableMemoryMiB: 16384, SwapKiB: 1 << 24, Execute: machine.Disk{FreeKiB: someDiskKiB}}
-	for knob, set := range map[string]func(int64){
-		"NUM_CPUS": func(n int64) { inv.UsableCores = int(n) },
-		"MEMORY":   func(n int64) { inv.UsableMemoryMiB = n },
-		"DISK":     func(n int64) { inv.Execute.FreeKiB = n },
-	} {
-		if s, ok := cfg.Lookup(knob); ok && s.Value != "" {
-			n, err := cfg.Int(knob)
-			if err != nil {
-				t.Fatal(err)
-			}
-			set(n)
-		}
 	}
 	layout, err := LayoutFrom(cfg, inv)
 	if err != nil {
