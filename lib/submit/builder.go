@@ -26,6 +26,8 @@ type builder struct {
 	parent *classad.Ad    // what the jobs of q have in common: the first job
 	common map[string]*classad.Expr
 
+	tentative bool // only mistakes that are there whatever the macros are
+
 	value  *setting        // the command looked at last, for messages
 	iwd    string          // of the job being made
 	dirs   map[string]bool // initialdirs already looked at
@@ -222,6 +224,9 @@ func (b *builder) expand(s *setting) string {
 	// A setting that mentions itself again through another one goes in circles.
 	x.within = append(x.within, s.name)
 	value := strings.Trim(x.expand(s.raw), blanks)
+	if b.tentative {
+		return value
+	}
 	if x.err != nil {
 		ln, column := s.line.at(s.at)
 		b.fail(Problem{File: b.d.name, Line: ln, Column: column, Command: s.name, Value: x.err.text, Message: x.err.message, Want: x.err.want})
@@ -243,6 +248,9 @@ func (b *builder) expand(s *setting) string {
 func (b *builder) bad(offset int, pr Problem) {
 	s := b.value
 	if strings.Contains(s.raw, "$") {
+		if b.tentative {
+			return
+		}
 		offset = 0
 	}
 	pr.File, pr.Command = b.d.name, s.name

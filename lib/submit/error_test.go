@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,11 +157,21 @@ func TestHostileMacros(t *testing.T) {
 // Every mistake is told at once, in the order of the lines.
 func TestAllMistakes(t *testing.T) {
 	t.Parallel()
-	text := "executable = prog\npriority = high\nkill_sig = NOSUCH\nrank = (\nqueue 3\n"
-	_, err := Parse("t.sub", text, options())
-	var ps Problems
-	if !errors.As(err, &ps) || len(ps) != 3 || ps[0].Line != 2 || ps[1].Line != 3 || ps[2].Line != 4 {
-		t.Errorf("%v", err)
+	for text, want := range map[string][]int{
+		"executable = prog\npriority = high\nkill_sig = NOSUCH\nrank = (\nqueue 3\n": {2, 3, 4},
+		"priority = high\nbroken line\nrank = $(x) +\nqueue many\n":                  {1, 2, 4},
+	} {
+		_, err := Parse("t.sub", text, options())
+		var ps Problems
+		var got []int
+		if errors.As(err, &ps) {
+			for _, p := range ps {
+				got = append(got, p.Line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: lines %v, want %v\n%v", text, got, want, err)
+		}
 	}
 	// A mistake that only a later job makes comes with the jobs.
 	d, err := Parse("t.sub", "executable = prog\npriority = $(p)\nqueue p in (1 2 x y)\n", options())

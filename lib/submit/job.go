@@ -140,6 +140,9 @@ func (b *builder) executable() {
 		return
 	}
 	name, ok := b.get("executable", "Cmd")
+	if !ok && b.tentative {
+		return
+	}
 	if !ok {
 		b.fail(Problem{File: b.d.name, Line: b.queueLine(), Column: 1, Command: "queue", Message: "there is no executable to run", Want: "executable = FILE before it"})
 		return

@@ -105,7 +105,8 @@ func Parse(name, text string, o Options) (*Description, error) {
 		p.fail(Problem{Line: p.reader.num + 1, Column: 1, Message: "no queue statement", Want: "queue, queue N or queue VARIABLE in (...) at the end"})
 	}
 	if p.problems.Failed() {
-		return nil, p.problems
+		// The commands are looked at all the same, so that all mistakes are told.
+		return nil, append(p.problems, d.tentative(p.table.now())...).unique()
 	}
 	for _, q := range d.queues {
 		if q.jobs() == 0 {
@@ -120,6 +121,17 @@ func Parse(name, text string, o Options) (*Description, error) {
 	}
 	d.warnings = append(p.problems, p.unused()...).unique()
 	return d, nil
+}
+
+// tentative looks for mistakes in the commands of a description whose lines or
+// queue statements are wrong. Values with macros are left out, because what
+// they stand for may be missing.
+func (d *Description) tentative(v view) Problems {
+	q := &queue{view: v, count: 1, items: []item{{}}}
+	b := d.builder(q)
+	b.tentative = true
+	b.job(q, 0)
+	return b.problems
 }
 
 // Len returns the number of jobs.

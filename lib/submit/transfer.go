@@ -84,8 +84,10 @@ func (b *builder) badOrQueue(given bool, pr Problem) {
 		b.bad(0, pr)
 		return
 	}
-	pr.File, pr.Line, pr.Column, pr.Command = b.d.name, b.queueLine(), 1, "queue"
-	b.fail(pr)
+	if !b.tentative {
+		pr.File, pr.Line, pr.Column, pr.Command = b.d.name, b.queueLine(), 1, "queue"
+		b.fail(pr)
+	}
 }
 
 // fileList reads a list of files between commas. An empty list in quotes is a
