@@ -23,6 +23,7 @@ type Ad struct {
 	shared bool // attrs and index are in use elsewhere: copy before a change
 	parent *Ad  // layer below, see SetParent
 	outer  *Ad  // the ad in whose text this one is nested
+	view   bool // stands for its parent in another place: has nothing of its own
 }
 
 type attr struct {
@@ -175,8 +176,7 @@ func (a *Ad) Delete(name string) bool {
 	if at := a.find(name, hash); at != nil {
 		there = true
 		a.own()
-		i := slices.IndexFunc(a.attrs, func(x attr) bool { return x.hash == hash && equalNames(x.name, name) })
-		a.attrs = slices.Delete(a.attrs, i, i+1)
+		a.attrs = slices.DeleteFunc(a.attrs, func(x attr) bool { return x.hash == hash && equalNames(x.name, name) })
 		if a.index != nil {
 			a.reindex(len(a.index))
 		}
@@ -270,7 +270,7 @@ func (a *Ad) Parent() *Ad { return a.parent }
 // Clone returns a copy with the same parent. Expressions are shared. The copy
 // and a may be changed independently.
 func (a *Ad) Clone() *Ad {
-	return &Ad{attrs: slices.Clone(a.attrs), index: slices.Clone(a.index), parent: a.parent, outer: a.outer}
+	return &Ad{attrs: slices.Clone(a.attrs), index: slices.Clone(a.index), parent: a.parent, outer: a.outer, view: a.view}
 }
 
 // Update sets every attribute that from itself has, not those of its parents.
@@ -280,7 +280,16 @@ func (a *Ad) Update(from *Ad) {
 	}
 }
 
-// within returns the ad as nested in outer, sharing its attributes.
+// size returns the number of attributes of a itself.
+func (a *Ad) size() int {
+	if a.view {
+		return a.Len()
+	}
+	return len(a.attrs)
+}
+
+// within returns the ad as nested in outer, sharing its attributes. a must
+// not be changed any more.
 func (a *Ad) within(outer *Ad) *Ad {
 	return &Ad{
 		attrs: a.attrs[:len(a.attrs):len(a.attrs)], index: a.index, shared: true,

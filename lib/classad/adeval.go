@@ -14,14 +14,19 @@ func (a *Ad) Eval(name string, env *Env) Value {
 // TryEval is Eval, and ok is false if the evaluation was given up; see
 // [Expr.TryEval].
 func (a *Ad) TryEval(name string, env *Env) (v Value, ok bool) {
+	if env == nil {
+		env = &noEnv
+	}
+	return a.tryEval(name, env, env.Target)
+}
+
+func (a *Ad) tryEval(name string, env *Env, target *Ad) (v Value, ok bool) {
 	at := a.lookup(name, hashName(name))
 	if at == nil {
 		return Value{}, true
 	}
 	var ev evaluator
-	ev.start(env)
-	ev.left = a
-	ev.enter(a)
+	ev.start(env, a, target)
 	v = ev.attribute(at, a)
 	if ev.failed {
 		return ErrorValue(), false

@@ -32,12 +32,10 @@ type frame struct {
 // noEnv is the environment of a nil *Env.
 var noEnv Env
 
-func (ev *evaluator) start(env *Env) {
-	if env == nil {
-		env = &noEnv
-	}
+// start prepares an evaluation of an expression of the ad my.
+func (ev *evaluator) start(env *Env, my, target *Ad) {
 	ev.env = env
-	ev.left, ev.right = env.My, env.Target
+	ev.left, ev.right = my, target
 	ev.depth = maxEvalDepth
 	ev.steps = env.MaxSteps
 	if ev.steps <= 0 {
@@ -164,8 +162,9 @@ func (ev *evaluator) literal(n *literal) Value {
 		return civil{secs: n.v.int()}.in(ev.env.Location)
 	}
 	if n.v.kind == KindAd && n.v.ad().outer == nil && ev.cur != nil && !ev.isSide(n.v.ad()) {
-		// An ad put in as a value belongs where it was put.
-		return AdValue(n.v.ad().within(ev.cur))
+		// An ad put in as a value belongs where it was put. It may still be
+		// changed, so it is laid under an empty one.
+		return AdValue(&Ad{parent: n.v.ad(), outer: ev.cur, view: true})
 	}
 	return n.v
 }

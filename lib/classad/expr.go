@@ -49,8 +49,11 @@ func (e *Expr) Eval(env *Env) Value {
 // that was given up because it went too deep, took too many steps, or called
 // a function that reports failure. The value is error in that case.
 func (e *Expr) TryEval(env *Env) (v Value, ok bool) {
+	if env == nil {
+		env = &noEnv
+	}
 	var ev evaluator
-	ev.start(env)
+	ev.start(env, env.My, env.Target)
 	if e.scope != nil {
 		ev.enter(e.scope)
 	}
@@ -108,8 +111,10 @@ func (e *Expr) Equal(f *Expr) bool {
 	return sameNode(e.n, f.n)
 }
 
-// Text prints e in a dialect. Reading the text again gives an expression that
-// prints the same.
+// Text prints e in a dialect, as the original does: the tree, not the text it
+// was read from. Reading the result again gives the same expression, except
+// for what the original prints wrongly: quoted names behind a dot lose their
+// quotes.
 func (e *Expr) Text(d Dialect) string {
 	p := printer{dialect: d}
 	p.node(e.n)

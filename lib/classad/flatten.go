@@ -15,8 +15,11 @@ func (e *Expr) Flatten(env *Env) (rest *Expr, ok bool) { return e.flatten(env, f
 func (e *Expr) FlattenInline(env *Env) (rest *Expr, ok bool) { return e.flatten(env, true) }
 
 func (e *Expr) flatten(env *Env, inline bool) (*Expr, bool) {
+	if env == nil {
+		env = &noEnv
+	}
 	f := flattener{inline: inline}
-	f.ev.start(env)
+	f.ev.start(env, env.My, env.Target)
 	if e.scope != nil {
 		f.ev.enter(e.scope)
 	}

@@ -145,10 +145,15 @@ func (ev *evaluator) inContext(expr node, l *list, i int) Value {
 	default:
 		return ErrorValue()
 	}
+	if ev.depth <= 0 {
+		return ErrorValue()
+	}
 	nested := v.ad()
 	cur, context := ev.cur, ev.context
 	ev.cur, ev.context = nested, nested
+	ev.depth--
 	v = ev.eval(expr)
+	ev.depth++
 	ev.cur, ev.context = cur, context
 	if ev.failed && ev.steps >= 0 {
 		ev.failed = false

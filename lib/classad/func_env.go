@@ -109,6 +109,9 @@ func (ev *evaluator) argsToList(n *call) Value {
 	} else if args, ok = splitArgs(s); !ok {
 		return ErrorValue()
 	}
+	if len(args) > maxElems {
+		return ev.fail()
+	}
 	elems := make([]node, len(args))
 	for i, arg := range args {
 		elems[i] = newLiteral(String(arg))

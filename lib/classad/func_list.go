@@ -115,7 +115,7 @@ func (ev *evaluator) size(n *call) Value {
 	case KindList:
 		return Int(int64(len(v.list().elems)))
 	case KindAd:
-		return Int(int64(len(v.ad().attrs)))
+		return Int(int64(v.ad().size()))
 	case KindString:
 		return Int(int64(len(v.str())))
 	}

@@ -3,7 +3,10 @@
 
 package classad
 
-import "regexp"
+import (
+	"regexp"
+	"unicode/utf8"
+)
 
 // Options of a regular expression, as bits of a set.
 type patternFlags uint8
@@ -16,6 +19,9 @@ const (
 	flagFull // result is the whole text with the match replaced
 	flagAll  // replace every match
 )
+
+// patternFlagsOfText are the options that change how a pattern is read.
+const patternFlagsOfText = flagCaseless | flagMultiline | flagDotAll | flagExtended
 
 // patternOptions reads option letters; unknown ones are ignored.
 func patternOptions(s string) patternFlags {
@@ -42,31 +48,30 @@ func patternOptions(s string) patternFlags {
 // compiled is one regular expression with the text and options it was made
 // from. re is nil if the pattern is not valid or not supported.
 type compiled struct {
-	text  string
-	flags patternFlags
-	re    *regexp.Regexp
-	// lookback tells that a match may depend on what stands before it.
-	lookback bool
+	text   string
+	flags  patternFlags
+	re     *regexp.Regexp
+	source string // re as RE2 spells it, with its flags
+	size   int    // about how many instructions re has
 }
 
 // pattern compiles a regular expression, or takes it from the call if it is
 // the one compiled there last.
 func (ev *evaluator) pattern(n *call, text string, flags patternFlags) *compiled {
-	flags &= flagCaseless | flagMultiline | flagDotAll | flagExtended
+	flags &= patternFlagsOfText
 	if c := n.pattern.Load(); c != nil && c.text == text && c.flags == flags {
 		return c
 	}
-	ev.spend(64 * len(text))
-	c := &compiled{text: text, flags: flags}
-	if len(text) <= maxPattern {
-		c.re, c.lookback = compilePattern(text, flags)
-	}
+	c := compilePattern(text, flags)
+	ev.spend(64 * (len(text) + 8*c.size))
 	n.pattern.Store(c)
 	return c
 }
 
-// maxPattern bounds the text of a regular expression.
-const maxPattern = 32 << 10
+// scan pays for looking for a match in size bytes of text.
+func (ev *evaluator) scan(c *compiled, size int) {
+	ev.spend(4 * size * (1 + c.size))
+}
 
 // regexp is regexp(pattern, text[, options]).
 func (ev *evaluator) regexp(n *call) Value {
@@ -88,8 +93,8 @@ func (ev *evaluator) regexp(n *call) Value {
 	if c.re == nil {
 		return ErrorValue()
 	}
-	ev.spend(8 * int(a.v[1].num))
-	return Bool(c.re.MatchString(widen(a.v[1].str())))
+	ev.scan(c, int(a.v[1].num))
+	return Bool(!ev.failed && c.re.MatchString(widen(a.v[1].str())))
 }
 
 // regexpMember is regexpMember(pattern, list[, options]).
@@ -122,8 +127,8 @@ func (ev *evaluator) regexpMember(n *call) Value {
 			ev.failed = ev.steps < 0
 			return ErrorValue()
 		}
-		ev.spend(8 * int(v.num))
-		if c.re != nil && c.re.MatchString(widen(v.str())) {
+		ev.scan(c, int(v.num))
+		if c.re != nil && !ev.failed && c.re.MatchString(widen(v.str())) {
 			return Bool(true)
 		}
 	}
@@ -169,106 +174,128 @@ func (ev *evaluator) substitute(n *call) Value {
 	return ev.text(narrow(s))
 }
 
-// rewrite replaces matches in s. Like the original it fails when a pattern
-// that can match nothing is to be replaced everywhere, at the end of the text,
-// and when the replacement names a group beyond the last that took part.
+// rewrite replaces matches in s. Like the original it fails when a match of
+// nothing at the end of the text is to be replaced along with all others, and
+// when the replacement names a group beyond the last that took part.
 func (ev *evaluator) rewrite(c *compiled, s, with string, flags patternFlags) (string, bool) {
+	full, all := flags&flagFull != 0, flags&flagAll != 0
+	search := searcher{c: c, s: s}
 	var out []byte
 	at := 0
-	matches := c.each(s, flags&flagAll != 0)
 	for {
-		m := matches()
-		ev.spend(8 * (len(s) - at))
-		if m == nil || ev.failed {
+		ev.scan(c, (len(s)-at)/4+16)
+		if ev.failed {
+			return "", false
+		}
+		m := search.next()
+		if m == nil {
 			break
 		}
-		if flags&flagFull != 0 {
+		if full {
 			out = append(out, s[at:m[0]]...)
 		}
-		groups := 0 // one more than the last group that matched
-		for g := 0; g < len(m); g += 2 {
-			if m[g] >= 0 {
-				groups = g/2 + 1
-			}
-		}
-		for i := 0; i < len(with); i++ {
-			if with[i] != '\\' || i+1 == len(with) || !isDigit(int(with[i+1])) {
-				out = append(out, with[i])
-				continue
-			}
-			i++
-			g := int(with[i] - '0')
-			if g >= groups {
-				return "", false
-			}
-			if m[2*g] >= 0 {
-				out = append(out, s[m[2*g]:m[2*g+1]]...)
-			}
+		var ok bool
+		if out, ok = substituteGroups(out, s, with, m); !ok {
+			return "", false
 		}
 		at = m[1]
 		if len(out) > maxText {
 			ev.failed = true
 			return "", false
 		}
-		if flags&flagAll == 0 {
+		if !all {
 			break
 		}
-		if m[0] == m[1] && m[1] == len(s) {
-			return "", false
+		if m[0] == m[1] {
+			if at == len(s) {
+				return "", false
+			}
+			if !full {
+				out = append(out, s[at:at+search.width(at)]...)
+			}
 		}
 	}
-	if flags&flagFull != 0 {
+	if full {
 		out = append(out, s[at:]...)
 	}
 	return string(out), true
 }
 
-// each returns a function that yields the matches one after the other, nil at
-// the end; without all it yields at most the first.
-func (c *compiled) each(s string, all bool) func() []int {
-	if !all {
-		done := false
-		return func() []int {
-			if done {
-				return nil
-			}
-			done = true
-			return c.re.FindStringSubmatchIndex(s)
+// substituteGroups appends with, where \0 to \9 stand for groups of the match
+// m in s.
+func substituteGroups(out []byte, s, with string, m []int) ([]byte, bool) {
+	groups := 0 // one more than the last group that matched
+	for g := 0; g < len(m); g += 2 {
+		if m[g] >= 0 {
+			groups = g/2 + 1
 		}
 	}
-	if c.lookback {
-		// The search may not be cut into pieces.
-		found, i := c.re.FindAllStringSubmatchIndex(s, -1), 0
-		return func() []int {
-			if i == len(found) {
-				return nil
-			}
-			i++
-			return found[i-1]
+	for i := 0; i < len(with); i++ {
+		if with[i] != '\\' || i+1 == len(with) || !isDigit(int(with[i+1])) {
+			out = append(out, with[i])
+			continue
+		}
+		i++
+		g := int(with[i] - '0')
+		if g >= groups {
+			return nil, false
+		}
+		if m[2*g] >= 0 {
+			out = append(out, s[m[2*g]:m[2*g+1]]...)
 		}
 	}
-	at, skip := 0, 0
-	return func() []int {
-		if at+skip > len(s) {
-			return nil
-		}
-		m := c.re.FindStringSubmatchIndex(s[at+skip:])
-		if m == nil {
-			return nil
-		}
-		for i := range m {
-			if m[i] >= 0 {
-				m[i] += at + skip
-			}
-		}
-		at, skip = m[1], 0
-		if m[0] == m[1] {
-			// After an empty match go on behind the next character.
-			skip = 1
-			for at+skip < len(s) && s[at+skip]&0xC0 == 0x80 {
-				skip++
-			}
-		}
-		return m
+	return out, true
+}
+
+// searcher finds the matches in a text one after the other.
+type searcher struct {
+	c     *compiled
+	s     string
+	from  int // where the next match may begin; -1: there is none
+	again *regexp.Regexp
+}
+
+// width returns the length of the character at i.
+func (f *searcher) width(i int) int {
+	_, size := utf8.DecodeRuneInString(f.s[i:])
+	return size
+}
+
+// next returns the next match, nil if there is none. A search that does not
+// begin at the start of the text sees one character before it, which is all
+// that an assertion can ask for.
+func (f *searcher) next() []int {
+	if f.from < 0 || f.from > len(f.s) {
+		return nil
 	}
+	var m []int
+	if f.from == 0 {
+		m = f.c.re.FindStringSubmatchIndex(f.s)
+	} else {
+		if f.again == nil {
+			f.again = regexp.MustCompile(`\A(?s:.)(?s:.*?)(` + f.c.source + `)`)
+		}
+		_, size := utf8.DecodeLastRuneInString(f.s[:f.from])
+		base := f.from - size
+		m = f.again.FindStringSubmatchIndex(f.s[base:])
+		if m != nil {
+			m = m[2:]
+			for i := range m {
+				if m[i] >= 0 {
+					m[i] += base
+				}
+			}
+		}
+	}
+	switch {
+	case m == nil:
+		f.from = -1
+	case m[0] < m[1]:
+		f.from = m[1]
+	case m[1] < len(f.s):
+		f.from = m[1] + f.width(m[1]) // behind a match of nothing
+	default:
+		f.from = -1
+	}
+	return m
 }

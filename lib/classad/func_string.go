@@ -8,9 +8,11 @@ import (
 	"strings"
 )
 
-// maxText bounds the text one evaluation may put together, in steps of 64
-// bytes it is also part of its budget.
-const maxText = 64 << 20
+// maxText bounds a string that a function makes, maxElems a list.
+const (
+	maxText  = 4 << 20
+	maxElems = 1 << 20
+)
 
 // text returns a string the evaluation made, after paying for it.
 func (ev *evaluator) text(s string) Value {
@@ -246,6 +248,9 @@ func (ev *evaluator) split(n *call) Value {
 	var elems []node
 	last, before := 0, -1
 	for i := 0; i < len(s); i++ {
+		if len(elems) > maxElems {
+			return ev.fail()
+		}
 		if strings.IndexByte(seps, s[i]) < 0 {
 			continue
 		}

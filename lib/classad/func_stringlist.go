@@ -193,7 +193,10 @@ func (ev *evaluator) stringListRegexpMember(n *call) Value {
 	if c.re == nil {
 		return ErrorValue()
 	}
-	ev.spend(8 * int(a.v[1].num))
+	ev.scan(c, int(a.v[1].num))
+	if ev.failed {
+		return ErrorValue()
+	}
 	result := Undefined()
 	for s := range tokens(a.v[1].str(), delims) {
 		if c.re.MatchString(widen(s)) {

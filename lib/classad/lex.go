@@ -3,7 +3,10 @@
 
 package classad
 
-import "strconv"
+import (
+	"strconv"
+	"unicode/utf8"
+)
 
 // tokenKind is the kind of a token.
 type tokenKind uint8
@@ -322,48 +325,91 @@ func (l *lexer) scanWord() token {
 	return t
 }
 
-// punctuation lists the operators, longest first for each first byte.
-var punctuation = [...]struct {
-	text string
-	kind tokenKind
-}{
-	{"=?=", tokIs}, {"=!=", tokIsnt}, {"==", tokEqual}, {"=", tokAssign},
-	{"!=", tokNotEqual}, {"!", tokNot},
-	{"<=", tokLessEqual}, {"<<", tokShiftLeft}, {"<", tokLess},
-	{">>>", tokShiftRightZero}, {">=", tokGreaterEqual}, {">>", tokShiftRight}, {">", tokGreater},
-	{"&&", tokAnd}, {"&", tokAmpersand}, {"||", tokOr}, {"|", tokBar},
-	{"*", tokStar}, {"/", tokSlash}, {"%", tokPercent}, {"+", tokPlus}, {"-", tokMinus},
-	{"~", tokTilde}, {"^", tokCaret}, {":", tokColon}, {";", tokSemicolon}, {",", tokComma},
-	{"[", tokOpenBox}, {"]", tokCloseBox}, {"(", tokOpenParen}, {")", tokCloseParen},
-	{"{", tokOpenBrace}, {"}", tokCloseBrace},
+// single are the tokens of one byte that begins no longer one.
+var single = [128]tokenKind{
+	'*': tokStar, '/': tokSlash, '%': tokPercent, '+': tokPlus, '-': tokMinus, '~': tokTilde, '^': tokCaret,
+	':': tokColon, ';': tokSemicolon, ',': tokComma, '[': tokOpenBox, ']': tokCloseBox,
+	'(': tokOpenParen, ')': tokCloseParen, '{': tokOpenBrace, '}': tokCloseBrace,
 }
 
 func (l *lexer) scanPunctuation() token {
 	start := l.pos
-	rest := l.text[start:]
-	if rest[0] == '?' {
-		// Blanks may stand between the two halves of ?:.
-		i := start + 1
-		for isSpace(l.at(i)) {
-			i++
-		}
-		if l.at(i) == ':' {
-			l.pos = i + 1
-			return token{kind: tokElvis, start: start}
-		}
-		l.pos = i
-		return token{kind: tokQuestion, start: start}
+	c := l.text[start]
+	if c < 128 && single[c] != tokEnd {
+		l.pos++
+		return token{kind: single[c], start: start}
 	}
-	if len(rest) >= 2 && rest[:2] == "=?" && l.at(start+2) != '=' {
-		l.pos = start + 2
-		return l.bad(start, "=? must be =?=")
-	}
-	for _, p := range punctuation {
-		if len(rest) >= len(p.text) && rest[:len(p.text)] == p.text {
-			l.pos = start + len(p.text)
-			return token{kind: p.kind, start: start}
+	next, third := l.at(start+1), l.at(start+2)
+	kind, size := tokBad, 1
+	switch c {
+	case '&':
+		kind = tokAmpersand
+		if next == '&' {
+			kind, size = tokAnd, 2
 		}
+	case '|':
+		kind = tokBar
+		if next == '|' {
+			kind, size = tokOr, 2
+		}
+	case '!':
+		kind = tokNot
+		if next == '=' {
+			kind, size = tokNotEqual, 2
+		}
+	case '<':
+		kind = tokLess
+		switch next {
+		case '=':
+			kind, size = tokLessEqual, 2
+		case '<':
+			kind, size = tokShiftLeft, 2
+		}
+	case '>':
+		kind = tokGreater
+		switch {
+		case next == '=':
+			kind, size = tokGreaterEqual, 2
+		case next == '>' && third == '>':
+			kind, size = tokShiftRightZero, 3
+		case next == '>':
+			kind, size = tokShiftRight, 2
+		}
+	case '=':
+		kind = tokAssign
+		switch {
+		case next == '=':
+			kind, size = tokEqual, 2
+		case next == '!' && third == '=':
+			kind, size = tokIsnt, 3
+		case next == '?' && third == '=':
+			kind, size = tokIs, 3
+		case next == '?':
+			l.pos += 2
+			return l.bad(start, "=? must be =?=")
+		}
+	case '?':
+		return l.scanQuestion()
 	}
-	l.pos = start + 1
-	return l.bad(start, "unexpected character "+strconv.QuoteRune([]rune(rest[:min(4, len(rest))])[0]))
+	l.pos += size
+	if kind == tokBad {
+		r, _ := utf8.DecodeRuneInString(l.text[start:])
+		return l.bad(start, "unexpected character "+strconv.QuoteRune(r))
+	}
+	return token{kind: kind, start: start}
+}
+
+// scanQuestion reads ? or ?:, between the halves of which blanks may stand.
+func (l *lexer) scanQuestion() token {
+	start := l.pos
+	i := start + 1
+	for isSpace(l.at(i)) {
+		i++
+	}
+	if l.at(i) == ':' {
+		l.pos = i + 1
+		return token{kind: tokElvis, start: start}
+	}
+	l.pos = i
+	return token{kind: tokQuestion, start: start}
 }

@@ -19,17 +19,16 @@ func (r MatchResult) OK() bool { return r.LeftOK && r.RightOK }
 // env gives clock, random source and limits; its ads are not looked at, and
 // it may be nil. A missing Requirements is undefined and does not accept.
 func Match(left, right *Ad, env *Env) MatchResult {
-	var e Env
-	if env != nil {
-		e = *env
+	if env == nil {
+		env = &noEnv
 	}
 	var r MatchResult
-	e.Target = right
-	r.LeftReq = left.Eval("Requirements", &e)
-	r.LeftRank, _ = left.Eval("Rank", &e).AsNumber()
-	e.Target = left
-	r.RightReq = right.Eval("Requirements", &e)
-	r.RightRank, _ = right.Eval("Rank", &e).AsNumber()
+	r.LeftReq, _ = left.tryEval("Requirements", env, right)
+	r.RightReq, _ = right.tryEval("Requirements", env, left)
 	r.LeftOK, r.RightOK = r.LeftReq.IsTrue(), r.RightReq.IsTrue()
+	v, _ := left.tryEval("Rank", env, right)
+	r.LeftRank, _ = v.AsNumber()
+	v, _ = right.tryEval("Rank", env, left)
+	r.RightRank, _ = v.AsNumber()
 	return r
 }

@@ -92,7 +92,7 @@ func (p *parser) found(t *token) string {
 	if len(s) > 24 {
 		s = s[:24] + "..."
 	}
-	return "“" + s + "”"
+	return `"` + s + `"`
 }
 
 // expression reads a whole expression. With full it must be followed by the

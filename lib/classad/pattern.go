@@ -45,45 +45,61 @@ func narrow(s string) string {
 	return s
 }
 
-// compilePattern returns nil for a pattern that is wrong or not supported.
-func compilePattern(text string, flags patternFlags) (re *regexp.Regexp, lookback bool) {
-	t := translator{s: widen(text), extended: flags&flagExtended != 0, multiline: flags&flagMultiline != 0}
-	translated, ok := t.run()
-	if !ok {
-		return nil, false
-	}
-	prefix := ""
-	if flags&flagCaseless != 0 {
-		prefix += "i"
-	}
-	if flags&flagMultiline != 0 {
-		prefix += "m"
-	}
-	if flags&flagDotAll != 0 {
-		prefix += "s"
-	}
-	if prefix != "" {
-		translated = "(?" + prefix + ")" + translated
-	}
-	re, err := regexp.Compile(translated)
-	if err != nil {
-		return nil, false
-	}
-	tree, err := syntax.Parse(translated, syntax.Perl)
-	return re, err == nil && looksBack(tree)
-}
+// Limits of a regular expression: of its text, and of the program made of it.
+const (
+	maxPattern = 32 << 10
+	maxProgram = 20_000
+)
 
-func looksBack(t *syntax.Regexp) bool {
-	switch t.Op {
-	case syntax.OpBeginLine, syntax.OpBeginText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return true
+// compilePattern compiles a pattern; re stays nil for one that is wrong, not
+// supported or too large.
+func compilePattern(text string, flags patternFlags) *compiled {
+	c := &compiled{text: text, flags: flags}
+	if len(text) > maxPattern {
+		return c
 	}
-	for _, sub := range t.Sub {
-		if looksBack(sub) {
-			return true
+	t := translator{s: widen(text), extended: flags&flagExtended != 0, multiline: flags&flagMultiline != 0}
+	source, ok := t.run()
+	if !ok {
+		return c
+	}
+	letters := ""
+	for _, o := range [...]struct {
+		flag   patternFlags
+		letter string
+	}{{flagCaseless, "i"}, {flagMultiline, "m"}, {flagDotAll, "s"}} {
+		if flags&o.flag != 0 {
+			letters += o.letter
 		}
 	}
-	return false
+	c.source = "(?" + letters + ":" + source + ")"
+	tree, err := syntax.Parse(c.source, syntax.Perl)
+	if err != nil {
+		return c
+	}
+	if c.size = programSize(tree); c.size > maxProgram {
+		return c
+	}
+	if re, err := regexp.Compile(c.source); err == nil {
+		c.re = re
+	}
+	return c
+}
+
+// programSize estimates the instructions a tree needs, repetitions written
+// out.
+func programSize(t *syntax.Regexp) int {
+	size := 1 + len(t.Rune)/8
+	for _, sub := range t.Sub {
+		size += programSize(sub)
+		if size > maxProgram {
+			return size
+		}
+	}
+	if t.Op == syntax.OpRepeat {
+		size *= max(1, t.Min, t.Max)
+	}
+	return size
 }
 
 // translator rewrites a PCRE pattern for RE2.

@@ -25,11 +25,11 @@ type Refs struct {
 // if that cannot be told: a reference leads in a circle or selects from
 // something that is no ad.
 func (e *Expr) Refs(ad *Ad) (r Refs, ok bool) {
-	full, ok := collect(e.n, ad, (*evaluator).externalRefs)
+	full, ok := collect(e.n, ad, externalNames)
 	if !ok {
 		return Refs{}, false
 	}
-	internal, ok := collect(e.n, ad, (*evaluator).internalRefs)
+	internal, ok := collect(e.n, ad, internalNames)
 	if !ok {
 		return Refs{}, false
 	}
@@ -81,20 +81,46 @@ func (s nameSet) sorted() []string {
 	return all
 }
 
+// wanted says which names a search collects.
+type wanted uint8
+
+const (
+	externalNames wanted = iota // those that are not found
+	internalNames               // attributes of the outermost ad
+)
+
 // refWalk is one search for references.
 type refWalk struct {
 	refs nameSet
+	want wanted
 	// scopeOnly is set while the left side of a selection is searched: an ad
 	// found there is not searched itself.
 	scopeOnly bool
+	// level counts how deep the search has descended, since an operator costs
+	// no depth here.
+	level int
 }
 
-func collect(n node, ad *Ad, search func(*evaluator, node, *refWalk) bool) (nameSet, bool) {
+// maxSearch is how deep a search may descend.
+const maxSearch = 20_000
+
+func collect(n node, ad *Ad, want wanted) (nameSet, bool) {
 	var ev evaluator
-	ev.start(&Env{My: ad})
-	w := refWalk{refs: nameSet{}}
-	ok := search(&ev, n, &w)
+	ev.start(&noEnv, ad, nil)
+	w := refWalk{refs: nameSet{}, want: want}
+	ok := ev.search(n, &w)
 	return w.refs, ok && !ev.failed
+}
+
+func (ev *evaluator) search(n node, w *refWalk) bool {
+	if w.level++; w.level > maxSearch {
+		return false
+	}
+	defer func() { w.level-- }()
+	if w.want == internalNames {
+		return ev.internalRefs(n, w)
+	}
+	return ev.externalRefs(n, w)
 }
 
 // externalRefs adds the names in n that are not found.
@@ -128,7 +154,7 @@ func (ev *evaluator) externalRefs(n node, w *refWalk) bool {
 		}
 		start = v.ad()
 	default:
-		return ev.eachChild(n, w, (*evaluator).externalRefs)
+		return ev.eachChild(n, w)
 	}
 	if start == nil {
 		w.refs.add(nm.text)
@@ -139,7 +165,7 @@ func (ev *evaluator) externalRefs(n node, w *refWalk) bool {
 		w.refs.add(nm.text)
 		return true
 	}
-	return ev.searchFound(f, w, (*evaluator).externalRefs)
+	return ev.searchFound(f, w)
 }
 
 // internalRefs adds the names in n that are attributes of the outermost ad.
@@ -180,9 +206,9 @@ func (ev *evaluator) internalRefs(n node, w *refWalk) bool {
 		if w.scopeOnly {
 			return true
 		}
-		return ev.eachChild(n, w, (*evaluator).internalRefs)
+		return ev.eachChild(n, w)
 	default:
-		return ev.eachChild(n, w, (*evaluator).internalRefs)
+		return ev.eachChild(n, w)
 	}
 	if start == nil {
 		return true
@@ -194,11 +220,11 @@ func (ev *evaluator) internalRefs(n node, w *refWalk) bool {
 	if f.at != nil && f.in == ev.root {
 		w.refs.add(nm.text)
 	}
-	return ev.searchFound(f, w, (*evaluator).internalRefs)
+	return ev.searchFound(f, w)
 }
 
 // searchFound goes on in what a name stands for.
-func (ev *evaluator) searchFound(f found, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+func (ev *evaluator) searchFound(f found, w *refWalk) bool {
 	if ev.depth <= 0 {
 		return false
 	}
@@ -208,63 +234,63 @@ func (ev *evaluator) searchFound(f found, w *refWalk, search func(*evaluator, no
 	defer func() { ev.cur = cur }()
 	if f.at != nil {
 		ev.cur = f.in
-		return search(ev, f.at.e.n, w)
+		return ev.search(f.at.e.n, w)
 	}
 	if f.v.kind == KindAd {
 		if w.scopeOnly {
 			return true
 		}
-		return ev.eachAttr(f.v.ad(), w, search)
+		return ev.eachAttr(f.v.ad(), w)
 	}
 	return true
 }
 
-func (ev *evaluator) eachAttr(a *Ad, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+func (ev *evaluator) eachAttr(a *Ad, w *refWalk) bool {
 	for _, at := range a.sorted(canonicalLess) {
-		if !ev.deeper(at.e.n, w, search) {
+		if !ev.deeper(at.e.n, w) {
 			return false
 		}
 	}
 	return true
 }
 
-func (ev *evaluator) deeper(n node, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+func (ev *evaluator) deeper(n node, w *refWalk) bool {
 	if ev.depth <= 0 {
 		return false
 	}
 	ev.depth--
-	ok := search(ev, n, w)
+	ok := ev.search(n, w)
 	ev.depth++
 	return ok
 }
 
 // eachChild goes on in the parts of a node that is no reference.
-func (ev *evaluator) eachChild(n node, w *refWalk, search func(*evaluator, node, *refWalk) bool) bool {
+func (ev *evaluator) eachChild(n node, w *refWalk) bool {
 	switch n := n.(type) {
 	case *paren:
-		return search(ev, n.x, w)
+		return ev.search(n.x, w)
 	case *unary:
-		return search(ev, n.x, w)
+		return ev.search(n.x, w)
 	case *binary:
-		return search(ev, n.x, w) && search(ev, n.y, w)
+		return ev.search(n.x, w) && ev.search(n.y, w)
 	case *ternary:
-		return search(ev, n.cond, w) && search(ev, n.yes, w) && search(ev, n.no, w)
+		return ev.search(n.cond, w) && ev.search(n.yes, w) && ev.search(n.no, w)
 	case *call:
 		for _, arg := range n.args {
-			if !ev.deeper(arg, w, search) {
+			if !ev.deeper(arg, w) {
 				return false
 			}
 		}
 	case *listNode:
 		for _, e := range n.elems {
-			if !ev.deeper(e, w, search) {
+			if !ev.deeper(e, w) {
 				return false
 			}
 		}
 	case *adNode:
-		return ev.eachAttr(n.body, w, search)
+		return ev.eachAttr(n.body, w)
 	case *bound:
-		return search(ev, n.x, w)
+		return ev.search(n.x, w)
 	}
 	return true
 }

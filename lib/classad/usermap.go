@@ -73,7 +73,7 @@ func ParseUserMap(text string, kind MapKind) (m *UserMap, problems []error) {
 			if flags.ungreedy {
 				pattern = "(?U)" + pattern
 			}
-			if entry.re, _ = compilePattern(pattern, set); entry.re == nil {
+			if entry.re = compilePattern(pattern, set).re; entry.re == nil {
 				problem("regular expression %q is wrong or not supported", principal)
 				continue
 			}
