@@ -5,6 +5,8 @@ package slot
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +103,72 @@ func TestLayouts(t *testing.T) {
 		led, problems := divided(t, c.config)
 		if got := describe(led); got != c.want || len(problems) > 0 {
 			t.Errorf("%s: got\n%swant\n%s%v", c.config, got, c.want, problems)
+		}
+	}
+}
+
+// The spellings of the documents' examples, each against the amounts it must
+// come to on a machine of 4 processors, 256 MB, 400000 KiB of disk and as much
+// swap as memory.
+//
+// row: S0-016, S0-017, S0-018, S0-019, S0-020, S0-021, S0-025, S0-026, S0-027, S0-028, S0-029, S0-030, S0-031, S0-032
+func TestSlotTypes(t *testing.T) {
+	t.Parallel()
+	slots := func(n int, shares string) string {
+		return "NUM_SLOTS_TYPE_1 = " + strconv.Itoa(n) + "\nSLOT_TYPE_1 = " + shares + "\n"
+	}
+	type test struct{ config, want string }
+	tests := []test{
+		{slots(1, "1/4"), "1 64 100000 65536"},
+		{slots(1, "25%"), "1 64 100000 65536"},
+		{slots(1, "cpus=2, ram=128, swap=25%, disk=1/2"), "2 128 200000 65536"},
+		{slots(1, "cpus=1, disk=auto, 50%"), "1 128 400000 131072"},
+		{slots(2, "cpus=1, disk=auto, 50%"), "1 128 200000 131072; 1 128 200000 131072"},
+		{slots(2, "cpus=1, ram=1/2, swap=50%"), "1 128 200000 131072; 1 128 200000 131072"},
+		{slots(1, "mem=10%") + "NUM_SLOTS_TYPE_2 = 3\nSLOT_TYPE_2 = auto\n",
+			"1 25 100000 65536; 1 77 100000 65536; 1 77 100000 65536; 1 77 100000 65536"},
+		// SLOT_TYPE_3 makes nothing of its own accord.
+		{slots(1, "1/4") + "SLOT_TYPE_3 = 1/4\n", "1 64 100000 65536"},
+	}
+	for _, mem := range []string{"mem=128", "mem=1/2", "mem=50%", "mem=auto"} {
+		tests = append(tests, test{slots(2, mem), "2 128 200000 131072; 2 128 200000 131072"})
+	}
+	for _, example := range []string{"cpus=2, ram=128, swap=25%, disk=1/2", "cpus=1/2, memory=128, virt=25%, disk=50%", "c=1/2, m=50%, v=1/4, disk=1/2"} {
+		tests = append(tests, test{slots(1, example), "2 128 200000 65536"})
+	}
+	for _, example := range []string{"c=25%, m=64, v=1/4, d=25%", "25%", "1/4"} {
+		tests = append(tests, test{slots(1, example), "1 64 100000 65536"})
+	}
+	for _, c := range []struct{ names, value, want string }{
+		{"Cpus C c cpu", "3", "3 256 400000 262144"},
+		{"ram RAM MEMORY memory Mem R r M m", "32", "4 32 400000 262144"},
+		{"disk Disk D d", "1/8", "4 256 50000 262144"},
+		{"swap SWAP S s VirtualMemory virt V v", "1/8", "4 256 400000 32768"},
+	} {
+		for name := range strings.FieldsSeq(c.names) {
+			tests = append(tests, test{slots(1, name+"="+c.value), c.want})
+		}
+	}
+	for _, c := range tests {
+		cfg, inv, err := scan(t, c.config, fixedMachine{4, 256, 400000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layout, err := LayoutFrom(cfg, inv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		led, problems := Build(layout, inv)
+		var got []string
+		for s := range led.Slots() {
+			f := s.Free
+			got = append(got, fmt.Sprintf("%v %d %d %d", f.Cpus, f.MemoryMiB, f.DiskKiB, f.SwapKiB))
+			if want := 1 + min(s.ID.N-1, 1)*(len(layout.Types)-1); s.TypeID != want || s.Kind != Static {
+				t.Errorf("%s: %s is a %v slot of type %d", c.config, s.ID, s.Kind, s.TypeID)
+			}
+		}
+		if g := strings.Join(got, "; "); g != c.want || len(problems) > 0 {
+			t.Errorf("%s: got %s, want %s; %v", c.config, g, c.want, problems)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func jobAd(t testing.TB, request map[string]string) *classad.Ad {
 // were submitted, until as many dynamic slots exist as the first picture of
 // running jobs shows.
 //
-// row: S0-045, S0-055, S0-056, S0-057
+// row: S0-045
 func TestCarveGolden(t *testing.T) {
 	t.Parallel()
 	passed, open := 0, 0
@@ -276,6 +276,7 @@ func modifiers(t testing.TB, text string) RequestModifiers {
 	return m
 }
 
+// row: S0-055, S0-056, S0-057
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	const slotText = "Cpus = 8\nMemory = 16384\nDisk = 100000\nBolts = 3\nMachineResources = \"Cpus Memory Disk Swap Bolts\"\n"
