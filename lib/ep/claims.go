@@ -140,6 +140,10 @@ func (e *Engine) take(sl *slotState, ev ClaimRequested) {
 // claimOver lets a request wait for a slot whose present claim is worth less.
 func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 	const op = "ep.Claim"
+	if err := e.unwilling(sl, ev.Job); err != nil {
+		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Denied, sl.name, err))
+		return
+	}
 	w := e.newWaiting(sl, ev)
 	have, who := sl.cur.Rank, "present"
 	if sl.waiting != nil {

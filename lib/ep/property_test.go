@@ -1,0 +1,530 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// chaos is a machine with a partitionable and two static slots whose policy
+// hangs on knobs that the test turns.
+const chaos = `
+NUM_CPUS = 8
+MEMORY = 8192
+POLLING_INTERVAL = 1
+UPDATE_INTERVAL = 5
+KILLING_TIMEOUT = 3
+SHUTDOWN_GRACEFUL_TIMEOUT = 40
+SLOT_TYPE_1 = cpus=4, mem=4096, disk=50%
+SLOT_TYPE_1_PARTITIONABLE = true
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_2 = cpus=2, mem=2048, disk=25%
+SLOT_TYPE_2_PARTITIONABLE = false
+NUM_SLOTS_TYPE_2 = 2
+START = KStart
+IS_OWNER = KOwner
+SUSPEND = KSuspend
+CONTINUE = KContinue
+PREEMPT = KPreempt
+KILL = KKill
+WANT_SUSPEND = KWantSuspend
+WANT_VACATE = KWantVacate
+WANT_HOLD = KWantHold
+RANK = TARGET.Prio
+MAXJOBRETIREMENTTIME = KRetire
+MachineMaxVacateTime = KVacate
+CLAIM_WORKLIFE = KWorklife
+`
+
+// life is what the outside knows of an activation.
+type life struct {
+	claim    claim.ID
+	slot     slot.ID
+	soft     bool
+	hard     bool
+	finished bool
+}
+
+// model is what the effects have told so far.
+type model struct {
+	rt      *rapid.T
+	eng     *Engine
+	now     clock.Instant
+	ref     uint64
+	pairs   map[string]policy.Pair
+	claims  map[string]claim.ID // open ones, by public id
+	stale   []claim.ID
+	lives   map[claim.ActivationID]*life
+	refs    map[uint64]int // 1 asked, 2 answered
+	waiting map[uint64]bool
+	wake    clock.Instant
+	stamps  map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
+	steps   int
+}
+
+var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
+
+// knobs draws a policy: mostly plain values, sometimes ones that make no
+// sense.
+func (m *model) knobs() *classad.Ad {
+	ad := classad.NewAd()
+	draws := map[string][]string{
+		"KStart": {"true", "true", "true", "true", "true", "false"}, "KOwner": {"false", "false", "false", "false", "false", "false", "true"}, "KSuspend": {"false", "true"},
+		"KContinue": {"true", "false"}, "KPreempt": {"false", "false", "true"}, "KKill": {"false", "true"},
+		"KWantSuspend": {"true", "false"}, "KWantVacate": {"true", "false"}, "KWantHold": {"false", "true"},
+		"KRetire": {"0", "3", "20", "-1"}, "KVacate": {"0", "2", "10", "600"}, "KWorklife": {"-1", "0", "15"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(draws)) {
+		text := rapid.SampledFrom(draws[name]).Draw(m.rt, name)
+		if rapid.IntRange(0, 39).Draw(m.rt, "odd") == 7 {
+			text = rapid.SampledFrom(trit).Draw(m.rt, name+" odd")
+		}
+		if err := ad.SetText(name, text); err != nil {
+			m.rt.Fatal(err)
+		}
+	}
+	return ad
+}
+
+func (m *model) job() *classad.Ad {
+	ad := classad.NewAd()
+	ad.SetInt("JobUniverse", 5)
+	ad.SetInt("RequestCpus", rapid.Int64Range(1, 3).Draw(m.rt, "cpus"))
+	ad.SetInt("RequestMemory", rapid.SampledFrom([]int64{64, 1000, 3000}).Draw(m.rt, "memory"))
+	ad.SetInt("RequestDisk", 1024)
+	ad.SetInt("Prio", rapid.Int64Range(0, 3).Draw(m.rt, "prio"))
+	switch rapid.IntRange(0, 5).Draw(m.rt, "extra") {
+	case 0:
+		ad.SetInt("JobMaxVacateTime", rapid.Int64Range(-1, 30).Draw(m.rt, "vacate"))
+	case 1:
+		ad.SetInt("MaxJobRetirementTime", rapid.Int64Range(-1, 30).Draw(m.rt, "retire"))
+	case 2:
+		ad.SetInt("JobLeaseDuration", rapid.Int64Range(0, 60).Draw(m.rt, "lease"))
+	case 3:
+		ad.SetBool("StarterHandlesAlives", false)
+	}
+	return ad
+}
+
+func (m *model) anySlot() slot.ID {
+	var ids []slot.ID
+	for v := range m.eng.Views() {
+		ids = append(ids, v.ID)
+	}
+	if rapid.IntRange(0, 9).Draw(m.rt, "wrong") == 5 {
+		ids = append(ids, slot.ID{N: 9}, slot.ID{N: 1, Sub: 99})
+	}
+	return rapid.SampledFrom(ids).Draw(m.rt, "slot")
+}
+
+func (m *model) anyClaim() claim.ID {
+	var ids []claim.ID
+	for _, k := range slices.Sorted(maps.Keys(m.claims)) {
+		ids = append(ids, m.claims[k])
+	}
+	if len(ids) == 0 || rapid.IntRange(0, 9).Draw(m.rt, "wrong") == 5 {
+		for _, id := range ids[:min(1, len(ids))] {
+			ids = append(ids, claim.ID{Public: id.Public, Secret: "guessed"})
+		}
+		ids = append(ids, m.stale...)
+		ids = append(ids, claim.ID{}, claim.ID{Public: "<x>#1#1", Secret: "y"})
+	}
+	return rapid.SampledFrom(ids).Draw(m.rt, "claim")
+}
+
+func (m *model) anyLife() claim.ActivationID {
+	ids := slices.Sorted(maps.Keys(m.lives))
+	if len(ids) == 0 || rapid.IntRange(0, 9).Draw(m.rt, "wrong") == 5 {
+		ids = append(ids, "slot1_1#9999", "")
+	}
+	return rapid.SampledFrom(ids).Draw(m.rt, "activation")
+}
+
+func (m *model) nextRef() uint64 {
+	m.ref++
+	m.refs[m.ref] = 1
+	return m.ref
+}
+
+// event draws what happens next.
+func (m *model) event() Event {
+	kinds := []string{
+		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
+		"running", "running", "ended", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare",
+	}
+	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
+	case "sample":
+		return Sampled{Sample: machine.Sample{At: m.now, KeyboardIdle: time.Minute, LoadAvg: 1, Fresh: machine.AllReadings}}
+	case "knobs":
+		return Published{Source: "knobs", Attrs: m.knobs()}
+	case "claim":
+		ref := m.nextRef()
+		m.waiting[ref] = true
+		return ClaimRequested{
+			Ref: ref, Slot: m.anySlot(), Job: m.job(), Client: claim.Client{User: "u@x"},
+			Lease: time.Duration(rapid.IntRange(0, 900).Draw(m.rt, "lease")) * time.Second, Priority: rapid.Bool().Draw(m.rt, "priority"),
+		}
+	case "activate":
+		return ActivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), Job: m.job()}
+	case "running":
+		return JobRunning{Activation: m.anyLife()}
+	case "ended":
+		id := m.anyLife()
+		if l := m.lives[id]; l != nil {
+			l.finished = true
+		}
+		return JobEnded{Activation: id, Exit: Exit{Status: host.ExitStatus{Exited: true}}}
+	case "exited":
+		id := m.anyLife()
+		if l := m.lives[id]; l != nil && !l.finished && rapid.Bool().Draw(m.rt, "first the job") {
+			l.finished = true
+			return JobEnded{Activation: id}
+		}
+		return StarterExited{Activation: id, ClientLost: rapid.IntRange(0, 9).Draw(m.rt, "lost") == 5}
+	case "deactivate":
+		return DeactivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), How: Deactivation(rapid.IntRange(0, 2).Draw(m.rt, "how"))}
+	case "release":
+		return ReleaseRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+	case "suspend":
+		if rapid.Bool().Draw(m.rt, "suspend") {
+			return SuspendRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+		}
+		return ContinueRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+	case "renew":
+		return LeaseRenewed{Claim: m.anyClaim()}
+	case "vacate":
+		return VacateRequested{Ref: m.nextRef(), Slot: m.anySlot(), Manner: Manner(rapid.IntRange(0, 2).Draw(m.rt, "manner"))}
+	case "rare":
+		if rapid.IntRange(0, 20).Draw(m.rt, "down") == 5 {
+			return ShutdownRequested{Manner: Manner(rapid.IntRange(0, 2).Draw(m.rt, "manner"))}
+		}
+		if len(m.waiting) > 0 {
+			refs := slices.Sorted(maps.Keys(m.waiting))
+			ref := rapid.SampledFrom(refs).Draw(m.rt, "withdraw")
+			m.refs[ref] = 2
+			delete(m.waiting, ref)
+			return ClaimWithdrawn{Ref: ref}
+		}
+	}
+	return Tick{}
+}
+
+// step lets time pass, and then one thing happen. What the passing of time does
+// is done first, so that what is seen afterwards is the event's work.
+func (m *model) step() {
+	m.now = m.now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 200, 1000, 1000, 2500, 7000}).Draw(m.rt, "ms")) * time.Millisecond)
+	m.perform(Tick{})
+	before := m.fingerprint()
+	ev := m.event()
+	known := m.knows(ev)
+	refused := m.perform(ev) && asks(ev)
+	if e, ok := ev.(StarterExited); ok {
+		delete(m.lives, e.Activation)
+	}
+	if after := m.fingerprint(); (refused || !known) && after != before {
+		m.rt.Fatalf("%#v was refused and yet changed\n%s\nto\n%s", ev, before, after)
+	}
+}
+
+// asks reports whether an event is one that is answered.
+func asks(ev Event) bool {
+	switch ev.(type) {
+	case ClaimRequested, ActivateRequested, DeactivateRequested, ReleaseRequested, SuspendRequested, ContinueRequested, VacateRequested:
+		return true
+	}
+	return false
+}
+
+// knows reports whether an event is about something that there is.
+func (m *model) knows(ev Event) bool {
+	held := func(id claim.ID) bool { return m.claims[id.Public] == id && !id.IsZero() }
+	switch ev := ev.(type) {
+	case JobRunning:
+		return m.lives[ev.Activation] != nil
+	case JobEnded:
+		return m.lives[ev.Activation] != nil
+	case StarterExited:
+		return m.lives[ev.Activation] != nil
+	case ActivateRequested:
+		return held(ev.Claim)
+	case DeactivateRequested:
+		return held(ev.Claim)
+	case ReleaseRequested:
+		return held(ev.Claim)
+	case SuspendRequested:
+		return held(ev.Claim)
+	case ContinueRequested:
+		return held(ev.Claim)
+	case LeaseRenewed:
+		return held(ev.Claim)
+	}
+	return true
+}
+
+// perform passes an event, checks the effects against what is known and the
+// state against what must always hold, and reports a refusal.
+func (m *model) perform(ev Event) (refused bool) {
+	m.steps++
+	gone := claim.ActivationID("")
+	if e, ok := ev.(StarterExited); ok {
+		gone = e.Activation
+	}
+	changed := map[string]bool{}
+	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
+		switch eff := eff.(type) {
+		case Reply:
+			refused = refused || eff.Err != nil && eff.Ref == m.ref
+			m.reply(eff)
+		case Transitioned:
+			m.moved(eff)
+			changed[eff.Name+" activity"] = changed[eff.Name+" activity"] || eff.From != eff.To
+			changed[eff.Name+" state"] = changed[eff.Name+" state"] || eff.From.State != eff.To.State
+		case StartStarter:
+			for id, l := range m.lives {
+				if l.slot == eff.Slot && id != gone {
+					m.rt.Fatalf("%s is started beside %s", eff.Activation, id)
+				}
+			}
+			if m.claims[eff.Claim.Public] != eff.Claim {
+				m.rt.Fatalf("%s is started without a claim", eff.Activation)
+			}
+			m.lives[eff.Activation] = &life{claim: eff.Claim, slot: eff.Slot}
+		case OrderStarter:
+			m.order(eff)
+		case KillStarter:
+			if l := m.lives[eff.Activation]; l == nil || !l.hard && !l.finished {
+				m.rt.Fatalf("%s is ended by force: %+v", eff.Activation, l)
+			}
+		case ClaimEnded:
+			if m.claims[eff.Claim.Public] != eff.Claim {
+				m.rt.Fatalf("%v ended and was not there", eff.Claim)
+			}
+			delete(m.claims, eff.Claim.Public)
+			m.stale = append(m.stale[max(0, len(m.stale)-5):], eff.Claim)
+		case AdWithdrawn:
+			if p := m.pairs[eff.Name]; p != policy.OwnerIdle && p != policy.UnclaimedIdle {
+				m.rt.Fatalf("%s is withdrawn while %v", eff.Name, p)
+			}
+			delete(m.pairs, eff.Name)
+			delete(m.stamps, eff.Slot)
+		case WakeAt:
+			if eff.At.Boot < m.now.Boot {
+				m.rt.Fatalf("wants to be woken %v ago", m.now.Sub(eff.At))
+			}
+			m.wake = eff.At
+		case ShutdownComplete:
+			for id := range m.lives {
+				if id != gone {
+					m.rt.Fatalf("shutdown is complete, but there is %s", id)
+				}
+			}
+		}
+	}
+	if m.wake.Boot < m.now.Boot {
+		m.rt.Fatalf("nothing wakes the engine any more: last %v ago", m.now.Sub(m.wake))
+	}
+	m.check(changed)
+	return refused
+}
+
+func (m *model) reply(r Reply) {
+	if m.refs[r.Ref] != 1 {
+		m.rt.Fatalf("reply to %d, which is %d", r.Ref, m.refs[r.Ref])
+	}
+	m.refs[r.Ref] = 2
+	delete(m.waiting, r.Ref)
+	if r.Err != nil && errs.KindOf(r.Err) == errs.Internal {
+		m.rt.Fatal(r.Err)
+	}
+	if r.Granted != nil {
+		if _, dup := m.claims[r.Granted.Claim.Public]; dup {
+			m.rt.Fatalf("%v was granted twice", r.Granted.Claim)
+		}
+		m.claims[r.Granted.Claim.Public] = r.Granted.Claim
+	}
+}
+
+func (m *model) moved(t Transitioned) {
+	if was := m.pairs[t.Name]; was != t.From {
+		m.rt.Fatalf("%s goes from %v, but was in %v", t.Name, t.From, was)
+	}
+	if !policy.Legal(t.To) || t.Decision.From != t.From || t.Decision.To != t.To {
+		m.rt.Fatalf("%s: %+v", t.Name, t)
+	}
+	listed := false
+	for _, row := range policy.Table() {
+		listed = listed || row.From == t.From && row.To == t.To && row.Number == t.Number
+	}
+	if !listed || t.Decision.Reason == "" {
+		m.rt.Fatalf("%s: %v is not in the table or has no reason", t.Name, t.Decision)
+	}
+	m.pairs[t.Name] = t.To
+}
+
+func (m *model) order(o OrderStarter) {
+	l := m.lives[o.Activation]
+	switch {
+	case l == nil:
+		m.rt.Fatalf("%v for %q, which is not there", o.Op, o.Activation)
+	case l.hard, l.soft && o.Op != HardKill:
+		m.rt.Fatalf("%v for %s after %+v", o.Op, o.Activation, *l)
+	}
+	switch o.Op {
+	case SoftKill:
+		l.soft = true
+	case HardKill:
+		l.hard = true
+	}
+	if o.Hold && (o.Code != 21 || o.Reason == "") {
+		m.rt.Fatalf("hold without code or reason: %+v", o)
+	}
+}
+
+// check is what must hold after every step.
+func (m *model) check(changed map[string]bool) {
+	e := m.eng
+	if err := e.ledger.Check(); err != nil {
+		m.rt.Fatal(err)
+	}
+	polled, owners := 0, map[string]string{}
+	n := 0
+	for v := range e.Views() {
+		n++
+		sl := e.byID[v.ID]
+		if was := m.pairs[v.Name]; was != v.Pair {
+			m.rt.Fatalf("%s is %v, told was %v", v.Name, v.Pair, was)
+		}
+		claimed := v.Pair.State == policy.Claimed || v.Pair.State == policy.Preempting
+		if claimed {
+			polled++
+		}
+		if v.Claimed != claimed || claimed == (sl.cur == nil) {
+			m.rt.Fatalf("%s is %v, claim %v", v.Name, v.Pair, v.Claim)
+		}
+		if v.Kind == slot.Partitionable && claimed || v.Kind == slot.Dynamic && !claimed {
+			m.rt.Fatalf("a %v slot is %v", v.Kind, v.Pair)
+		}
+		if claimed {
+			if other, dup := owners[v.Claim.Public]; dup {
+				m.rt.Fatalf("%v holds %s and %s", v.Claim, other, v.Name)
+			}
+			owners[v.Claim.Public] = v.Name
+			if m.claims[v.Claim.Public] != v.Claim || e.byClaim[v.Claim.Public] != sl {
+				m.rt.Fatalf("%s is held by %v, which nobody was granted", v.Name, v.Claim)
+			}
+		}
+		active := v.Activation != ""
+		if active && (!claimed || e.byAct[v.Activation] != sl || m.lives[v.Activation] == nil) {
+			m.rt.Fatalf("%s runs %s in %v", v.Name, v.Activation, v.Pair)
+		}
+		switch v.Pair {
+		case policy.ClaimedIdle:
+			if active {
+				m.rt.Fatalf("%s is idle with %s", v.Name, v.Activation)
+			}
+		case policy.ClaimedBusy, policy.ClaimedSuspended, policy.ClaimedRetiring, policy.ClaimedCleaning, policy.PreemptingVacating, policy.PreemptingKilling:
+			if !active {
+				m.rt.Fatalf("%s is %v without a starter", v.Name, v.Pair)
+			}
+		}
+		if sl.waiting != nil && v.Pair.State != policy.Claimed && v.Pair.State != policy.Preempting {
+			m.rt.Fatalf("somebody waits for %s, which is %v", v.Name, v.Pair)
+		}
+		m.stamp(v, changed)
+	}
+	if n != e.ledger.Len() || len(owners) != len(m.claims) || len(e.byClaim) != len(m.claims) || polled != e.polled {
+		m.rt.Fatalf("%d slots, ledger %d; %d claims held, %d granted, %d known; %d polled, %d counted",
+			n, e.ledger.Len(), len(owners), len(m.claims), len(e.byClaim), polled, e.polled)
+	}
+}
+
+// stamp proves that the ad tells state and activity, that the times of their
+// entry change with them and never otherwise, and that a slot which cannot be
+// matched says so.
+func (m *model) stamp(v SlotView, changed map[string]bool) {
+	ad := m.eng.SlotAd(v.ID)
+	get := func(name string) string { return ad.Eval(name, nil).String() }
+	now := [4]string{get("State"), get("Activity"), get("EnteredCurrentState"), get("EnteredCurrentActivity")}
+	if want := fmt.Sprintf("%q/%q", v.Pair.State, v.Pair.Activity); now[0]+"/"+now[1] != want {
+		m.rt.Fatalf("the ad of %s says %s/%s, it is %v", v.Name, now[0], now[1], v.Pair)
+	}
+	was, seen := m.stamps[v.ID]
+	unix := fmt.Sprint(m.now.Wall.Unix())
+	if seen && !changed[v.Name+" state"] && now[2] != was[2] || changed[v.Name+" state"] && now[2] != unix {
+		m.rt.Fatalf("%s: EnteredCurrentState %s to %s at %s, state changed: %v", v.Name, was[2], now[2], unix, changed[v.Name+" state"])
+	}
+	if seen && !changed[v.Name+" activity"] && now[3] != was[3] || changed[v.Name+" activity"] && now[3] != unix {
+		m.rt.Fatalf("%s: EnteredCurrentActivity %s to %s at %s, activity changed: %v", v.Name, was[3], now[3], unix, changed[v.Name+" activity"])
+	}
+	m.stamps[v.ID] = now
+	if v.Pair.State == policy.Preempting {
+		if req, _ := ad.Lookup("Requirements"); req == nil || req.String() != "false" {
+			m.rt.Fatalf("%s is %v and its Requirements are %v", v.Name, v.Pair, req)
+		}
+	}
+}
+
+// fingerprint is all that can be seen of the engine, but for the clock.
+func (m *model) fingerprint() string {
+	out := ""
+	for v := range m.eng.Views() {
+		out += fmt.Sprintf("%s %v %v %v %v %s %v %v %v\n", v.Name, v.Pair, v.Free, v.Claim, v.Client, v.Activation, v.Phase, v.Entered, v.Began)
+		if w := m.eng.byID[v.ID].waiting; w != nil {
+			out += fmt.Sprintf("  waiting %d\n", w.ref)
+		}
+	}
+	return out
+}
+
+// TestRandomEvents drives the engine through whatever may come and proves
+// after every step that nothing is lost, doubled or left behind.
+// row: S0-123, S0-124, S0-166
+func TestRandomEvents(t *testing.T) {
+	t.Parallel()
+	steps := 0
+	visited := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newStage(t, 8, chaos)
+		m := &model{
+			rt: rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
+			lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
+			stamps: map[slot.ID][4]string{},
+		}
+		for v := range s.eng.Views() {
+			m.pairs[v.Name] = v.Pair
+		}
+		m.perform(Published{Source: "knobs", Attrs: m.knobs()})
+		for range rapid.IntRange(40, 160).Draw(rt, "steps") {
+			m.step()
+			for v := range s.eng.Views() {
+				visited[v.Pair.String()]++
+			}
+		}
+		steps += m.steps
+	})
+	t.Logf("%d steps, %v", steps, visited)
+	for _, p := range []policy.Pair{
+		policy.OwnerIdle, policy.UnclaimedIdle, policy.ClaimedIdle, policy.ClaimedBusy, policy.ClaimedSuspended,
+		policy.ClaimedRetiring, policy.ClaimedCleaning, policy.PreemptingVacating, policy.PreemptingKilling,
+	} {
+		if visited[p.String()] == 0 {
+			t.Errorf("%v was never reached: the test tests nothing", p)
+		}
+	}
+}
