@@ -112,7 +112,9 @@ func IsPrivate(name string) bool {
 // Text prints the ad. In the old dialect it is one attribute to a line,
 // sorted by the bytes of the names, private attributes left out (see
 // [IsPrivate]); in the new dialect one line in brackets, private attributes
-// left out.
+// left out. The old dialect has no escape for a newline: a string that holds
+// one prints it as it is, as in the original, and such a text does not read
+// back.
 func (a *Ad) Text(d Dialect) string { return string(a.AppendText(nil, d)) }
 
 // TextAll is Text with private attributes. The old dialect then shows the

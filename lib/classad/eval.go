@@ -55,8 +55,8 @@ func (ev *evaluator) enter(a *Ad) {
 	ev.root = a.top()
 }
 
-// my returns the ad of the expression; an evaluation without one gets an
-// empty ad when it first asks.
+// scope returns the ad bare names are looked up in; an evaluation without any
+// ad gets an empty one when it first asks.
 func (ev *evaluator) scope() *Ad {
 	if ev.cur == nil && ev.left == nil {
 		ev.left = NewAd()

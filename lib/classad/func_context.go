@@ -57,7 +57,7 @@ func (ev *evaluator) unparse(n *call) Value {
 	if at == nil {
 		return String("")
 	}
-	p = printer{dialect: New, pretty: true}
+	p = printer{dialect: New, pretty: true, limit: maxText}
 	p.node(at.e.n)
 	return ev.text(string(p.b))
 }

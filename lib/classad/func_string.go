@@ -36,9 +36,13 @@ func (ev *evaluator) asText(v Value) (s string, other Value, ok bool) {
 	case KindRelTime:
 		return string(appendRelTime(nil, math.Trunc(v.real()))), Value{}, true
 	}
-	s = v.Text(New)
-	ev.spend(len(s))
-	return s, Value{}, true
+	p := printer{dialect: New, limit: maxText}
+	p.value(v)
+	ev.spend(len(p.b))
+	if len(p.b) > maxText {
+		return "", ev.fail(), false
+	}
+	return string(p.b), Value{}, true
 }
 
 func (ev *evaluator) strcat(n *call) Value {

@@ -17,6 +17,9 @@ type printer struct {
 	// them; indent is how far the current one is moved to the right.
 	pretty bool
 	indent int
+	// limit, if set, is how long the text may become: printing ends soon
+	// after it.
+	limit int
 }
 
 // Text prints v in a dialect. Lists and ads show the expressions they hold.
@@ -183,6 +186,9 @@ func (p *printer) attrs(attrs []attr) {
 }
 
 func (p *printer) node(n node) {
+	if p.limit > 0 && len(p.b) > p.limit {
+		return
+	}
 	switch n := n.(type) {
 	case *literal:
 		if n.form == formSpan {
