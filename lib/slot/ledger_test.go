@@ -302,100 +302,151 @@ func mustShares(t testing.TB, text string) Shares {
 }
 
 // TestLedgerConserves drives random layouts and operations: after each the
-// ledger must prove itself, and what is free must be what a plain count says.
+// ledger must prove itself, and processors and named assets must add up by an
+// independent count.
 func TestLedgerConserves(t *testing.T) {
 	t.Parallel()
+	carved, returned := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		led, cpus := randomLedger(t)
+		for range rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "return", "return", "break", "mend"}).Draw(t, "step") {
+			case "carve":
+				if carveAtRandom(t, led) {
+					carved++
+				}
+			case "return":
+				if led.Return(anySlot(t, led)) == nil {
+					returned++
+				}
+			case "break":
+				if id := anySlot(t, led); id.IsDynamic() || rapid.IntRange(0, 9).Draw(t, "whole") == 9 {
+					_ = led.Break(id, BrokenReason{BrokenUnclean, "x"})
+				}
+			case "mend":
+				_ = led.Mend(anySlot(t, led))
+			}
+			if err := led.Check(); err != nil {
+				t.Fatal(err)
+			}
+			count(t, led, cpus)
+		}
+	})
+	t.Logf("%d carved, %d returned", carved, returned)
+	if carved < 150 || returned < 30 {
+		t.Errorf("only %d dynamic slots were carved and %d returned: the histories say little", carved, returned)
+	}
+}
+
+// randomLedger divides a random machine. Small ones show what does not fit,
+// larger ones allow long histories.
+func randomLedger(t *rapid.T) (*Ledger, int) {
 	share := rapid.SampledFrom([]string{
 		"", "auto", "1/3", "33%", "25%", "minimal", "0%", "cpus=1.5,mem=10%", "cpus=2", "bolts=1,25%", "cogs=50%,1/4",
 		"cpus=1/0,mem=99", "minimal,cpus=1.7", "cpus=29%,cogs=1.25", "mem=1g,disk=1/2", "swap=10%,auto",
 	})
-	rapid.Check(t, func(t *rapid.T) {
-		has := Capacity{
-			Cpus: rapid.IntRange(0, 130).Draw(t, "cpus"), MemoryMiB: rapid.Int64Range(0, 5000).Draw(t, "memory"),
-			DiskKiB: rapid.Int64Range(0, 1e7).Draw(t, "disk"), SwapKiB: rapid.Int64Range(0, 1e6).Draw(t, "swap"),
-		}
-		layout := Layout{
-			Resources: []Resource{
-				{Name: "Bolts", Assets: []string{"a", "b", "c", "d"}[:rapid.IntRange(0, 4).Draw(t, "bolts")], Offline: []string{"z"}},
-				{Name: "Cogs", Count: rapid.Float64Range(0, 9).Draw(t, "cogs")},
-			},
-		}
-		for n := range rapid.IntRange(1, 3).Draw(t, "types") {
-			layout.Types = append(layout.Types, Type{
-				Number: n + 1, Count: rapid.IntRange(1, 9).Draw(t, "count"), Shares: mustParse(t, share.Draw(t, "share")),
-				Partitionable: rapid.Bool().Draw(t, "partitionable"), Backfill: rapid.IntRange(0, 4).Draw(t, "backfill") == 0,
-			})
-		}
-		led, _ := Divide(layout, has)
-		if err := led.Check(); err != nil {
-			t.Fatal(err)
-		}
-		ids := func() []ID {
-			var out []ID
-			for s := range led.Slots() {
-				out = append(out, s.ID)
-			}
-			return append(out, ID{N: 99}, ID{N: 1, Sub: 77})
-		}
-		pick := func() ID { return rapid.SampledFrom(ids()).Draw(t, "slot") }
-		t.Repeat(map[string]func(*rapid.T){
-			"carve": func(t *rapid.T) {
-				r := Request{
-					Cpus: float64(rapid.IntRange(-1, 400).Draw(t, "c")) / 100, MemoryMiB: rapid.Int64Range(-1, 900).Draw(t, "m"),
-					DiskKiB: rapid.Int64Range(0, 1e6).Draw(t, "d"),
-				}
-				if n := rapid.Int64Range(0, 3).Draw(t, "b"); n > 0 {
-					r.Custom = append(r.Custom, Custom{Name: "bolts", Count: n})
-				}
-				if n := rapid.Int64Range(0, 3).Draw(t, "g"); n > 0 {
-					r.Custom = append(r.Custom, Custom{Name: "cogs", Count: n})
-				}
-				before := led.Account()
-				d, err := led.Carve(pick(), r)
-				if err != nil {
-					if diff := cmp.Diff(before, led.Account()); diff != "" {
-						t.Fatalf("a refused request changed the ledger: %s", diff)
-					}
-				} else if misfit := r.Misfit(d.Total); misfit != "" {
-					t.Fatalf("%s is smaller than asked: %s", d.ID, misfit)
-				}
-			},
-			"return": func(t *rapid.T) { _ = led.Return(pick()) },
-			"break":  func(t *rapid.T) { _ = led.Break(pick(), BrokenReason{BrokenUnclean, "x"}) },
-			"mend":   func(t *rapid.T) { _ = led.Mend(pick()) },
-			"": func(t *rapid.T) {
-				if err := led.Check(); err != nil {
-					t.Fatal(err)
-				}
-				// An independent count of processors and of the named assets.
-				sum, holders := micros(led.spare.Cpus), map[string]ID{}
-				for s := range led.Slots() {
-					if s.Backfill || s.Sliver {
-						continue
-					}
-					if s.Kind != Partitionable || s.Children == 0 && s.Lost.IsZero() {
-						sum += micros(s.Total.Cpus)
-					} else {
-						left := micros(s.Total.Cpus)
-						for c := range led.Children(s.ID) {
-							left -= micros(c.Total.Cpus)
-						}
-						sum += left
-					}
-					bolts, _ := s.Free.Find("Bolts")
-					for _, a := range bolts.Assets {
-						if h, taken := holders[a]; taken {
-							t.Fatalf("%s is with %s and %s", a, h, s.ID)
-						}
-						holders[a] = s.ID
-					}
-				}
-				if sum != micros(float64(has.Cpus)) {
-					t.Fatalf("%d millionths of processors of %d", sum, has.Cpus)
-				}
-			},
+	least := rapid.SampledFrom([]int64{0, 60, 60, 60}).Draw(t, "least")
+	has := Capacity{
+		Cpus: int(rapid.Int64Range(least, 130).Draw(t, "cpus")), MemoryMiB: rapid.Int64Range(50*least, 5000).Draw(t, "memory"),
+		DiskKiB: rapid.Int64Range(1e5*least, 1e7).Draw(t, "disk"), SwapKiB: rapid.Int64Range(1000*least, 1e6).Draw(t, "swap"),
+	}
+	layout := Layout{
+		Resources: []Resource{
+			{Name: "Bolts", Assets: []string{"a", "b", "c", "d"}[:rapid.IntRange(0, 4).Draw(t, "bolts")], Offline: []string{"z"}},
+			{Name: "Cogs", Count: rapid.Float64Range(0, 9).Draw(t, "cogs")},
+		},
+		Types: []Type{{Number: 1, Count: 1, Shares: mustParse(t, "mem=40%,1/2"), Partitionable: true}},
+	}
+	for n := range rapid.IntRange(0, 3).Draw(t, "types") {
+		layout.Types = append(layout.Types, Type{
+			Number: n + 2, Count: rapid.IntRange(1, 9).Draw(t, "count"), Shares: mustParse(t, share.Draw(t, "share")),
+			Partitionable: rapid.Bool().Draw(t, "partitionable"), Backfill: rapid.IntRange(0, 4).Draw(t, "backfill") == 4,
 		})
-	})
+	}
+	led, _ := Divide(layout, has)
+	if err := led.Check(); err != nil {
+		t.Fatal(err)
+	}
+	count(t, led, has.Cpus)
+	return led, has.Cpus
+}
+
+// anySlot draws a slot, or now and then one that is not there.
+func anySlot(t *rapid.T, led *Ledger) ID {
+	ids := []ID{{N: 99}, {N: 1, Sub: 77}}
+	for s := range led.Slots() {
+		ids = append(ids, s.ID)
+	}
+	return rapid.SampledFrom(ids).Draw(t, "slot")
+}
+
+// carveAtRandom asks for parts of what a slot has free, sometimes too much. A
+// refusal must change nothing, a slot must be no smaller than asked.
+func carveAtRandom(t *rapid.T, led *Ledger) bool {
+	id := ID{N: 1}
+	if rapid.Bool().Draw(t, "elsewhere") {
+		id = anySlot(t, led)
+	}
+	var free Quantities
+	if s, ok := led.Slot(id); ok {
+		free = s.Free
+	}
+	part := rapid.SampledFrom([]float64{0.1, 0.1, 0.2, 0.3, 0, 1, 1.1, -0.1})
+	r := Request{
+		Cpus: free.Cpus * part.Draw(t, "cpus"), MemoryMiB: int64(float64(free.MemoryMiB) * part.Draw(t, "memory")),
+		DiskKiB: int64(float64(free.DiskKiB) * part.Draw(t, "disk")),
+	}
+	few := rapid.SampledFrom([]int64{0, 0, 0, 1, 2})
+	for _, name := range []string{"bolts", "cogs"} {
+		if n := few.Draw(t, name); n > 0 {
+			r.Custom = append(r.Custom, Custom{Name: name, Count: n})
+		}
+	}
+	before := led.Account()
+	d, err := led.Carve(id, r)
+	if err != nil {
+		if diff := cmp.Diff(before, led.Account()); diff != "" {
+			t.Fatalf("a refused request changed the ledger: %s", diff)
+		}
+		return false
+	}
+	if misfit := r.Misfit(d.Total); misfit != "" {
+		t.Fatalf("%s is smaller than asked: %s", d.ID, misfit)
+	}
+	return true
+}
+
+// count adds processors up and looks for assets with two holders.
+func count(t *rapid.T, led *Ledger, cpus int) {
+	sum, holders := micros(led.spare.Cpus), map[string]ID{}
+	for s := range led.Slots() {
+		if s.Backfill || s.Sliver {
+			continue
+		}
+		if !s.ID.IsDynamic() {
+			sum += micros(s.Total.Cpus)
+		}
+		bolts, _ := s.Free.Find("Bolts")
+		for _, a := range bolts.Assets {
+			if h, taken := holders[a]; taken {
+				t.Fatalf("%s is with %s and %s", a, h, s.ID)
+			}
+			holders[a] = s.ID
+		}
+		if s.Kind != Partitionable || s.Broken != nil {
+			continue
+		}
+		left := s.Total.Cpus - s.Lost.Cpus - s.Free.Cpus
+		for c := range led.Children(s.ID) {
+			left -= c.Total.Cpus
+		}
+		if micros(left) != 0 {
+			t.Fatalf("%s: %v processors are nowhere", s.ID, left)
+		}
+	}
+	if sum != micros(float64(max(cpus, 0))) {
+		t.Fatalf("%d millionths of processors of %d", sum, cpus)
+	}
 }
 
 func mustParse(t *rapid.T, text string) Shares {
