@@ -3,8 +3,8 @@
 
 // Command rows keeps the account of what is proven. docs/coverage.tsv lists
 // what the documents ask for, one row each; a test that proves a row says so in a
-// comment directly above the test function, or above the entry of a table
-// inside one:
+// comment directly above the test function, or above the entry of a table that
+// stands in one or that one ranges over:
 //
 //	// row: S0-006, S0-007
 //	func TestCarve(t *testing.T) {

@@ -47,13 +47,13 @@ func findProofs(rows table, files []source.File) (map[string][]proof, []string) 
 						fault(c.Pos(), "a row comment outside a test file proves nothing")
 					}
 				default:
-					fn := testAround(f, c)
-					if fn == nil {
-						fault(c.Pos(), "the row comment belongs to no test; put it directly above a test function or inside one")
+					tests := testsOf(files, f, c)
+					if len(tests) == 0 {
+						fault(c.Pos(), "the row comment belongs to no test; put it directly above a test function, inside one, or in a table that one ranges over")
 						continue
 					}
-					if skipsAlways(fn) {
-						fault(c.Pos(), "%s skips before it tests anything, so it proves no row", fn.Name.Name)
+					if i := slices.IndexFunc(tests, func(t test) bool { return skipsAlways(t.fn) }); i >= 0 {
+						fault(c.Pos(), "%s skips before it tests anything, so it proves no row", tests[i].fn.Name.Name)
 						continue
 					}
 					for id := range strings.SplitSeq(m[1], ",") {
@@ -62,8 +62,10 @@ func findProofs(rows table, files []source.File) (map[string][]proof, []string) 
 							fault(c.Pos(), "unknown row %q", id)
 							continue
 						}
-						if p := (proof{f.Path, fn.Name.Name}); !slices.Contains(proofs[id], p) {
-							proofs[id] = append(proofs[id], p)
+						for _, t := range tests {
+							if p := (proof{t.file, t.fn.Name.Name}); !slices.Contains(proofs[id], p) {
+								proofs[id] = append(proofs[id], p)
+							}
 						}
 					}
 				}
@@ -75,23 +77,70 @@ func findProofs(rows table, files []source.File) (map[string][]proof, []string) 
 
 var idList = regexp.MustCompile(`S[0-9]-[0-9]`)
 
-// testAround returns the test function that the comment documents or stands
-// in.
-func testAround(f source.File, c *ast.Comment) *ast.FuncDecl {
+// test is a test function and the file it stands in.
+type test struct {
+	file string
+	fn   *ast.FuncDecl
+}
+
+// testsOf returns the tests that the comment belongs to: the one that it
+// documents or stands in, or those of the same folder that range over the
+// table it stands in.
+func testsOf(files []source.File, f source.File, c *ast.Comment) []test {
 	for _, d := range f.AST.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || !isTest(fn) {
-			continue
-		}
-		from := fn.Pos()
-		if fn.Doc != nil {
-			from = fn.Doc.Pos()
-		}
-		if from <= c.Pos() && c.End() <= fn.End() {
-			return fn
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if isTest(d) && within(c, d, d.Doc) {
+				return []test{{f.Path, d}}
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if v, ok := spec.(*ast.ValueSpec); ok && d.Tok == token.VAR && len(v.Names) == 1 && within(c, v, nil) {
+					return rangingOver(files, f, v.Names[0].Name)
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// within says whether the comment stands in the node or its documentation.
+func within(c *ast.Comment, n ast.Node, doc *ast.CommentGroup) bool {
+	from := n.Pos()
+	if doc != nil {
+		from = doc.Pos()
+	}
+	return from <= c.Pos() && c.End() <= n.End()
+}
+
+// rangingOver finds the tests in the folder and package of f that range over
+// the package's variable of that name.
+func rangingOver(files []source.File, f source.File, name string) []test {
+	var found []test
+	for _, other := range files {
+		if other.Dir() != f.Dir() || other.AST.Name.Name != f.AST.Name.Name || !other.IsTest() {
+			continue
+		}
+		for _, d := range other.AST.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !isTest(fn) {
+				continue
+			}
+			ranges := false
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				if r, ok := n.(*ast.RangeStmt); ok {
+					if x, ok := r.X.(*ast.Ident); ok && x.Name == name {
+						ranges = true
+					}
+				}
+				return !ranges
+			})
+			if ranges {
+				found = append(found, test{other.Path, fn})
+			}
+		}
+	}
+	return found
 }
 
 // isTest recognises what the go command runs as a test: TestX(t *testing.T)
