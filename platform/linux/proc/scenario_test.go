@@ -139,6 +139,7 @@ func scenarioSuspend(args []string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	defer f.Close()
 	size := func() int64 {
 		st, err := os.Stat(file)
 		if err != nil {
@@ -198,6 +199,7 @@ func scenarioKill(args []string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	defer f.Close()
 	if waitFor(args[2]) == 0 {
 		return outcome{}, errors.New("the job never announced itself")
 	}
@@ -242,6 +244,7 @@ func scenarioMeasure(args []string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	defer f.Close()
 	for deadline := time.Now().Add(60 * time.Second); ; unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) {
 		if _, err := os.Stat(args[1]); err == nil {
 			break
