@@ -38,6 +38,8 @@ type Claim struct {
 	Since clock.Instant
 	// Lease is renewed while the client is known to live.
 	Lease Lease
+	// Granted is the length that the lease has while no job asks for another.
+	Granted time.Duration
 	// KeptByStarter says that a running starter, which has its own word with
 	// the client, renews the lease.
 	KeptByStarter bool

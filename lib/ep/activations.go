@@ -84,7 +84,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.byAct[id] = sl
 	length := claim.LeaseLength(ev.Job, 0, 0)
 	if length == 0 {
-		length = sl.cur.Lease.Duration
+		length = sl.cur.Granted
 	}
 	sl.cur.Lease = sl.cur.Lease.Resize(length, e.now)
 	e.timer(sl.cur.Lease.Until)

@@ -74,7 +74,7 @@ func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
 	const op = "ep.Claim"
 	req, err := e.request.Request(ev.Job, parent.ad.Ad(), e.env())
 	if err != nil {
-		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Other, parent.name, err))
+		e.refuse(ev.Ref, refusalOf(err), errs.E(op, errs.Other, parent.name, e.whyDenied(parent, ev.Job, err)))
 		return
 	}
 	child, err := e.ledger.Carve(parent.s.ID, req)
@@ -90,6 +90,28 @@ func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
 	}
 	e.emit(AdChanged{Slot: parent.s.ID})
 	e.take(sl, ev)
+}
+
+// refusalOf returns the code for a request that cannot be granted.
+func refusalOf(err error) int {
+	if errs.Is(err, errs.Invalid) {
+		return refusedBadRequest
+	}
+	return refusedNoMatch
+}
+
+// whyDenied adds what START says to the refusal of a request by the slot's
+// Requirements.
+func (e *Engine) whyDenied(sl *slotState, job *classad.Ad, err error) error {
+	if !errs.Is(err, errs.Denied) {
+		return err
+	}
+	v := e.look(sl)
+	v.Job = job
+	if verdict := policy.Starts(v); !verdict.OK {
+		return errs.E("", errs.Denied, "", fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace)))
+	}
+	return err
 }
 
 // claimWhole claims a slot that nobody has.
@@ -170,7 +192,6 @@ func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
 	if interval <= 0 {
 		interval = e.times.Alive
 	}
-	ev.AliveInterval = interval
 	lease := ev.Lease
 	if lease <= 0 {
 		lease = interval * time.Duration(e.times.AlivesMissed)
@@ -180,7 +201,7 @@ func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
 	v.Job = ev.Job
 	return &waiting{ref: ev.Ref, req: ev, claim: &claim.Claim{
 		Slot: sl.s.ID, Client: ev.Client, Request: ev.Job, Rank: policy.RankOf(v),
-		Lease: claim.Lease{Duration: lease}, KeptByStarter: kept || !said,
+		Granted: lease, KeptByStarter: kept || !said,
 	}}
 }
 
@@ -190,7 +211,7 @@ func (e *Engine) beginClaim(sl *slotState) {
 	e.claims++
 	c.ID = claim.NewID(e.cfg.Address, e.cfg.Start, e.claims, e.cfg.NewSecret())
 	c.Since = e.now
-	c.Lease = claim.NewLease(c.Lease.Duration, e.now)
+	c.Lease = claim.NewLease(c.Granted, e.now)
 	sl.cur, sl.byClient, sl.vacate = c, false, vacate{}
 	e.byClaim[c.ID.Public] = sl
 	sl.ad.SetClaim(c, e.now)

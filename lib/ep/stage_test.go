@@ -106,6 +106,7 @@ type actor struct {
 	gen   int  // invalidates what was planned
 	done  bool // the job ended of itself or left when told
 	told  bool // it was told to leave
+	dying bool // it was ended by force
 }
 
 // script is how a job behaves.
@@ -187,7 +188,8 @@ func (s *stage) perform(effects []Effect) {
 			}
 		case KillStarter:
 			s.killed = append(s.killed, eff)
-			if a := s.starters[eff.Activation]; a != nil {
+			if a := s.starters[eff.Activation]; a != nil && !a.dying {
+				a.dying = true
 				a.gen++
 				a.plan(a.onKill, func() { a.gone(host.ExitStatus{Signal: 9}) })
 			}
