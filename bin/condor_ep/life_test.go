@@ -68,6 +68,33 @@ func (pr *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
+// interrupt presses Ctrl-C so many times, each time after the last was heard:
+// two signals at once are one.
+func (pr *process) interrupt(t *testing.T, p place, times int) {
+	t.Helper()
+	for i := range times {
+		pr.signal(t, syscall.SIGINT)
+		waitFor(t, "the interrupt is heard", func() bool {
+			select {
+			case <-pr.ended:
+				return true
+			default:
+			}
+			return strings.Count(p.log(), "shutting down") > i
+		})
+	}
+}
+
+// log returns the daemon log of the run that goes on.
+func (p place) log() string {
+	found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
+	if len(found) != 1 {
+		return ""
+	}
+	b, _ := os.ReadFile(found[0])
+	return string(b)
+}
+
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -104,9 +131,7 @@ func TestInterrupt(t *testing.T) {
 			p.write(t, "job.sh", tt.job)
 			p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue\n")
 			pr, output := p.start(t, 1, "run", "job.sub")
-			for range tt.signals {
-				pr.signal(t, syscall.SIGINT)
-			}
+			pr.interrupt(t, p, tt.signals)
 			stdout, stderr := output()
 			if pr.status != exitSomeFailed || !strings.Contains(stdout, "1 not finished") {
 				t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
@@ -188,8 +213,7 @@ func TestStatusAndExplain(t *testing.T) {
 	if status != exitSomeFailed || !strings.Contains(stderr, "slot7") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	pr.signal(t, syscall.SIGINT)
-	pr.signal(t, syscall.SIGINT)
+	pr.interrupt(t, p, 2)
 	output()
 	p.nothingLeft(t)
 }
@@ -210,7 +234,7 @@ func TestDiskFull(t *testing.T) {
 		}
 	}()
 	p.write(t, "fill.sh", "#!/bin/sh\nif [ \"$1\" = fill ]; then dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; code=$?; rm -f big; exit $code; fi\nexit 0\n")
-	p.write(t, "job.sub", "request_cpus = 1\nrequest_memory = 16\nrequest_disk = 100\nexecutable = fill.sh\narguments = $(what)\nlog = job.log\nqueue what in (fill, easy, easy)\n")
+	p.write(t, "job.sub", "should_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 16\nrequest_disk = 100\nexecutable = fill.sh\narguments = $(what)\nlog = job.log\nqueue what in (fill, easy, easy)\n")
 	p.write(t, "ep.conf", "EXECUTE = "+vol+"\nNUM_CPUS = 1\n")
 	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
 	if status != exitSomeFailed {
@@ -298,17 +322,17 @@ func TestExampleDesktop(t *testing.T) {
 		t.Fatal(err)
 	}
 	says := func(what string) func() bool {
-		return func() bool {
-			found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
-			if len(found) != 1 {
-				return false
-			}
-			b, err := os.ReadFile(found[0])
-			return err == nil && strings.Contains(string(b), what)
-		}
+		return func() bool { return strings.Contains(p.log(), what) }
 	}
 	waitFor(t, "the job runs", says("Idle -> Busy"))
 	press()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s\n%s%s", p.log(), out, errOut)
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	})
 	waitFor(t, "the job is suspended", says("Busy -> Suspended"))
 	waitFor(t, "the job continues", says("Suspended -> Busy"))
 	typing := make(chan struct{})
@@ -332,17 +356,9 @@ func TestExampleDesktop(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Errorf("the job must run again when the owner is gone: %v\n%s%s", err, out, errOut)
 	}
-	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
-	if err != nil || len(found) != 1 {
-		t.Fatal(found, err)
-	}
-	b, err := os.ReadFile(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := moves(string(b), "slot1_1")
+	all := moves(p.log(), "slot1_1")
 	want := []string{
-		"state: Owner -> Claimed transition=0",
+		"state: Owner -> Claimed transition=5",
 		"activity: Idle -> Busy transition=11",
 		"activity: Busy -> Suspended transition=14",
 		"activity: Suspended -> Busy transition=15",
@@ -354,7 +370,7 @@ func TestExampleDesktop(t *testing.T) {
 		t.Fatalf("only %q", all)
 	}
 	if d := cmp.Diff(want, all[:len(want)]); d != "" {
-		t.Errorf("%s\n%s", d, b)
+		t.Error(d)
 	}
 	var codes []eventlog.Code
 	for _, r := range p.events(t, "examples/desktop/work.log") {
@@ -370,5 +386,52 @@ func TestExampleDesktop(t *testing.T) {
 	}
 	if d := cmp.Diff(wantCodes, codes); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestExampleSum runs the forty jobs and the step that adds them up.
+//
+// row: S0-044
+func TestExampleSum(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.copyExamples(t)
+	status, stdout, stderr := p.ep(t, "run", "examples/sum/sum.sub")
+	if status != exitOK || !strings.Contains(stdout, "40 jobs: 40 done in") {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	p.nothingLeft(t)
+	if status, stdout, stderr = p.ep(t, "run", "examples/sum/combine.sub"); status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	if total := p.read(t, "examples/sum/total.txt"); !strings.Contains(total, "148933 primes up to 2000000") {
+		t.Errorf("total: %q", total)
+	}
+	p.nothingLeft(t)
+
+	// Every job has the same life in the log, and the slots are numbered as
+	// they are carved.
+	lives := make(map[int][]eventlog.Code)
+	slots := make(map[string]bool)
+	for _, r := range p.events(t, "examples/sum/sum.log") {
+		if r.Event.Code() != eventlog.CodeImageSize { // only if the job has grown
+			lives[r.Proc] = append(lives[r.Proc], r.Event.Code())
+		}
+		if e, ok := r.Event.(eventlog.Execute); ok {
+			name, _, _ := strings.Cut(e.SlotName, "@")
+			slots[name] = true
+		}
+	}
+	if len(lives) != 40 || !slots["slot1_1"] {
+		t.Errorf("%d jobs in the log, slots %v", len(lives), slots)
+	}
+	want := []eventlog.Code{
+		eventlog.CodeSubmit, eventlog.CodeFileTransfer, eventlog.CodeFileTransfer, eventlog.CodeExecute,
+		eventlog.CodeFileTransfer, eventlog.CodeFileTransfer, eventlog.CodeTerminated,
+	}
+	for proc, life := range lives {
+		if d := cmp.Diff(want, life); d != "" {
+			t.Errorf("job %d: %s", proc, d)
+		}
 	}
 }

@@ -175,7 +175,7 @@ func (p place) events(t testing.TB, name string) []eventlog.Record {
 	}
 }
 
-const small = "request_cpus = 1\nrequest_memory = 16\nrequest_disk = 1024\n"
+const small = "should_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 16\nrequest_disk = 1024\n"
 
 func TestRunOneJob(t *testing.T) {
 	t.Parallel()
@@ -185,6 +185,7 @@ func TestRunOneJob(t *testing.T) {
 	p.write(t, "job.sub", small+`executable = job.sh
 arguments = "one 'two three'"
 environment = "GREETING='good day'"
+should_transfer_files = YES
 transfer_input_files = in.txt
 output = out.$(Process)
 error = err
