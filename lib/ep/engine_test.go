@@ -702,3 +702,39 @@ func TestSecretsStaySecret(t *testing.T) {
 		t.Error("a secret is printed")
 	}
 }
+
+// row: S0-159, S0-164
+func TestSuspensionInRetirement(t *testing.T) {
+	t.Parallel()
+	const policyText = static1 + "PREEMPT = Pre =?= True\nWANT_SUSPEND = Want =?= True\nSUSPEND = Sus =?= True\nCONTINUE = Sus =!= True\n" +
+		"MAXJOBRETIREMENTTIME = Retire\nMachineMaxVacateTime = 2\n"
+	s := newStage(t, 1, policyText)
+	s.publish("Retire = 100")
+	ad := job(t, steady(time.Hour), "")
+	s.activate(s.claim(slot1, ad).Claim, ad)
+	s.run(3 * time.Second)
+	s.publish("Retire = 100\nPre = True")
+	s.run(2 * time.Second)
+	from := len(s.moves)
+	s.publish("Retire = 100\nWant = True\nSus = True")
+	s.run(5 * time.Second)
+	s.publish("Retire = 100\nWant = True\nSus = False")
+	s.run(5 * time.Second)
+	if got := s.path("slot1", from); got != "Claimed/Retiring 20 Claimed/Suspended 16 Claimed/Retiring" {
+		t.Errorf("got %s", got)
+	}
+	// While it is suspended the promise shrinks.
+	s.publish("Retire = 100\nWant = True\nSus = True")
+	s.run(2 * time.Second)
+	from = len(s.moves)
+	s.publish("Retire = 3\nWant = True\nSus = True")
+	s.run(2 * time.Second)
+	if got := s.path("slot1", from); got != "Claimed/Suspended 17 Preempting/Vacating 22 Owner/Idle 1 Unclaimed/Idle" {
+		t.Errorf("got %s", got)
+	}
+	// A job that is to leave is let go on first.
+	n := len(s.orders)
+	if n < 2 || s.orders[n-2].Op != Continue || s.orders[n-1].Op != SoftKill {
+		t.Errorf("last orders: %+v", s.orders[max(0, n-2):])
+	}
+}

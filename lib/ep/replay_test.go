@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -201,6 +202,7 @@ func behaviour(sub map[string]string) script {
 
 func newPool(t *testing.T, g golden) *pool {
 	cpus := 2
+	g.Knobs = maps.Clone(g.Knobs)
 	p := &pool{g: g, jobs: map[string]string{}, granted: map[string]*holding{}, asked: map[uint64]*queued{}, left: map[slot.ID]time.Duration{}}
 	p.stage = newStage(t, cpus, poolBase+g.Config)
 	name := "a"
