@@ -7,6 +7,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,9 @@ func BenchmarkFirstJob(b *testing.B) {
 		f, err := os.Open(fifo) // returns when the job opens the other end
 		all = append(all, time.Since(began))
 		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, f); err != nil {
 			b.Fatal(err)
 		}
 		f.Close()
