@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -76,6 +77,7 @@ type model struct {
 	wake    clock.Instant
 	stamps  map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
 	steps   int
+	configs []*config.Snapshot
 }
 
 var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
@@ -166,7 +168,7 @@ func (m *model) nextRef() uint64 {
 func (m *model) event() Event {
 	kinds := []string{
 		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
-		"running", "running", "ended", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare",
+		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare",
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
 	case "sample":
@@ -189,7 +191,11 @@ func (m *model) event() Event {
 		if l := m.lives[id]; l != nil {
 			l.finished = true
 		}
-		return JobEnded{Activation: id, Exit: Exit{Status: host.ExitStatus{Exited: true}}}
+		exit := Exit{Status: host.ExitStatus{Exited: true}}
+		if rapid.IntRange(0, 40).Draw(m.rt, "broken") == 5 {
+			exit.Broken = &slot.BrokenReason{Code: slot.BrokenUnclean, Reason: "Could not clean up after job"}
+		}
+		return JobEnded{Activation: id, Exit: exit}
 	case "exited":
 		id := m.anyLife()
 		if l := m.lives[id]; l != nil && !l.finished && rapid.Bool().Draw(m.rt, "first the job") {
@@ -197,6 +203,14 @@ func (m *model) event() Event {
 			return JobEnded{Activation: id}
 		}
 		return StarterExited{Activation: id, ClientLost: rapid.IntRange(0, 9).Draw(m.rt, "lost") == 5}
+	case "failed":
+		id := m.anyLife()
+		if rapid.Bool().Draw(m.rt, "usage") {
+			return JobUsage{Activation: id, Usage: host.Usage{UserCPU: time.Duration(m.steps) * time.Second}}
+		}
+		return StarterFailed{Activation: id}
+	case "reconfig":
+		return Reconfigured{Snapshot: m.configs[rapid.IntRange(0, len(m.configs)-1).Draw(m.rt, "config")]}
 	case "deactivate":
 		return DeactivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), How: Deactivation(rapid.IntRange(0, 2).Draw(m.rt, "how"))}
 	case "release":
@@ -234,12 +248,21 @@ func (m *model) step() {
 	ev := m.event()
 	known := m.knows(ev)
 	refused := m.perform(ev) && asks(ev)
-	if e, ok := ev.(StarterExited); ok {
-		delete(m.lives, e.Activation)
-	}
+	delete(m.lives, endOf(ev))
 	if after := m.fingerprint(); (refused || !known) && after != before {
 		m.rt.Fatalf("%#v was refused and yet changed\n%s\nto\n%s", ev, before, after)
 	}
+}
+
+// endOf returns the activation that ends with an event, "" if none does.
+func endOf(ev Event) claim.ActivationID {
+	switch ev := ev.(type) {
+	case StarterExited:
+		return ev.Activation
+	case StarterFailed:
+		return ev.Activation
+	}
+	return ""
 }
 
 // asks reports whether an event is one that is answered.
@@ -261,6 +284,8 @@ func (m *model) knows(ev Event) bool {
 		return m.lives[ev.Activation] != nil
 	case StarterExited:
 		return m.lives[ev.Activation] != nil
+	case StarterFailed:
+		return m.lives[ev.Activation] != nil
 	case ActivateRequested:
 		return held(ev.Claim)
 	case DeactivateRequested:
@@ -281,10 +306,7 @@ func (m *model) knows(ev Event) bool {
 // state against what must always hold, and reports a refusal.
 func (m *model) perform(ev Event) (refused bool) {
 	m.steps++
-	gone := claim.ActivationID("")
-	if e, ok := ev.(StarterExited); ok {
-		gone = e.Activation
-	}
+	gone := endOf(ev)
 	changed := map[string]bool{}
 	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
 		switch eff := eff.(type) {
@@ -499,12 +521,14 @@ func TestRandomEvents(t *testing.T) {
 	t.Parallel()
 	steps := 0
 	visited := map[string]int{}
+	inv, snap := inventory(t, 8, chaos)
+	configs := []*config.Snapshot{snap, parse(t, inv, chaos+"KILLING_TIMEOUT = 0\nPOLLING_INTERVAL = 3\nPREEMPT = False\n"), nil}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newStage(t, 8, chaos)
 		m := &model{
 			rt: rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
 			lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
-			stamps: map[slot.ID][4]string{},
+			stamps: map[slot.ID][4]string{}, configs: configs,
 		}
 		for v := range s.eng.Views() {
 			m.pairs[v.Name] = v.Pair

@@ -673,7 +673,8 @@ var diverging = map[string]string{
 
 // TestReplay plays the recorded runs in virtual time: the same configuration,
 // jobs that behave the same, the same commands at the same moments. Every slot
-// must make the same moves, each within two seconds of when it was recorded.
+// must make the same moves, each within two seconds of when it was recorded,
+// and give the same reasons for them.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	cases := goldens(t)
@@ -713,7 +714,49 @@ func replay(t *testing.T, g golden) string {
 	for _, name := range names {
 		if d := compare(firstLife(got, name, claims), firstLife(g.Transitions, name, claims), g.End); d != "" {
 			diff += name + "\n" + d
+			continue
 		}
+		diff += p.reasons(name, firstLife(g.Transitions, name, claims))
 	}
 	return diff
+}
+
+// worded are the recorded reasons that a move has to give in the same words.
+var worded = []string{
+	"IS_OWNER is false", "IS_OWNER is true", "IS_OWNER is TRUE", "claiming protocol successful", "claim-activation protocol successful",
+	"PREEMPT is TRUE", "SUSPEND is TRUE", "CONTINUE is TRUE", "KILL is TRUE", "claim retirement ended/expired",
+	"retiring due to preempting claim", "unretiring because no preempting claim exists", "idle claim shutting down due to CLAIM_WORKLIFE",
+	"received RELEASE_CLAIM command", "received VACATE_CLAIM command", "received SUSPEND_CLAIM command", "received CONTINUE_CLAIM command",
+	"No preempting claim, returning to owner", "preempting claim exists - START is true or undefined",
+	"starter exited, was in Claimed/Cleaning", "starter exited, was in Claimed/Busy",
+}
+
+// absorbed reports whether a release came while the starter was being reaped.
+func absorbed(m goldenMove) bool {
+	return m.From == "Claimed/Cleaning" && strings.HasPrefix(m.To, "Preempting")
+}
+
+// reasons tells which recorded reasons of a slot's life no move gave.
+func (p *pool) reasons(name string, life []goldenMove) string {
+	if len(life) == 0 {
+		return ""
+	}
+	missing := ""
+	for _, r := range p.g.Reasons {
+		if r.Slot != name || r.T < life[0].T-0.1 || r.T > life[len(life)-1].T+0.05 {
+			continue
+		}
+		text := strings.TrimSuffix(strings.TrimSuffix(r.Text, "."), ", Starter PID")
+		if !slices.Contains(worded, text) {
+			continue
+		}
+		if text == "received RELEASE_CLAIM command" && slices.ContainsFunc(life, absorbed) {
+			continue // what moves the slot then is the end of the starter
+		}
+		given := slices.ContainsFunc(p.moves, func(m Transitioned) bool { return m.Name == name && m.Decision.Reason == text })
+		if !given {
+			missing += fmt.Sprintf("%s: nothing happened because %q (%.1f)\n", name, text, r.T)
+		}
+	}
+	return missing
 }
