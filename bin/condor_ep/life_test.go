@@ -435,3 +435,76 @@ func TestExampleSum(t *testing.T) {
 		}
 	}
 }
+
+// TestAlwaysRun runs a job under the documents' policy that evicts nothing and
+// gives jobs the lowest priority.
+//
+// row: S0-096
+func TestAlwaysRun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "ep.conf", "START = True\nSUSPEND = False\nPREEMPT = False\nKILL = False\nJOB_RENICE_INCREMENT = 19\nPOLLING_INTERVAL = 1\nCONSOLE_DEVICES = $(CONFIG_ROOT)/keyboard\nSLOTS_CONNECTED_TO_CONSOLE = 9\n")
+	p.write(t, "keyboard", "") // a key was pressed just now
+	p.write(t, "job.sh", "#!/bin/sh\nsleep 3\nexec awk '{print $19}' /proc/self/stat\n")
+	p.write(t, "job.sub", small+"executable = job.sh\noutput = out\nlog = job.log\nqueue\n")
+	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	if status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	if got := p.read(t, "out"); got != "19\n" {
+		t.Errorf("the job runs at nice %q", got)
+	}
+	for _, r := range p.events(t, "job.log") {
+		switch r.Event.Code() {
+		case eventlog.CodeEvicted, eventlog.CodeSuspended:
+			t.Errorf("the job was disturbed: %+v", r.Event)
+		}
+	}
+}
+
+// TestProcessTree looks at who is whose child while a job runs.
+func TestProcessTree(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sub", small+"executable = /bin/sh\ntransfer_executable = false\narguments = \"-c 'echo $PPID $CONDOR_STARTER_PID'\"\noutput = out\nqueue\n")
+	if status, stdout, stderr := p.ep(t, "run", "job.sub"); status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	var parent, starter int
+	if _, err := fmt.Sscan(p.read(t, "out"), &parent, &starter); err != nil || parent != starter || parent == 0 {
+		t.Errorf("the job's parent is %d, its starter %d: %v", parent, starter, err)
+	}
+}
+
+// A job that waits is explained by what the slots and the job say.
+func TestExplainWaitingJob(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "ep.conf", "# comes on line 2\nSTART = KeyboardIdle > 100000000\n")
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	c, out, errOut := p.cmd(t, "run", "-config", "ep.conf", "job.sub")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err == nil {
+			t.Error("the job cannot have run")
+		}
+		if !strings.Contains(out.String(), "1 not finished") || errOut.Len() > 0 {
+			t.Errorf("%s%s", out, errOut)
+		}
+		p.nothingLeft(t)
+	}()
+	var said string
+	waitFor(t, "the job is explained", func() bool {
+		var status int
+		status, said, _ = p.ep(t, "explain", "1.0")
+		return status == exitOK
+	})
+	for _, want := range []string{"job 1.0 is idle", "START of slot1 is FALSE", "KeyboardIdle > 100000000", "ep.conf:2", "read    MY.KeyboardIdle = ", "WithinResourceLimits of slot1 is TRUE"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+}

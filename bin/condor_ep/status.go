@@ -41,12 +41,21 @@ func askAll(req observe.Request) (answers []observe.Response, refusals []error, 
 		switch {
 		case errs.Is(err, errs.NotFound): // it is just starting or ending
 		case err != nil:
-			refusals = append(refusals, err)
+			refusals = append(refusals, sentence(err))
 		default:
 			answers = append(answers, resp)
 		}
 	}
 	return answers, refusals, nil
+}
+
+// sentence is what the EP itself said, without the way it came.
+func sentence(err error) error {
+	var e *errs.Error
+	if errors.As(err, &e) && e.Kind == errs.Invalid && e.Err != nil {
+		return e.Err
+	}
+	return err
 }
 
 func cmdStatus(args []string, stdout, stderr io.Writer) int {

@@ -417,11 +417,15 @@ func (a *AP) Job(id ID) (JobState, bool) {
 	return JobState{}, false
 }
 
-// Ads calls f with each job ad in order. The ads are the AP's own.
-func (a *AP) Ads(f func(*classad.Ad)) {
+// Ad returns the ad of one job. It is the AP's own: read it before anything
+// else happens and do not change it.
+func (a *AP) Ad(id ID) (*classad.Ad, bool) {
 	for _, j := range a.jobs {
-		f(j.ad)
+		if j.id == id {
+			return j.ad, true
+		}
 	}
+	return nil, false
 }
 
 func (a *AP) changed(c Change) {

@@ -6,11 +6,13 @@ package run
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/local"
@@ -53,7 +55,7 @@ func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 	case observe.OpStatus:
 		return observe.Response{Status: n.status()}
 	case observe.OpExplain:
-		x, err := n.explain(r.Subject)
+		x, err := n.explain(now, r.Subject)
 		if err != nil {
 			return observe.Response{Err: err.Error()}
 		}
@@ -89,7 +91,7 @@ func (n *node) status() *observe.Status {
 }
 
 // explain answers for a slot by name, or for a job by its id.
-func (n *node) explain(subject string) (*observe.Explanation, error) {
+func (n *node) explain(now clock.Instant, subject string) (*observe.Explanation, error) {
 	if id, err := slot.ParseID(subject); err == nil {
 		for v := range n.eng.Views() {
 			if v.ID == id {
@@ -115,26 +117,54 @@ func (n *node) explain(subject string) (*observe.Explanation, error) {
 	}
 	x := &observe.Explanation{Job: st.ID.String(), State: st.Status.String(), Since: st.Since, Why: st.Waiting}
 	// A job that waits is explained by the slots that could take it.
-	if st.Status == local.Idle {
+	if job, ok := n.ap.Ad(st.ID); ok && st.Status == local.Idle {
 		for v := range n.eng.Views() {
 			if v.Kind != slot.Dynamic {
-				n.startOf(v, x)
+				n.startOf(now, v, job, x)
 			}
 		}
 	}
 	return x, nil
 }
 
-// startOf adds what START of a slot says at present.
-func (n *node) startOf(v ep.SlotView, x *observe.Explanation) {
-	e, ok := n.eng.Explain(v.ID)
-	if !ok {
-		return
+// startOf adds what a slot and a waiting job say of each other at present.
+func (n *node) startOf(now clock.Instant, v ep.SlotView, job *classad.Ad, x *observe.Explanation) {
+	ad := n.eng.SlotAd(v.ID)
+	x.Notes = append(x.Notes, fmt.Sprintf("%s is %v with %g cpus, %d MiB of memory and %d KiB of disk free",
+		v.Name, v.Pair, v.Free.Cpus, v.Free.MemoryMiB, v.Free.DiskKiB))
+	for _, side := range []struct {
+		name, label string
+		my, target  *classad.Ad
+	}{
+		{"Start", "START of " + v.Name, ad, job},
+		{"WithinResourceLimits", "WithinResourceLimits of " + v.Name, ad, job},
+		{"Requirements", "Requirements of the job", job, ad},
+	} {
+		e, ok := side.my.Lookup(side.name)
+		if !ok {
+			continue
+		}
+		ev := observe.Evaluated{Name: side.label, Text: e.Text(classad.Old)}
+		env := newEnv(now)
+		env.Target = side.target
+		env.OnRead = func(r classad.Read) {
+			if text := readText(r); !strings.EqualFold(r.Name, side.name) && !slices.Contains(ev.Reads, text) {
+				ev.Reads = append(ev.Reads, text)
+			}
+		}
+		ev.Value = strings.ToUpper(side.my.Eval(side.name, env).String())
+		if set, ok := n.o.Config.Lookup(side.name); ok && side.my == ad {
+			ev.Origin = set.Origin.String()
+		}
+		x.Exprs = append(x.Exprs, ev)
 	}
-	x.Notes = append(x.Notes, fmt.Sprintf("%s is %v with %g cpus, %d MiB free", v.Name, v.Pair, v.Free.Cpus, v.Free.MemoryMiB))
-	for _, t := range e.Now.Trace {
-		x.Exprs = append(x.Exprs, evaluated(t))
+}
+
+func readText(r classad.Read) string {
+	if r.Scope != "" {
+		return r.Scope + "." + r.Name + " = " + r.Value.String()
 	}
+	return r.Name + " = " + r.Value.String()
 }
 
 func (n *node) explainSlot(v ep.SlotView) (*observe.Explanation, error) {
@@ -171,11 +201,7 @@ func (n *node) explainSlot(v ep.SlotView) (*observe.Explanation, error) {
 func evaluated(t policy.Trace) observe.Evaluated {
 	ev := observe.Evaluated{Name: t.Name, Text: t.Text, Value: t.Taken, Origin: t.Origin.String()}
 	for _, r := range t.Reads {
-		name := r.Name
-		if r.Scope != "" {
-			name = r.Scope + "." + name
-		}
-		ev.Reads = append(ev.Reads, name+" = "+r.Value.String())
+		ev.Reads = append(ev.Reads, readText(r))
 	}
 	return ev
 }
