@@ -268,3 +268,16 @@ func TestDutiesFitTheTarget(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParsePair(f *testing.F) {
+	for _, p := range allPairs() {
+		f.Add(p.String())
+	}
+	f.Add("Claimed/")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePair(text)
+		if err == nil && p.String() != text {
+			t.Errorf("ParsePair(%q) = %v", text, p)
+		}
+	})
+}
