@@ -101,6 +101,9 @@ type Family interface {
 	// Status tells how the main process ended. It is the zero ExitStatus until
 	// Done is closed.
 	Status() ExitStatus
+	// Alone reports whether the main process has ended and it is proven, at no
+	// cost, that nothing of the family is left: then Close does not wait.
+	Alone() bool
 	// Signal sends sig (the system's number) to the main process alone. An
 	// ended main process is no error.
 	Signal(sig int) error

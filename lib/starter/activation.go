@@ -28,7 +28,12 @@ type Host struct {
 	// that is set: families may have control groups below it. An error means
 	// that they go without. nil where there are none.
 	Groups func(base string) error
-	Home   string // home directory of the user that jobs run as, "" if unknown
+	// Stop is called once, when the job has run for a moment, and returns a
+	// channel that is closed when this process is told to end (SIGTERM). Most
+	// jobs are over before it would be worth its cost. nil where there is no
+	// such thing.
+	Stop func() <-chan struct{}
+	Home string // home directory of the user that jobs run as, "" if unknown
 }
 
 // activation does what its life says. It belongs to one goroutine; longer work
@@ -56,6 +61,7 @@ type activation struct {
 	deadline *time.Timer        // nil unless a soft kill has one
 	updates  *time.Timer        // next usage report
 	polls    *time.Ticker       // looks at usage in between, for the peaks
+	settled  *time.Timer        // the job has run for a moment
 }
 
 func newActivation(h Host, env []string, report func(Report)) *activation {
@@ -92,6 +98,10 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 			a.updates.Reset(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates))
 		case <-ticks(a.polls):
 			_, _ = a.family.Usage() // the family remembers its peaks
+		case <-channel(a.settled):
+			if a.host.Stop != nil {
+				stop = a.host.Stop()
+			}
 		case <-stop:
 			stop = nil
 			duties = a.life.stopped()
@@ -123,6 +133,7 @@ func (a *activation) stopTimers() {
 	if a.updates != nil {
 		a.updates.Stop()
 		a.polls.Stop()
+		a.settled.Stop()
 	}
 }
 
@@ -214,6 +225,11 @@ func (a *activation) prepare() {
 	}
 	in, err := transfer.InputOf(ad, a.job.iwd)
 	a.say(Report{Op: OpTransferInStart})
+	if err == nil && len(in.Items) == 0 {
+		a.say(Report{Op: OpTransferInDone})
+		fail(nil)
+		return
+	}
 	a.beside(func(ctx context.Context) func() []duty {
 		var got transfer.Result
 		if err == nil {
@@ -257,7 +273,7 @@ func (a *activation) makeSandbox() error {
 func (a *activation) finish() {
 	a.record.Status = a.family.Status()
 	evicted := a.life.evicted != nil
-	a.beside(func(ctx context.Context) func() []duty {
+	closing := func() func() []duty {
 		left, err := a.family.Close()
 		usage, uerr := a.family.Usage()
 		return func() []duty {
@@ -265,7 +281,12 @@ func (a *activation) finish() {
 			a.problem(errors.Join(err, uerr))
 			return a.sendOutput(evicted)
 		}
-	})
+	}
+	if a.family.Alone() {
+		a.perform(closing()())
+		return
+	}
+	a.beside(func(context.Context) func() []duty { return closing() })
 }
 
 func (a *activation) sendOutput(evicted bool) []duty {
@@ -279,7 +300,7 @@ func (a *activation) sendOutput(evicted bool) []duty {
 	}
 	out, err := a.job.outputs(a.box.Scratch(), whole)
 	a.say(Report{Op: OpTransferOutStart})
-	a.beside(func(ctx context.Context) func() []duty {
+	sending := func(ctx context.Context) func() []duty {
 		var sent transfer.Result
 		if err == nil {
 			sent, err = out.CopyOut(ctx, a.box.Root(), a.before)
@@ -292,9 +313,16 @@ func (a *activation) sendOutput(evicted bool) []duty {
 			}
 			return a.life.finished(nil)
 		}
-	})
+	}
+	if !a.disk.Cut && a.disk.KiB <= littleKiB {
+		return sending(context.Background())()
+	}
+	a.beside(sending)
 	return nil
 }
+
+// littleKiB is how much output is sent without listening for orders meanwhile.
+const littleKiB = 1024
 
 // nameCore gives a core file at the top of the scratch directory the name that
 // it has on the submit side.
@@ -331,7 +359,8 @@ func (a *activation) end() {
 	if e := a.life.evicted; e != nil {
 		r.Evicted, r.Asked, r.Reason, r.Code, r.Subcode = true, e.asked, e.reason, e.code, e.subcode
 	}
-	if a.box != nil {
+	if a.box != nil && (a.life.orphan == OrphanStay || a.plan.Keep) {
+		// otherwise the sandbox goes before anybody could read it
 		a.problem(a.box.WriteExit(r))
 	}
 	if r.Held != nil {

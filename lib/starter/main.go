@@ -9,17 +9,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime/debug"
+	"slices"
 	"sync"
 )
 
 // The exit statuses of a starter.
 const (
-	exitDone    = 0 // the activation ended, well or not, and was told
-	exitSpoken  = 1 // the startd said something that is no order
-	exitUsage   = 2 // the command line was wrong
-	exitLeft    = 3 // the sandbox could not be removed
-	memoryLimit = 64 << 20
+	exitDone   = 0 // the activation ended, well or not, and was told
+	exitSpoken = 1 // the startd said something that is no order
+	exitUsage  = 2 // the command line was wrong
+	exitLeft   = 3 // the sandbox could not be removed
 )
 
 // Main is a whole starter: it reads orders from stdin, writes reports to stdout
@@ -30,10 +29,7 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 		fmt.Fprintf(stderr, "condor_starter: %q: unexpected argument; a startd starts it and speaks to it through standard input and output\n", args[0])
 		return exitUsage
 	}
-	// It lives for one job and allocates little: collecting garbage would only
-	// cost that job's processor time.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
+	env = slices.DeleteFunc(env, func(e string) bool { return slices.Contains(lean, e) })
 	return converse(ctx, env, stdin, stdout, stderr, h)
 }
 

@@ -110,8 +110,9 @@ type Hold struct {
 	Reason  string `json:"reason"`
 }
 
-// ExitRecord is how an activation ended. It is written to the sandbox before
-// it is reported, so that it is found even if nobody was there to listen.
+// ExitRecord is how an activation ended. Where the sandbox may outlive the
+// report (OrphanStay, Keep) it is written there first, so that it is found
+// even if nobody was there to listen.
 type ExitRecord struct {
 	Activation string          `json:"activation"`
 	Status     host.ExitStatus `json:"status"`            // of the job's main process; has not ended if it never ran

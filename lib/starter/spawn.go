@@ -17,6 +17,9 @@ import (
 // jobOOMScore makes the kernel take a job before anything of the system's.
 const jobOOMScore = 800
 
+// settling is how long a job runs before its starter cares for more than it.
+const settling = time.Second
+
 // cpuWeight is the share of one core.
 const cpuWeight = 100
 
@@ -90,6 +93,7 @@ func (a *activation) spawn() *Hold {
 	a.note.Job = main
 	a.problem(a.box.Record(a.note))
 	a.updates = time.NewTimer(p.seconds("STARTER_INITIAL_UPDATE_INTERVAL", firstUpdate))
+	a.settled = time.NewTimer(settling)
 	a.polls = time.NewTicker(p.seconds("CGROUP_POLLING_INTERVAL", polling))
 	return nil
 }

@@ -2,17 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package asstarter turns the calling process into a starter: it chooses the
-// platform, catches the signals and hands over to lib/starter. condor_starter
-// is nothing else, and condor_ep becomes one by its first argument. It must be
-// called before the process has done anything else.
+// platform and hands over to lib/starter. condor_starter is nothing else, and
+// condor_ep becomes one by its first argument. It must be called before the
+// process has done anything else.
 package asstarter
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -22,14 +20,10 @@ const exitNoHost = 1
 
 // Main is the whole life of a starter; the caller exits with what it returns.
 func Main(args []string) int {
-	h, err := newHost()
+	h, stdout, err := newHost()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "condor_starter: %v\n", err)
 		return exitNoHost
 	}
-	// A caught signal is back at its default in the job; an ignored one is not.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGHUP, os.Interrupt)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGQUIT)
-	defer stop()
-	return starter.Main(ctx, args, os.Environ(), os.Stdin, os.Stdout, os.Stderr, h)
+	return starter.Main(context.Background(), args, os.Environ(), os.Stdin, stdout, os.Stderr, h)
 }

@@ -7,12 +7,13 @@ package asstarter
 
 import (
 	"errors"
+	"os"
 	"runtime"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
-func newHost() (starter.Host, error) {
-	return starter.Host{}, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
+func newHost() (starter.Host, *os.File, error) {
+	return starter.Host{}, nil, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
 }

@@ -273,6 +273,9 @@ func (f *family) Close() (int, error) {
 	return f.left, all
 }
 
+// Alone implements host.Family.
+func (f *family) Alone() bool { return f.spotless() }
+
 // spotless reports whether it is proven that nothing of the family is left.
 func (f *family) spotless() bool {
 	if !f.ended() {

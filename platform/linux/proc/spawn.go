@@ -25,7 +25,14 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 	if spec.Bond != host.Bound && spec.Nice <= 0 {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		return s.spawn(spec)
+		f, err := s.spawn(spec)
+		if err != nil {
+			return nil, err
+		}
+		if s.takeReaping() {
+			go s.reap()
+		}
+		return f, nil
 	}
 	// A bound child dies with the thread that started it, and a thread that
 	// was made nicer cannot become less nice: such a child gets a thread of
@@ -42,9 +49,13 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 		}
 		f, err := s.spawn(spec)
 		started <- result{f, err}
-		if err == nil {
-			<-f.released
+		if err != nil {
+			return
 		}
+		if s.takeReaping() { // a thread is here already
+			s.reap()
+		}
+		<-f.released
 	}()
 	r := <-started
 	if r.err != nil {
@@ -155,7 +166,11 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family) error {
 	s.floorKiB = max(s.floorKiB, ownPeak())
 	f.floorKiB = s.floorKiB
 	s.families[pid] = f
-	s.watch(f)
+	if s.role == Starter {
+		s.none = false
+	} else {
+		go s.await(f)
+	}
 	return nil
 }
 

@@ -33,7 +33,7 @@ const (
 	Startd
 	// Starter has the process for itself: every child is of its families, and
 	// it waits for all of them. It sets the umask to 022 and keeps inherited
-	// descriptors from its children. There is one in a process.
+	// descriptors and ignored signals from its children. There is one in a process.
 	Starter
 )
 
@@ -97,6 +97,7 @@ func New(o Options) (*Spawner, error) {
 		}
 	}
 	if o.Role == Starter {
+		unignore(unix.SIGHUP, unix.SIGINT) // the two that Go leaves ignored if they were
 		unix.Umask(0o022)
 		// kernels before 5.11 cannot; then a child inherits what we did
 		_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)

@@ -15,18 +15,15 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// watch arranges that the end of f's main process is seen. Called with mu
-// held.
-func (s *Spawner) watch(f *family) {
-	if s.role != Starter {
-		go s.await(f)
-		return
+// takeReaping reports whether the caller has to run the reaper.
+func (s *Spawner) takeReaping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.role != Starter || s.reaping || s.none {
+		return false
 	}
-	s.none = false
-	if !s.reaping {
-		s.reaping = true
-		go s.reap()
-	}
+	s.reaping = true
+	return true
 }
 
 // reap waits for every child of the process, those that lost their parent
