@@ -1,0 +1,142 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// One row for each form seen in real kernels' files, and what is not.
+var fieldCases = []struct {
+	text, key string
+	n         int64
+	ok, bad   bool
+}{
+	{"oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "oom_kill", 3, true, false},
+	{"oom_kill_disable 0\nunder_oom 0\n", "oom_kill", 0, false, false}, // before 4.13
+	{"usage_usec 1234\nuser_usec 1000\nsystem_usec 234", "system_usec", 234, true, false},
+	{"populated 1\nfrozen 0\n", "frozen", 0, true, false},
+	{"total_rss 9223372036854775807\n", "total_rss", 9223372036854775807, true, false},
+	{"total_rss 9223372036854775808\n", "total_rss", 0, true, true},
+	{"rss\n", "rss", 0, false, false},
+	{"rss x\n", "rss", 0, true, true},
+	{"", "rss", 0, false, false},
+}
+
+func TestField(t *testing.T) {
+	t.Parallel()
+	for _, c := range fieldCases {
+		n, ok, err := Field([]byte(c.text), c.key)
+		if n != c.n || ok != c.ok || (err != nil) != c.bad {
+			t.Errorf("Field(%q, %s) = %d, %v, %v", c.text, c.key, n, ok, err)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"42\n": 42, "max\n": -1, "0": 0} {
+		if n, err := Number([]byte(text)); n != want || err != nil {
+			t.Errorf("Number(%q) = %d, %v", text, n, err)
+		}
+	}
+	if _, err := Number([]byte(strings.Repeat("9", 100))); err == nil || len(err.Error()) > 80 {
+		t.Errorf("a number that is none: %v", err)
+	}
+}
+
+func TestPids(t *testing.T) {
+	t.Parallel()
+	if pids, err := Pids([]byte("12\n7\n\n99")); err != nil || !cmp.Equal(pids, []int{12, 7, 99}) {
+		t.Errorf("%v, %v", pids, err)
+	}
+	for _, text := range []string{"12\n0\n", "-3\n", "twelve\n"} {
+		if _, err := Pids([]byte(text)); err == nil {
+			t.Errorf("%q was read as pids", text)
+		}
+	}
+}
+
+var membershipText = "12:cpu,cpuacct:/a b/c\n3:freezer:/\n1:name=systemd:/x:y\n0::/user.slice\nbroken\n5:memory:relative\n"
+
+func TestParseMembership(t *testing.T) {
+	t.Parallel()
+	all := ParseMembership([]byte(membershipText))
+	want := []Membership{
+		{[]string{"cpu", "cpuacct"}, "/a b/c"}, {[]string{"freezer"}, "/"}, {[]string{"name=systemd"}, "/x:y"}, {nil, "/user.slice"},
+	}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Error(diff)
+	}
+	for controller, path := range map[string]string{"cpuacct": "/a b/c", "freezer": "/", "": "/user.slice", "memory": "/"} {
+		if got := pathIn(all, controller); got != path {
+			t.Errorf("pathIn(%q) = %q, want %q", controller, got, path)
+		}
+	}
+}
+
+// The recorded starter's cases cg-hard, cg-static and starter-identity-owner.
+//
+// row: S0-067
+func TestLeafName(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]string{
+		{"/var/lib/condor/execute", "slot1@node1.example.org", "_var_lib_condor_execute_slot1@node1.example.org"},
+		{"/x/execute/", "slot1_1@h", "_x_execute_slot1_1@h"},
+		{"/x", "a/b@h", "_x_a_b@h"},
+	} {
+		if got := LeafName(c[0], c[1]); got != c[2] {
+			t.Errorf("LeafName(%q, %q) = %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// row: S0-081
+func TestLimitsPlan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limits Limits
+		v1, v2 []Write
+	}{
+		{Limits{}, nil, nil},
+		{Limits{CPUWeight: 300}, []Write{{"cpu", "cpu.shares", "300"}}, []Write{{"", "cpu.weight", "300"}}},
+		{Limits{CPUWeight: 1, OOMTogether: true}, []Write{{"cpu", "cpu.shares", "2"}}, []Write{{"", "cpu.weight", "1"}, {"", "memory.oom.group", "1"}}},
+		{Limits{CPUWeight: 1 << 20}, []Write{{"cpu", "cpu.shares", "262144"}}, []Write{{"", "cpu.weight", "10000"}}},
+	} {
+		if diff := cmp.Diff(c.v1, c.limits.Plan(1)); diff != "" {
+			t.Errorf("version 1, %+v:\n%s", c.limits, diff)
+		}
+		if diff := cmp.Diff(c.v2, c.limits.Plan(2)); diff != "" {
+			t.Errorf("version 2, %+v:\n%s", c.limits, diff)
+		}
+	}
+}
+
+func FuzzReaders(f *testing.F) {
+	for _, c := range fieldCases {
+		f.Add([]byte(c.text), c.key)
+	}
+	f.Add([]byte(membershipText), "")
+	f.Add([]byte("12\n0\n"), "12")
+	f.Fuzz(func(t *testing.T, text []byte, key string) {
+		n, ok, err := Field(text, key)
+		if !ok && (n != 0 || err != nil) {
+			t.Errorf("a field that is not there: %d, %v", n, err)
+		}
+		pids, _ := Pids(text)
+		for _, pid := range pids {
+			if pid <= 0 {
+				t.Errorf("pid %d", pid)
+			}
+		}
+		for _, m := range ParseMembership(text) {
+			if !strings.HasPrefix(m.Path, "/") {
+				t.Errorf("path %q", m.Path)
+			}
+		}
+	})
+}
