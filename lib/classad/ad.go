@@ -6,112 +6,138 @@ package classad
 import (
 	"iter"
 	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
 )
 
 // Ad is a set of named expressions. Names keep the case they were first set
 // with and are found in any case. An Ad may be read by many goroutines at
-// once; changing it needs exclusive use, of its children as well.
+// once, and copied ([Ad.Clone]); changing it needs exclusive use, of its
+// children as well.
 //
 // An ad may have a parent (see [Ad.SetParent]) whose attributes show through.
 // Every method that looks at attributes sees them unless it says otherwise.
 type Ad struct {
-	attrs []attr
-	// index is an open hash table of positions in attrs, plus one; it exists
-	// from the first attribute beyond linearAttrs on. Its length is a power
-	// of two.
-	index  []uint32
-	shared bool // attrs and index are in use elsewhere: copy before a change
-	parent *Ad  // layer below, see SetParent
-	outer  *Ad  // the ad in whose text this one is nested
-	view   bool // stands for its parent in another place: has nothing of its own
+	layout *layout     // the names; nil is none
+	vals   []Value     // what stands under each: a constant or a kindExpr
+	shared atomic.Bool // vals are in use elsewhere: copy before a change
+	parent *Ad         // layer below, see SetParent
+	outer  *Ad         // the ad in whose text this one is nested
+	view   bool        // stands for its parent in another place: has nothing of its own
 }
 
+// attr is one attribute taken out of an ad.
 type attr struct {
 	name string
 	hash uint32
-	e    *Expr
+	v    Value
 }
 
-// linearAttrs is up to how many attributes an ad is searched without an index.
-const linearAttrs = 8
+func (at *attr) expr() *Expr { return exprOf(at.v) }
+func (at *attr) node() node  { return nodeOf(at.v) }
+
+// exprValue is how an expression is kept in an ad: scalar constants by their
+// value alone.
+func exprValue(e *Expr) Value {
+	if lit, ok := e.n.(*literal); ok && lit.form == formPlain && lit.v.isScalar() {
+		return lit.v
+	}
+	return Value{kind: kindExpr, ptr: unsafe.Pointer(e)}
+}
+
+func nodeValue(n node) Value {
+	if lit, ok := n.(*literal); ok && lit.form == formPlain && lit.v.isScalar() {
+		return lit.v
+	}
+	return Value{kind: kindExpr, ptr: unsafe.Pointer(&Expr{n: n})}
+}
+
+func (v Value) expr() *Expr { return (*Expr)(v.ptr) }
+
+// exprOf undoes exprValue.
+func exprOf(v Value) *Expr {
+	if v.kind == kindExpr {
+		return v.expr()
+	}
+	return &Expr{n: newLiteral(v)}
+}
+
+func nodeOf(v Value) node {
+	if v.kind == kindExpr {
+		return v.expr().n
+	}
+	return newLiteral(v)
+}
 
 // NewAd returns an empty ad.
 func NewAd() *Ad { return &Ad{} }
 
-// find returns the attribute in this layer.
-func (a *Ad) find(s string, hash uint32) *attr {
-	if a.index == nil {
-		for i := range a.attrs {
-			if at := &a.attrs[i]; at.hash == hash && equalNames(at.name, s) {
-				return at
-			}
-		}
-		return nil
+// find returns what stands under a name in this layer, nil if nothing does.
+func (a *Ad) find(s string, hash uint32) *Value {
+	if p := a.layout.find(s, hash); p >= 0 {
+		return &a.vals[p]
 	}
-	mask := uint32(len(a.index) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		k := a.index[i]
-		if k == 0 {
-			return nil
-		}
-		if at := &a.attrs[k-1]; at.hash == hash && equalNames(at.name, s) {
-			return at
-		}
-	}
+	return nil
 }
 
-// lookup returns the attribute in this layer or one below.
-func (a *Ad) lookup(s string, hash uint32) *attr {
+// lookup returns what stands under a name in this layer or one below.
+func (a *Ad) lookup(s string, hash uint32) *Value {
 	for ; a != nil; a = a.parent {
-		if at := a.find(s, hash); at != nil {
-			return at
+		if p := a.layout.find(s, hash); p >= 0 {
+			return &a.vals[p]
 		}
 	}
 	return nil
 }
 
-func (a *Ad) reindex(size int) {
-	a.index = make([]uint32, size)
-	for i := range a.attrs {
-		a.place(a.attrs[i].hash, uint32(i+1))
+// spelling returns a name as the ad has it.
+func (a *Ad) spelling(s string, hash uint32) string {
+	for ; a != nil; a = a.parent {
+		if p := a.layout.find(s, hash); p >= 0 {
+			return a.layout.names[p].text
+		}
 	}
+	return s
 }
 
-func (a *Ad) place(hash, k uint32) {
-	mask := uint32(len(a.index) - 1)
-	i := hash & mask
-	for a.index[i] != 0 {
-		i = (i + 1) & mask
+// isSpecial reports whether a or a layer below has a name that means
+// something without being an attribute.
+func (a *Ad) isSpecial() bool {
+	for ; a != nil; a = a.parent {
+		if a.layout != nil && a.layout.special {
+			return true
+		}
 	}
-	a.index[i] = k
+	return false
 }
 
-// own makes attrs and index private to a before a change.
+// own makes the values private to a before a change.
 func (a *Ad) own() {
-	if a.shared {
-		a.attrs = slices.Clone(a.attrs)
-		a.index = slices.Clone(a.index)
-		a.shared = false
+	if a.shared.Load() {
+		a.vals = slices.Clone(a.vals)
+		a.shared.Store(false)
 	}
 }
 
-func (a *Ad) set(s string, e *Expr) {
+func (a *Ad) set(s string, v Value) {
 	a.own()
 	hash := hashName(s)
-	if at := a.find(s, hash); at != nil {
-		at.e = e
+	if p := a.layout.find(s, hash); p >= 0 {
+		a.vals[p] = v
 		return
 	}
-	a.attrs = append(a.attrs, attr{name: s, hash: hash, e: e})
-	switch n := len(a.attrs); {
-	case a.index != nil && n*2 <= len(a.index):
-		a.place(hash, uint32(n))
-	case n > linearAttrs:
-		a.reindex(max(32, len(a.index)*2))
+	switch {
+	case a.layout == nil:
+		a.layout = &layout{}
+	case a.layout.shared.Load():
+		a.layout = a.layout.clone()
 	}
+	a.layout.add(s, hash)
+	a.vals = append(a.vals, v)
 }
 
-func (a *Ad) setNode(s string, n node) { a.set(s, &Expr{n: n}) }
+func (a *Ad) setNode(s string, n node) { a.set(s, nodeValue(n)) }
 
 // Set puts an expression under a name, replacing what this ad has there. The
 // expression is shared. A nil e sets undefined.
@@ -123,7 +149,7 @@ func (a *Ad) Set(name string, e *Expr) {
 	if e.scope != nil {
 		e = &Expr{n: e.freeNode()}
 	}
-	a.set(name, e)
+	a.set(name, exprValue(e))
 }
 
 // SetText parses an expression in the old dialect and sets it. On an error,
@@ -133,18 +159,17 @@ func (a *Ad) SetText(name, exprText string) error {
 	if err != nil {
 		return err
 	}
-	a.set(name, e)
+	a.set(name, exprValue(e))
 	return nil
 }
 
 // SetValue sets a constant.
 func (a *Ad) SetValue(name string, v Value) {
-	e := &struct {
-		Expr
-		literal
-	}{literal: literal{v: v}}
-	e.Expr.n = &e.literal
-	a.set(name, &e.Expr)
+	if v.isScalar() {
+		a.set(name, v)
+		return
+	}
+	a.setNode(name, &literal{v: v})
 }
 
 // SetInt sets an integer.
@@ -154,7 +179,7 @@ func (a *Ad) SetInt(name string, i int64) { a.SetValue(name, Int(i)) }
 func (a *Ad) SetReal(name string, f float64) { a.SetValue(name, Real(f)) }
 
 // SetBool sets a boolean.
-func (a *Ad) SetBool(name string, b bool) { a.setNode(name, newLiteral(Bool(b))) }
+func (a *Ad) SetBool(name string, b bool) { a.SetValue(name, Bool(b)) }
 
 // SetString sets a string.
 func (a *Ad) SetString(name, s string) { a.SetValue(name, String(s)) }
@@ -162,7 +187,7 @@ func (a *Ad) SetString(name, s string) { a.SetValue(name, String(s)) }
 // Lookup returns the expression of an attribute, of this ad or of a parent.
 func (a *Ad) Lookup(name string) (*Expr, bool) {
 	if at := a.lookup(name, hashName(name)); at != nil {
-		return at.e, true
+		return exprOf(*at), true
 	}
 	return nil, false
 }
@@ -172,66 +197,86 @@ func (a *Ad) Lookup(name string) (*Expr, bool) {
 // in this ad.
 func (a *Ad) Delete(name string) bool {
 	hash := hashName(name)
-	there := false
-	if at := a.find(name, hash); at != nil {
-		there = true
+	p := a.layout.find(name, hash)
+	if p >= 0 {
 		a.own()
-		a.attrs = slices.DeleteFunc(a.attrs, func(x attr) bool { return x.hash == hash && equalNames(x.name, name) })
-		if a.index != nil {
-			a.reindex(len(a.index))
-		}
+		a.layout = a.layout.without(p)
+		a.vals = slices.Delete(a.vals, p, p+1)
 	}
 	if a.parent != nil && a.parent.lookup(name, hash) != nil {
-		there = true
-		a.setNode(name, litUndefined)
+		a.set(name, Undefined())
+		return true
 	}
-	return there
+	return p >= 0
 }
 
 // visible returns the attributes of all layers, those of parents that are not
-// replaced included, in no order. It may be the ad's own slice.
+// replaced included, in no order.
 func (a *Ad) visible() []attr {
-	if a.parent == nil {
-		return a.attrs
-	}
 	n := 0
 	for l := a; l != nil; l = l.parent {
-		n += len(l.attrs)
+		n += len(l.vals)
 	}
-	all := append(make([]attr, 0, n), a.attrs...)
-	for l := a.parent; l != nil; l = l.parent {
-		for _, at := range l.attrs {
+	all := make([]attr, 0, n)
+	for l := a; l != nil; l = l.parent {
+		for i := range l.vals {
+			at := &l.layout.names[i]
 			above := a
 			for ; above != l; above = above.parent {
-				if above.find(at.name, at.hash) != nil {
+				if above.layout.find(at.text, at.hash) >= 0 {
 					break
 				}
 			}
 			if above == l {
-				all = append(all, at)
+				all = append(all, attr{at.text, at.hash, l.vals[i]})
 			}
 		}
 	}
 	return all
 }
 
-// sorted returns the visible attributes in an order, in a slice of its own.
-func (a *Ad) sorted(less func(x, y string) int) []attr {
-	all := a.visible()
-	if a.parent == nil {
-		all = slices.Clone(all)
+// sorted returns the visible attributes in the order of Names.
+func (a *Ad) sorted() []attr {
+	if a.parent == nil && a.layout != nil {
+		return a.inOrder(a.layout.canonicalOrder())
 	}
-	slices.SortFunc(all, func(x, y attr) int { return less(x.name, y.name) })
+	all := a.visible()
+	slices.SortFunc(all, func(x, y attr) int { return canonicalLess(x.name, y.name) })
+	return all
+}
+
+// public returns the visible attributes that are not private, sorted by the
+// bytes of their names.
+func (a *Ad) public() []attr {
+	if a.parent == nil && a.layout != nil {
+		return a.inOrder(a.layout.publicOrder())
+	}
+	all := withoutPrivate(a.visible())
+	slices.SortFunc(all, func(x, y attr) int { return strings.Compare(x.name, y.name) })
+	return all
+}
+
+func (a *Ad) inOrder(order []uint32) []attr {
+	all := make([]attr, len(order))
+	for i, p := range order {
+		at := &a.layout.names[p]
+		all[i] = attr{at.text, at.hash, a.vals[p]}
+	}
 	return all
 }
 
 // Len returns the number of attributes.
-func (a *Ad) Len() int { return len(a.visible()) }
+func (a *Ad) Len() int {
+	if a.parent == nil {
+		return len(a.vals)
+	}
+	return len(a.visible())
+}
 
 // Names returns the names of all attributes, the shortest first, names of one
 // length alphabetically without case.
 func (a *Ad) Names() []string {
-	all := a.sorted(canonicalLess)
+	all := a.sorted()
 	names := make([]string, len(all))
 	for i := range all {
 		names[i] = all[i].name
@@ -243,8 +288,8 @@ func (a *Ad) Names() []string {
 // changed while it yields; that does not show.
 func (a *Ad) All() iter.Seq2[string, *Expr] {
 	return func(yield func(string, *Expr) bool) {
-		for _, at := range a.sorted(canonicalLess) {
-			if !yield(at.name, at.e) {
+		for _, at := range a.sorted() {
+			if !yield(at.name, at.expr()) {
 				return
 			}
 		}
@@ -267,16 +312,27 @@ func (a *Ad) SetParent(p *Ad) {
 // Parent returns the layer below, nil if there is none.
 func (a *Ad) Parent() *Ad { return a.parent }
 
-// Clone returns a copy with the same parent. Expressions are shared. The copy
-// and a may be changed independently.
+// Clone returns a copy with the same parent. It costs nothing until one of
+// the two is changed, and they may be changed independently: a copy is a
+// snapshot. Expressions are shared.
 func (a *Ad) Clone() *Ad {
-	return &Ad{attrs: slices.Clone(a.attrs), index: slices.Clone(a.index), parent: a.parent, outer: a.outer, view: a.view}
+	c := &Ad{layout: a.layout, vals: a.vals[:len(a.vals):len(a.vals)], parent: a.parent, outer: a.outer, view: a.view}
+	if a.layout != nil {
+		if !a.shared.Load() {
+			a.shared.Store(true)
+		}
+		if !a.layout.shared.Load() {
+			a.layout.shared.Store(true)
+		}
+		c.shared.Store(true)
+	}
+	return c
 }
 
 // Update sets every attribute that from itself has, not those of its parents.
 func (a *Ad) Update(from *Ad) {
-	for _, at := range from.attrs {
-		a.set(at.name, at.e)
+	for i := range from.vals {
+		a.set(from.layout.names[i].text, from.vals[i])
 	}
 }
 
@@ -285,16 +341,15 @@ func (a *Ad) size() int {
 	if a.view {
 		return a.Len()
 	}
-	return len(a.attrs)
+	return len(a.vals)
 }
 
 // within returns the ad as nested in outer, sharing its attributes. a must
 // not be changed any more.
 func (a *Ad) within(outer *Ad) *Ad {
-	return &Ad{
-		attrs: a.attrs[:len(a.attrs):len(a.attrs)], index: a.index, shared: true,
-		parent: a.parent, outer: outer,
-	}
+	n := a.Clone()
+	n.outer, n.view = outer, false
+	return n
 }
 
 // top returns the outermost ad around a.

@@ -52,12 +52,8 @@ func ParseAd(text string, d Dialect) (*Ad, error) {
 // grow makes room for n attributes.
 func (a *Ad) grow(n int) {
 	n = min(n, 4096)
-	a.attrs = make([]attr, 0, n)
-	size := 32
-	for size < n*2 {
-		size *= 2
-	}
-	a.index = make([]uint32, size)
+	a.layout = newLayout(n)
+	a.vals = make([]Value, 0, n)
 }
 
 // parseLine reads text[start:end] as Name = expression.
@@ -124,7 +120,7 @@ func (a *Ad) TextAll(d Dialect) string {
 	if d == New {
 		p.ad(a)
 	} else {
-		p.lines(a.sorted(canonicalLess))
+		p.lines(a.sorted())
 	}
 	return string(p.b)
 }
@@ -133,11 +129,10 @@ func (a *Ad) TextAll(d Dialect) string {
 func (a *Ad) AppendText(b []byte, d Dialect) []byte {
 	p := printer{dialect: d, b: b}
 	if d == Old {
-		all := a.sorted(strings.Compare)
-		p.lines(withoutPrivate(all))
+		p.lines(a.public())
 		return p.b
 	}
-	p.attrs(withoutPrivate(a.sorted(canonicalLess)))
+	p.attrs(withoutPrivate(a.sorted()))
 	return p.b
 }
 
@@ -161,7 +156,7 @@ func (p *printer) lines(attrs []attr) {
 	for _, at := range attrs {
 		p.str(at.name)
 		p.str(" = ")
-		p.node(at.e.n)
+		p.attrValue(at.v)
 		p.b = append(p.b, '\n')
 	}
 }

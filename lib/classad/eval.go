@@ -18,14 +18,14 @@ type evaluator struct {
 
 	// The attributes being evaluated, to notice a circular reference.
 	active int
-	frames [16]frame
+	frames [12]frame
 	more   []frame
 }
 
-// frame is an attribute being evaluated: its tree, and the outermost ad it is
-// evaluated in, since one tree may stand in several ads.
+// frame is an attribute being evaluated and the outermost ad it is evaluated
+// in, since one expression may stand in several ads.
 type frame struct {
-	n   node
+	e   *Expr
 	top *Ad
 }
 
@@ -78,23 +78,23 @@ func (ev *evaluator) spend(n int) {
 	}
 }
 
-func (ev *evaluator) push(n node, top *Ad) {
+func (ev *evaluator) push(e *Expr, top *Ad) {
 	if ev.active < len(ev.frames) {
-		ev.frames[ev.active] = frame{n, top}
+		ev.frames[ev.active] = frame{e, top}
 	} else {
-		ev.more = append(ev.more[:ev.active-len(ev.frames)], frame{n, top})
+		ev.more = append(ev.more[:ev.active-len(ev.frames)], frame{e, top})
 	}
 	ev.active++
 }
 
-func (ev *evaluator) isActive(n node, top *Ad) bool {
+func (ev *evaluator) isActive(e *Expr, top *Ad) bool {
 	for i := range min(ev.active, len(ev.frames)) {
-		if ev.frames[i].n == n && ev.frames[i].top == top {
+		if ev.frames[i].e == e && ev.frames[i].top == top {
 			return true
 		}
 	}
 	for i := len(ev.frames); i < ev.active; i++ {
-		if f := &ev.more[i-len(ev.frames)]; f.n == n && f.top == top {
+		if f := &ev.more[i-len(ev.frames)]; f.e == e && f.top == top {
 			return true
 		}
 	}
@@ -279,7 +279,7 @@ func (ev *evaluator) element(l *list, i int) Value {
 }
 
 // inside evaluates an attribute of a; a failure is an error value.
-func (ev *evaluator) inside(at *attr, a *Ad) Value {
+func (ev *evaluator) inside(at *Value, a *Ad) Value {
 	v := ev.attribute(at, a)
 	if ev.failed && ev.steps >= 0 {
 		ev.failed = false

@@ -104,8 +104,8 @@ func (f *flattener) flatten(n node, split bool) part {
 		cur := f.ev.cur
 		f.ev.cur = n.body.within(cur)
 		body := NewAd()
-		for _, at := range n.body.attrs {
-			body.setNode(at.name, f.deeper(at.e.n).node())
+		for _, at := range n.body.sorted() {
+			body.setNode(at.name, f.deeper(at.node()).node())
 		}
 		f.ev.cur = cur
 		return tree(&adNode{body: body})
@@ -135,7 +135,7 @@ func (f *flattener) reference(n node, found found) part {
 		}
 		return value(found.v)
 	}
-	x := found.at.e.n
+	x := nodeOf(*found.at)
 	if _, ok := x.(*adNode); ok {
 		return tree(n)
 	}

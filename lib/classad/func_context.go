@@ -58,7 +58,7 @@ func (ev *evaluator) unparse(n *call) Value {
 		return String("")
 	}
 	p = printer{dialect: New, pretty: true, limit: maxText}
-	p.node(at.e.n)
+	p.attrValue(*at)
 	return ev.text(string(p.b))
 }
 
@@ -195,7 +195,7 @@ func (ev *evaluator) deref(ref node) (n node, failed bool) {
 		return newLiteral(f.v), false
 	}
 	ev.cur = f.in
-	return f.at.e.n, false
+	return nodeOf(*f.at), false
 }
 
 // unresolved is unresolved(attribute[, pattern]): the names the attribute

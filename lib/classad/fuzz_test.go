@@ -53,8 +53,8 @@ func stable(n node) bool {
 			}
 		}
 	case *adNode:
-		for _, at := range n.body.attrs {
-			if !stable(at.e.n) {
+		for _, at := range n.body.visible() {
+			if !stable(at.node()) {
 				return false
 			}
 		}
@@ -149,8 +149,8 @@ func FuzzParseJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, at := range a.attrs {
-			if !stable(at.e.n) {
+		for _, at := range a.visible() {
+			if !stable(at.node()) {
 				return
 			}
 		}

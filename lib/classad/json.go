@@ -21,14 +21,14 @@ func (a *Ad) JSON() string { return string(a.AppendJSON(nil)) }
 // JSONAll is JSON with private attributes.
 func (a *Ad) JSONAll() string {
 	p := jsonPrinter{}
-	p.attrs(a.sorted(canonicalLess))
+	p.attrs(a.sorted())
 	return string(p.b)
 }
 
 // AppendJSON appends what JSON returns.
 func (a *Ad) AppendJSON(b []byte) []byte {
 	p := jsonPrinter{b: b}
-	p.attrs(withoutPrivate(a.sorted(canonicalLess)))
+	p.attrs(withoutPrivate(a.sorted()))
 	return p.b
 }
 
@@ -41,7 +41,8 @@ func (a *Ad) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	a.attrs, a.index, a.shared = read.attrs, read.index, false
+	a.layout, a.vals = read.layout, read.vals
+	a.shared.Store(false)
 	return nil
 }
 
@@ -58,7 +59,7 @@ func (p *jsonPrinter) attrs(attrs []attr) {
 		p.str(`"`)
 		p.escape(at.name)
 		p.str(`": `)
-		p.node(at.e.n)
+		p.node(at.node())
 	}
 	p.str("}")
 }
@@ -81,7 +82,7 @@ func (p *jsonPrinter) node(n node) {
 	case *listNode:
 		p.elems(n.elems)
 	case *adNode:
-		p.attrs(n.body.sorted(canonicalLess))
+		p.attrs(n.body.sorted())
 	default:
 		p.expr(n)
 	}
@@ -116,7 +117,7 @@ func (p *jsonPrinter) value(n *literal) {
 	case KindList:
 		p.elems(v.list().elems)
 	case KindAd:
-		p.attrs(v.ad().sorted(canonicalLess))
+		p.attrs(v.ad().sorted())
 	default:
 		p.expr(n)
 	}

@@ -18,6 +18,9 @@ const (
 	KindAd
 	KindAbsTime
 	KindRelTime
+
+	// kindExpr is an expression in an ad; no evaluation yields it.
+	kindExpr
 )
 
 var kindNames = [...]string{

@@ -3,6 +3,11 @@
 
 package classad
 
+import (
+	"hash/maphash"
+	"math/bits"
+)
+
 // name is an attribute name as written, with what the evaluator wants to know
 // about it worked out once: names are compared without regard to the case of
 // ASCII letters.
@@ -39,27 +44,46 @@ const (
 // firstContextRole is the first role that only a match gives a meaning.
 const firstContextRole = roleTarget
 
-var roleNames = map[string]role{
-	"my": roleMy, "self": roleMy, "parent": roleParent, "root": roleRoot, "toplevel": roleRoot,
-	"currenttime": roleCurrentTime, "target": roleTarget, "other": roleTarget, "ad": roleAd,
-	"left": roleLeft, "right": roleRight, "lctx": roleLeftContext, "rctx": roleRightContext,
-	"symmetricmatch": roleSymmetricMatch, "leftmatchesright": roleLeftMatchesRight,
-	"rightmatchesleft": roleRightMatchesLeft, "leftrankvalue": roleLeftRank, "rightrankvalue": roleRightRank,
+// roleOf returns what a name means without being an attribute.
+func roleOf(s string) role {
+	is := func(word string, r role) role {
+		if equalNames(s, word) {
+			return r
+		}
+		return roleNone
+	}
+	switch len(s) {
+	case 2:
+		return max(is("my", roleMy), is("ad", roleAd))
+	case 4:
+		switch lower(s[0]) {
+		case 's':
+			return is("self", roleMy)
+		case 'r':
+			return max(is("root", roleRoot), is("rctx", roleRightContext))
+		case 'l':
+			return max(is("left", roleLeft), is("lctx", roleLeftContext))
+		}
+	case 5:
+		return max(is("other", roleTarget), is("right", roleRight))
+	case 6:
+		return max(is("target", roleTarget), is("parent", roleParent))
+	case 8:
+		return is("toplevel", roleRoot)
+	case 11:
+		return is("currenttime", roleCurrentTime)
+	case 13:
+		return is("leftrankvalue", roleLeftRank)
+	case 14:
+		return max(is("symmetricmatch", roleSymmetricMatch), is("rightrankvalue", roleRightRank))
+	case 16:
+		return max(is("leftmatchesright", roleLeftMatchesRight), is("rightmatchesleft", roleRightMatchesLeft))
+	}
+	return roleNone
 }
 
-// longestRole is the length of the longest name in roleNames.
-const longestRole = len("leftmatchesright")
-
 func newName(s string) name {
-	n := name{text: s, hash: hashName(s)}
-	if len(s) <= longestRole {
-		var buf [longestRole]byte
-		for i := range len(s) {
-			buf[i] = lower(s[i])
-		}
-		n.role = roleNames[string(buf[:len(s)])]
-	}
-	return n
+	return name{text: s, hash: hashName(s), role: roleOf(s)}
 }
 
 func lower(c byte) byte {
@@ -69,14 +93,37 @@ func lower(c byte) byte {
 	return c
 }
 
-// hashName is FNV-1a over the lower-case bytes of s.
+// hashKey makes hashes differ from process to process, so that nobody can
+// prepare an ad of names that collide.
+var hashKey = maphash.String(maphash.MakeSeed(), "classad")
+
+// hashName hashes a name without regard to case: bit 5, in which the cases
+// differ, is set in every byte.
 func hashName(s string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(s) {
-		h ^= uint32(lower(s[i]))
-		h *= 16777619
+	const fold, factor = 0x2020202020202020, 0x9E3779B97F4A7C15
+	h := hashKey ^ uint64(len(s))
+	for ; len(s) > 8; s = s[8:] {
+		hi, lo := bits.Mul64(h^(load(s)|fold), factor)
+		h = hi ^ lo
 	}
-	return h
+	var w uint64
+	if len(s) == 8 {
+		w = load(s)
+	} else {
+		for i := range len(s) {
+			w |= uint64(s[i]) << (8 * i)
+		}
+	}
+	hi, lo := bits.Mul64(h^(w|fold), factor^hashKey<<1)
+	h = hi ^ lo
+	return uint32(h ^ h>>32)
+}
+
+// load returns the first eight bytes of s.
+func load(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // equalNames compares without regard to the case of ASCII letters.

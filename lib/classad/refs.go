@@ -234,7 +234,7 @@ func (ev *evaluator) searchFound(f found, w *refWalk) bool {
 	defer func() { ev.cur = cur }()
 	if f.at != nil {
 		ev.cur = f.in
-		return ev.search(f.at.e.n, w)
+		return ev.search(nodeOf(*f.at), w)
 	}
 	if f.v.kind == KindAd {
 		if w.scopeOnly {
@@ -246,8 +246,8 @@ func (ev *evaluator) searchFound(f found, w *refWalk) bool {
 }
 
 func (ev *evaluator) eachAttr(a *Ad, w *refWalk) bool {
-	for _, at := range a.sorted(canonicalLess) {
-		if !ev.deeper(at.e.n, w) {
+	for _, at := range a.sorted() {
+		if !ev.deeper(at.node(), w) {
 			return false
 		}
 	}

@@ -51,6 +51,14 @@ func sameNode(x, y node) bool {
 
 func sameNodes(x, y []node) bool { return slices.EqualFunc(x, y, sameNode) }
 
+// sameAttr compares what stands under a name in two ads.
+func sameAttr(x, y Value) bool {
+	if x.kind != kindExpr && y.kind != kindExpr {
+		return x.Equal(y)
+	}
+	return x == y || sameNode(nodeOf(x), nodeOf(y))
+}
+
 // sameAds compares attributes, parents included, not the places the ads stand
 // in.
 func sameAds(x, y *Ad) bool {
@@ -63,7 +71,7 @@ func sameAds(x, y *Ad) bool {
 	}
 	for i := range ax {
 		at := y.lookup(ax[i].name, ax[i].hash)
-		if at == nil || !sameNode(ax[i].e.n, at.e.n) {
+		if at == nil || !sameAttr(ax[i].v, *at) {
 			return false
 		}
 	}

@@ -6,7 +6,7 @@ package classad
 // found is what a name stands for: an attribute of an ad, or a value that is
 // no attribute, such as MY.
 type found struct {
-	at *attr
+	at *Value
 	in *Ad // the ad whose scope at is evaluated in
 	v  Value
 	ok bool
@@ -204,7 +204,7 @@ func (ev *evaluator) resolve(f found, nm *name, of *Ad) Value {
 	}
 	v := ev.attribute(f.at, f.in)
 	if ev.env.OnRead != nil && !ev.failed {
-		ev.env.OnRead(Read{Scope: ev.scopeName(f.in), Name: f.at.name, Value: v})
+		ev.env.OnRead(Read{Scope: ev.scopeName(f.in), Name: f.in.spelling(nm.text, nm.hash), Value: v})
 	}
 	return v
 }
@@ -221,29 +221,29 @@ func (ev *evaluator) scopeName(a *Ad) string {
 	return ""
 }
 
-// attribute evaluates an attribute of an ad. One that is being evaluated
-// already is a circular reference and undefined.
-func (ev *evaluator) attribute(at *attr, in *Ad) Value {
+// attribute evaluates what stands under a name of an ad. What is being
+// evaluated already is a circular reference and undefined.
+func (ev *evaluator) attribute(at *Value, in *Ad) Value {
 	if ev.depth <= 0 {
 		return ev.fail()
 	}
-	n := at.e.n
-	if lit, ok := n.(*literal); ok && lit.form == formPlain && lit.v.isScalar() {
+	if at.kind != kindExpr {
 		ev.steps--
 		if ev.steps < 0 {
 			return ev.fail()
 		}
-		return lit.v
+		return *at
 	}
+	e := at.expr()
 	top := in.top()
-	if ev.isActive(n, top) {
+	if ev.isActive(e, top) {
 		return Undefined()
 	}
-	ev.push(n, top)
+	ev.push(e, top)
 	cur := ev.cur
 	ev.cur = in
 	ev.depth--
-	v := ev.eval(n)
+	v := ev.expr(e)
 	ev.depth++
 	ev.cur = cur
 	ev.active--

@@ -166,7 +166,7 @@ func (p *printer) list(elems []node) {
 }
 
 // ad prints an ad in brackets.
-func (p *printer) ad(a *Ad) { p.attrs(a.sorted(canonicalLess)) }
+func (p *printer) ad(a *Ad) { p.attrs(a.sorted()) }
 
 func (p *printer) attrs(attrs []attr) {
 	if p.pretty {
@@ -180,9 +180,18 @@ func (p *printer) attrs(attrs []attr) {
 		}
 		p.name(at.name)
 		p.str(" = ")
-		p.node(at.e.n)
+		p.attrValue(at.v)
 	}
 	p.str(" ]")
+}
+
+// attrValue prints what stands under a name.
+func (p *printer) attrValue(v Value) {
+	if v.kind == kindExpr {
+		p.node(v.expr().n)
+	} else if p.limit <= 0 || len(p.b) <= p.limit {
+		p.value(v)
+	}
 }
 
 func (p *printer) node(n node) {
@@ -300,7 +309,7 @@ func (p *printer) prettyAttrs(attrs []attr) {
 		p.newline()
 		p.name(at.name)
 		p.str(" = ")
-		p.node(at.e.n)
+		p.attrValue(at.v)
 	}
 	p.indent -= adIndent
 	p.newline()

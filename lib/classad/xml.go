@@ -13,14 +13,14 @@ import (
 // this way any more, tools only show them.
 func (a *Ad) XML() string {
 	p := xmlPrinter{}
-	p.attrs(withoutPrivate(a.sorted(canonicalLess)))
+	p.attrs(withoutPrivate(a.sorted()))
 	return string(p.b)
 }
 
 // XMLAll is XML with private attributes.
 func (a *Ad) XMLAll() string {
 	p := xmlPrinter{}
-	p.attrs(a.sorted(canonicalLess))
+	p.attrs(a.sorted())
 	return string(p.b)
 }
 
@@ -58,7 +58,7 @@ func (p *xmlPrinter) attrs(attrs []attr) {
 		p.str(`<a n="`)
 		p.text(name.b)
 		p.str(`">`)
-		p.node(at.e.n)
+		p.node(at.node())
 		p.str("</a>")
 	}
 	p.str("</c>")
@@ -83,7 +83,7 @@ func (p *xmlPrinter) node(n node) {
 	case *listNode:
 		p.elems(n.elems)
 	case *adNode:
-		p.attrs(n.body.sorted(canonicalLess))
+		p.attrs(n.body.sorted())
 	default:
 		text := printer{dialect: New}
 		text.node(n)
@@ -118,7 +118,7 @@ func (p *xmlPrinter) value(v Value) {
 	case KindList:
 		p.elems(v.list().elems)
 	case KindAd:
-		p.attrs(v.ad().sorted(canonicalLess))
+		p.attrs(v.ad().sorted())
 	}
 }
 
