@@ -100,7 +100,7 @@ func assign(env jobenv.Env, wanted, value string) error {
 		} else {
 			assets := words(value)
 			for i, asset := range assets {
-				assets[i] = replaceFirst(re, asset, parts[1])
+				assets[i] = insertAtMatch(re, asset, parts[1])
 			}
 			env[name] = strings.Join(assets, ",")
 		}
@@ -109,8 +109,10 @@ func assign(env jobenv.Env, wanted, value string) error {
 	return nil
 }
 
-// replaceFirst puts text, in which $0 … $9 are groups, for the first match.
-func replaceFirst(re *regexp.Regexp, asset, text string) string {
+// insertAtMatch puts text, in which $0 … $9 are groups, before the first match.
+// The documents speak of a replacement; what jobs of HTCondor 25.14 see is the
+// text with the match still behind it (policy-env-02 of the recordings).
+func insertAtMatch(re *regexp.Regexp, asset, text string) string {
 	at := re.FindStringSubmatchIndex(asset)
 	if at == nil {
 		return asset
@@ -127,7 +129,7 @@ func replaceFirst(re *regexp.Regexp, asset, text string) string {
 			b.WriteString(asset[at[g]:at[g+1]])
 		}
 	}
-	b.WriteString(asset[at[1]:])
+	b.WriteString(asset[at[0]:])
 	return b.String()
 }
 

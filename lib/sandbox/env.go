@@ -4,6 +4,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -27,6 +28,7 @@ type EnvSpec struct {
 	Cpus         int                      // cores of the slot
 	StarterPID   int
 	Home         string   // of the user the job runs as; "" leaves HOME as the job has it
+	Temp         string   // TMPDIR and its likes: "/tmp" where the job has one of its own; "" is Scratch
 	Inherited    []string // the starter's own environment
 	Marker       string   // NAME=value that tells the job's processes apart, "" for none
 }
@@ -106,7 +108,7 @@ func (s EnvSpec) publish(env jobenv.Env) {
 	env["APPTAINER_CACHEDIR"], env["SINGULARITY_CACHEDIR"] = s.Scratch, s.Scratch
 	env["_CONDOR_SLOT"] = s.Slot
 	for _, name := range [...]string{"TMPDIR", "TEMP", "TMP"} {
-		env[name] = s.Scratch
+		env[name] = cmp.Or(s.Temp, s.Scratch)
 	}
 	env["_CONDOR_MACHINE_AD"] = filepath.Join(s.Scratch, MachineAdFile)
 	env["_CONDOR_JOB_AD"] = filepath.Join(s.Scratch, JobAdFile)

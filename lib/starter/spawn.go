@@ -4,7 +4,6 @@
 package starter
 
 import (
-	"errors"
 	"os"
 	"time"
 
@@ -100,15 +99,7 @@ func (a *activation) spawn() *Hold {
 
 // checkIwd looks whether the job can start in dir.
 func (a *activation) checkIwd(dir string) *Hold {
-	f, err := os.Open(dir)
-	if err == nil {
-		info, serr := f.Stat()
-		f.Close()
-		if err = serr; err == nil && !info.IsDir() {
-			err = errors.New("Not a directory")
-		}
-	}
-	if err != nil {
+	if _, err := os.Stat(dir + "/."); err != nil { // what chdir would say
 		return a.holds.iwd(dir, err)
 	}
 	return nil
