@@ -7,6 +7,10 @@
 //	condor_ep run [-config FILE] [-json] [-keep] JOB.sub
 //	condor_ep status [-json]
 //	condor_ep explain [-json] SLOT|JOB
+//	condor_ep classad eval|match|print …
+//
+// The commands of classad show what an expression or a match comes to, for a
+// person or, with -batch, for a program that asks line by line.
 //
 // It holds flags, printing and the choice of the platform; all else is lib/run
 // and below. It must never decide anything about a slot or a job.
@@ -49,6 +53,8 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdStatus(args[1:], stdout, stderr)
 	case "explain":
 		return cmdExplain(args[1:], stdout, stderr)
+	case "classad":
+		return cmdClassad(args[1:], os.Stdin, stdout, stderr)
 	case starter.Command:
 		return asstarter.Main(args[1:])
 	case "version", "-version", "--version":
@@ -74,7 +80,26 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         show the slots of the Execution Points that run here
   explain [-json] SLOT|JOB
         show the last decision about a slot or a job and what it rests on
+  classad eval [-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...
+        print what expressions come to
+        -my FILE      the ad they belong to
+        -target FILE  the other ad of a match
+        -new          the expressions are in the new syntax
+        -format F     of values: old, new (the default), json or xml
+        -syntax S     of ad files: old, new, json or auto (the default)
+  classad match [-json] [-syntax S] FILE FILE
+        hold two ads against each other and say what fails
+  classad print [-format F] [-syntax S] FILE
+        print an ad (-format: old, which is the default, new, json or xml)
+  classad eval -batch
+  classad match -batch
+        answer JSON records from the standard input, one to a line
+
+An ad file holds one ad; - is the standard input. Put -- before an expression
+that begins with a minus sign.
 
 Exit status of run: 0 all jobs exited 0; 1 some did not; 2 bad command line,
 submit file or configuration; 3 jobs that can never run here.
+Exit status of classad: 0 done; 1 the ads do not match, or a record of a batch
+could not be read; 2 bad command line, file or expression.
 `
