@@ -28,7 +28,7 @@ func (a *Ad) tryEval(name string, env *Env, target *Ad) (v Value, ok bool) {
 	var ev evaluator
 	ev.start(env, a, target)
 	v = ev.attribute(at, a)
-	if ev.failed {
+	if ev.failed || ev.steps < 0 {
 		return ErrorValue(), false
 	}
 	return v, true

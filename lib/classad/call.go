@@ -172,13 +172,36 @@ func (ev *evaluator) take(n *call, lo, hi int, a *arguments) (ok bool) {
 	if a.n < lo || a.n > hi {
 		return false
 	}
-	for i, arg := range n.args {
-		a.v[i] = ev.eval(arg)
+	c := ev.compiledCall(n)
+	for i := range n.args {
+		a.v[i] = ev.argument(c, n, i)
 		if ev.failed {
 			return false
 		}
 	}
 	return true
+}
+
+// compiledCall returns the code of a call that is being entered, nil if it is
+// evaluated as a tree.
+func (ev *evaluator) compiledCall(n *call) *code {
+	c := ev.pending
+	if c == nil || c.tree != node(n) {
+		return nil
+	}
+	ev.pending = nil
+	return c
+}
+
+// argument evaluates an argument of a call.
+func (ev *evaluator) argument(c *code, n *call, i int) Value {
+	if c == nil {
+		return ev.eval(n.args[i])
+	}
+	ev.depth += int(c.level)
+	v := ev.run(&c.args[i])
+	ev.depth -= int(c.level)
+	return v
 }
 
 // strict looks at the arguments of a function that wants all of them: error

@@ -3,6 +3,8 @@
 
 package classad
 
+import "unsafe"
+
 // evaluator is one evaluation under way. It lives on the stack of the caller:
 // nothing may keep a pointer to it, so functions are reached by a switch and
 // not through function values.
@@ -14,7 +16,8 @@ type evaluator struct {
 	context     *Ad // the ad a function evaluates its argument in, nil most of the time
 	depth       int // operators and references that may still be begun
 	steps       int
-	failed      bool // given up; every value computed since is meaningless
+	pending     *code // the call of which the function is being entered
+	failed      bool  // given up; every value computed since is meaningless
 
 	// The attributes being evaluated, to notice a circular reference.
 	active int
@@ -141,6 +144,9 @@ func (ev *evaluator) eval(n node) Value {
 		ev.depth++
 		return v
 	case *listNode:
+		if n.fixed != nil {
+			return Value{kind: KindList, ptr: unsafe.Pointer(n.fixed)}
+		}
 		return listValue(n.elems, ev.scope())
 	case *adNode:
 		return AdValue(n.body.within(ev.scope()))

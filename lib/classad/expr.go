@@ -3,6 +3,8 @@
 
 package classad
 
+import "sync/atomic"
+
 // Expr is an expression. It is immutable and safe for concurrent use, so one
 // parsed expression may stand in any number of ads and be evaluated in all of
 // them at the same time.
@@ -11,6 +13,7 @@ type Expr struct {
 	// scope is where bare names are looked up, for an element taken out of a
 	// list value. Nil means the ad of the evaluation.
 	scope *Ad
+	code  atomic.Pointer[code] // see code.go
 }
 
 // ParseExpr reads text as one complete expression. The error is a
@@ -57,8 +60,8 @@ func (e *Expr) TryEval(env *Env) (v Value, ok bool) {
 	if e.scope != nil {
 		ev.enter(e.scope)
 	}
-	v = ev.eval(e.n)
-	if ev.failed {
+	v = ev.expr(e)
+	if ev.failed || ev.steps < 0 {
 		return ErrorValue(), false
 	}
 	return v, true

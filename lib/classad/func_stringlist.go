@@ -9,18 +9,31 @@ import (
 	"strings"
 )
 
+// byteSet is a set of bytes.
+type byteSet [4]uint64
+
+func newByteSet(s string) (set byteSet) {
+	for i := range len(s) {
+		set[s[i]>>6] |= 1 << (s[i] & 63)
+	}
+	return set
+}
+
+func (set *byteSet) has(c byte) bool { return set[c>>6]&(1<<(c&63)) != 0 }
+
 // tokens yields the items of a list in a string, cut at any of the delimiters.
 // Blanks around an item are dropped and empty items are skipped.
 func tokens(s, delims string) iter.Seq[string] {
 	return func(yield func(string) bool) {
+		cut := newByteSet(delims)
 		i := 0
 		for {
-			for i < len(s) && (strings.IndexByte(delims, s[i]) >= 0 || isSpace(int(s[i]))) {
+			for i < len(s) && (cut.has(s[i]) || isSpace(int(s[i]))) {
 				i++
 			}
 			start := i
 			end := i // of the last byte that is no blank
-			for i < len(s) && strings.IndexByte(delims, s[i]) < 0 {
+			for i < len(s) && !cut.has(s[i]) {
 				if !isSpace(int(s[i])) {
 					end = i
 				}

@@ -262,7 +262,7 @@ func (p *parser) jsonArray() node {
 		}
 	}
 	p.take()
-	return &listNode{elems: elems}
+	return newList(elems)
 }
 
 // unescapeJSON replaces the escapes of a JSON string. ok is false for a \u

@@ -65,7 +65,22 @@ type call struct {
 	pattern atomic.Pointer[compiled]
 }
 
-type listNode struct{ elems []node }
+type listNode struct {
+	elems []node
+	fixed *list // the value, if all elements are plain constants
+}
+
+// newList returns a list of elements.
+func newList(elems []node) *listNode {
+	n := &listNode{elems: elems}
+	for _, e := range elems {
+		if lit, ok := e.(*literal); !ok || lit.form != formPlain || !lit.v.isScalar() {
+			return n
+		}
+	}
+	n.fixed = &list{elems: elems}
+	return n
+}
 
 // adNode is a nested ad. Its body is never changed.
 type adNode struct{ body *Ad }

@@ -427,7 +427,7 @@ func (p *parser) list() node {
 		}
 	}
 	p.take()
-	return &listNode{elems: elems}
+	return newList(elems)
 }
 
 // ad reads [name = expression; …]. Extra semicolons are allowed once there is
