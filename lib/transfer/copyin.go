@@ -113,12 +113,18 @@ func (c copier) file(source, name string, executable bool) *Failure {
 	if !info.Mode().IsRegular() {
 		return &Failure{Path: source, Err: errors.New("not a plain file")}
 	}
-	mode := info.Mode().Perm() | 0o600
+	mode := info.Mode().Perm()
 	if executable {
 		mode |= 0o100 | mode&0o044>>2 // who may read it may execute it
 	}
 	target := filepath.Join(c.into.Name(), name)
-	to, err := c.into.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	const create = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	to, err := c.into.OpenFile(name, create, mode)
+	if errors.Is(err, fs.ErrExist) { // listed twice: the last one counts, as in the original
+		if err = c.into.Remove(name); err == nil {
+			to, err = c.into.OpenFile(name, create, mode)
+		}
+	}
 	if err != nil {
 		return &Failure{Path: target, Writing: true, Err: cause(err)}
 	}
