@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -63,6 +64,9 @@ func cmdRun(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	f.job = fs.Arg(0)
+	// The machine is lent to jobs. One goroutine does the work here, and waking
+	// a second thread for it is most of what an EP at rest would cost.
+	runtime.GOMAXPROCS(1)
 	res, err := runJobs(f, stdout, stderr)
 	if err != nil {
 		printError(stderr, "condor_ep run", err)
