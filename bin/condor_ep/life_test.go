@@ -7,6 +7,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -218,21 +219,55 @@ func TestStatusAndExplain(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// A job that fills the file system under EXECUTE fails or is held by itself.
-func TestDiskFull(t *testing.T) {
-	p := newPlace(t)
+// volume mounts a small file system below the place.
+func (p place) volume(t *testing.T, size string) string {
+	t.Helper()
 	vol := filepath.Join(p.tmp, "vol")
 	if err := os.Mkdir(vol, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", vol, "tmpfs", 0, "size=8m"); err != nil {
+	if err := syscall.Mount("tmpfs", vol, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("needs the right to mount a small tmpfs (run as root): %v", err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := syscall.Unmount(vol, 0); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return vol
+}
+
+// An EXECUTE without room is told before any job starts.
+func TestExecuteFull(t *testing.T) {
+	p := newPlace(t)
+	vol := p.volume(t, "64k")
+	f, err := os.Create(filepath.Join(vol, "big"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nlog = job.log\nqueue\n")
+	p.write(t, "ep.conf", "EXECUTE = "+vol+"\n")
+	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	if status != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "EXECUTE") || !strings.Contains(stderr, "no space left") || stdout != "" {
+		t.Errorf("status %d\nstdout:\n%sstderr:\n%s", status, stdout, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "job.log")); err == nil {
+		t.Error("no job may be begun")
+	}
+	p.nothingLeft(t)
+}
+
+// A job that fills the file system under EXECUTE fails or is held by itself.
+func TestDiskFull(t *testing.T) {
+	p := newPlace(t)
+	vol := p.volume(t, "8m")
 	p.write(t, "fill.sh", "#!/bin/sh\nif [ \"$1\" = fill ]; then dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; code=$?; rm -f big; exit $code; fi\nexit 0\n")
 	p.write(t, "job.sub", "should_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 16\nrequest_disk = 100\nexecutable = fill.sh\narguments = $(what)\nlog = job.log\nqueue what in (fill, easy, easy)\n")
 	p.write(t, "ep.conf", "EXECUTE = "+vol+"\nNUM_CPUS = 1\n")
