@@ -75,6 +75,10 @@ func (a *Ad) parseLine(text string, start, end int) error {
 	if attr == "" {
 		return newSyntaxError(text, start, "expected a name before =")
 	}
+	if v, ok := constant(line[eq+1:]); ok {
+		a.set(attr, v)
+		return nil
+	}
 	p := newParser(line[eq+1:], Old)
 	n := p.expression(false)
 	if n == nil {
@@ -128,11 +132,17 @@ func (a *Ad) TextAll(d Dialect) string {
 // AppendText appends what Text returns.
 func (a *Ad) AppendText(b []byte, d Dialect) []byte {
 	p := printer{dialect: d, b: b}
-	if d == Old {
+	if d == New {
+		p.attrs(withoutPrivate(a.sorted()))
+		return p.b
+	}
+	if a.parent != nil || a.layout == nil {
 		p.lines(a.public())
 		return p.b
 	}
-	p.attrs(withoutPrivate(a.sorted()))
+	for _, i := range a.layout.publicOrder() {
+		p.line(a.layout.names[i].text, a.vals[i])
+	}
 	return p.b
 }
 
@@ -154,9 +164,12 @@ func (a *Ad) WriteOld(w io.Writer) error {
 
 func (p *printer) lines(attrs []attr) {
 	for _, at := range attrs {
-		p.str(at.name)
-		p.str(" = ")
-		p.attrValue(at.v)
-		p.b = append(p.b, '\n')
+		p.line(at.name, at.v)
 	}
+}
+
+func (p *printer) line(name string, v Value) {
+	p.b = append(append(p.b, name...), " = "...)
+	p.attrValue(v)
+	p.b = append(p.b, '\n')
 }

@@ -186,7 +186,7 @@ func (p *parser) jsonValue() node {
 		return p.primary()
 	case tokString:
 		p.take()
-		if n := len(t.text) - len(")/"); t.quotedExpr && n >= len("/Expr(") &&
+		if n := len(t.text) - len(")/"); t.mark && n >= len("/Expr(") &&
 			equalNames(t.text[:len("/Expr(")], "/Expr(") && t.text[n:] == ")/" {
 			inner := newParser(t.text[len("/Expr("):n], New)
 			x := inner.expression(true)

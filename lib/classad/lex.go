@@ -4,6 +4,7 @@
 package classad
 
 import (
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -59,19 +60,15 @@ const (
 	tokCloseBrace
 )
 
-// token is one word of the text. Only the field that belongs to its kind is
-// set.
+// token is one word of the text. It is small enough to stay in registers.
 type token struct {
-	kind    tokenKind
-	start   int // offset of its first byte
-	text    string
-	integer int64
-	real    float64
-	boolean bool
-	// quotedExpr marks a JSON string that begins and ends with an escaped
-	// slash.
-	quotedExpr bool
-	msg        string // of tokBad: what is wrong
+	kind tokenKind
+	// mark is the value of a boolean; of a JSON string, that it begins and
+	// ends with an escaped slash.
+	mark  bool
+	start int    // offset of its first byte
+	text  string // of names and strings; of tokBad what is wrong
+	num   uint64 // integer, or bits of a real
 }
 
 // lexer cuts a text into tokens. A NUL byte ends the text, as it does in the
@@ -107,6 +104,9 @@ func isAlpha(c int) bool {
 }
 func isAlnum(c int) bool { return isAlpha(c) || isDigit(c) }
 
+// wordBytes are the bytes of names that need no quotes.
+var wordBytes = newByteSet("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+
 func (l *lexer) next() token {
 	t := l.scan()
 	l.last = t.kind
@@ -114,12 +114,15 @@ func (l *lexer) next() token {
 }
 
 func (l *lexer) bad(start int, msg string) token {
-	return token{kind: tokBad, start: start, msg: msg}
+	return token{kind: tokBad, start: start, text: msg}
 }
 
 // skipSpace skips blanks and comments. It returns false at a comment that is
 // never closed.
 func (l *lexer) skipSpace() bool {
+	for l.pos < len(l.text) && l.text[l.pos] == ' ' {
+		l.pos++
+	}
 	for {
 		switch c := l.at(l.pos); {
 		case isSpace(c):
@@ -266,13 +269,16 @@ func (l *lexer) scanNumber() token {
 	}
 	text := l.text[start:i]
 	l.pos = i
+	if len(text) == 1 && !isReal {
+		return token{kind: tokInteger, start: start, num: uint64(text[0] - '0')}
+	}
 	if isReal {
 		if hex {
 			text += "p0"
 		}
 		// Out of range gives an infinity or zero; a text like "..5" is zero.
 		f, _ := strconv.ParseFloat(text, 64)
-		return token{kind: tokReal, start: start, real: f}
+		return token{kind: tokReal, start: start, num: math.Float64bits(f)}
 	}
 	if text[0] == '0' && len(text) > 1 {
 		return l.bad(start, "number with a leading zero: octal and hexadecimal integers are not supported")
@@ -284,13 +290,13 @@ func (l *lexer) scanNumber() token {
 	if err != nil {
 		n = 0 // out of range
 	}
-	return token{kind: tokInteger, start: start, integer: n}
+	return token{kind: tokInteger, start: start, num: uint64(n)}
 }
 
 func (l *lexer) scanWord() token {
 	start := l.pos
 	i := start
-	for isAlnum(l.at(i)) || l.at(i) == '_' {
+	for i < len(l.text) && wordBytes.has(l.text[i]) {
 		i++
 	}
 	l.pos = i
@@ -306,7 +312,7 @@ func (l *lexer) scanWord() token {
 		case l.json && equalNames(text, "null"):
 			t.kind = tokUndefined
 		case equalNames(text, "true"):
-			t.kind, t.boolean = tokBoolean, true
+			t.kind, t.mark = tokBoolean, true
 		case equalNames(text, "isnt"):
 			t.kind = tokIsnt
 		}

@@ -91,7 +91,7 @@ func (l *lexer) scanNewString(delim byte) token {
 		}
 		t := quoted(delim, start, text)
 		n := len(joined)
-		t.quotedExpr = n >= 4 && string(joined[:2]) == `\/` && string(joined[n-2:]) == `\/`
+		t.mark = n >= 4 && string(joined[:2]) == `\/` && string(joined[n-2:]) == `\/`
 		return t
 	}
 	text, ok := unescape(joined)

@@ -3,7 +3,10 @@
 
 package classad
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Limits that bound what a text can make of the reader.
 const (
@@ -52,7 +55,7 @@ func (p *parser) fail(t *token, msg string) {
 		return
 	}
 	if t.kind == tokBad {
-		msg = t.msg
+		msg = t.text
 	}
 	p.err = newSyntaxError(p.lex.text, t.start, msg)
 }
@@ -324,13 +327,13 @@ func (p *parser) primary() node {
 		return litError
 	case tokBoolean:
 		p.take()
-		return newLiteral(Bool(t.boolean))
+		return newLiteral(Bool(t.mark))
 	case tokInteger:
 		p.take()
-		return &literal{v: Int(t.integer)}
+		return &literal{v: Int(int64(t.num))}
 	case tokReal:
 		p.take()
-		return &literal{v: Real(t.real)}
+		return &literal{v: Real(math.Float64frombits(t.num))}
 	case tokString:
 		p.take()
 		return &literal{v: String(t.text)}

@@ -6,6 +6,7 @@ package classad
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // printer prints trees as the original does, to the blank: other programs
@@ -100,8 +101,26 @@ func (p *printer) quote(s string, delim byte) {
 	p.b = append(p.b, delim)
 }
 
-func (p *printer) escape(s string, delim byte) {
+// plainPart returns how many bytes at the start of s print as they are.
+func (p *printer) plainPart(s string, delim byte) int {
+	if p.dialect == Old {
+		if i := strings.IndexByte(s, delim); i >= 0 {
+			return i
+		}
+		return len(s)
+	}
 	for i := range len(s) {
+		if c := s[i]; c == delim || c == '\\' || c < ' ' || c > '~' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func (p *printer) escape(s string, delim byte) {
+	plain := p.plainPart(s, delim)
+	p.b = append(p.b, s[:plain]...)
+	for i := plain; i < len(s); i++ {
 		c := s[i]
 		if c == delim {
 			p.b = append(p.b, '\\', c)
