@@ -39,7 +39,7 @@ func readJobs(path string, cluster int, who string, snap *config.Snapshot, inv *
 	}
 	var warnings []string
 	for _, w := range d.Warnings() {
-		warnings = append(warnings, w.Error())
+		warnings = append(warnings, warningText(w))
 	}
 	return ads, warnings, nil
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -183,7 +184,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	}
 	show := newReporter(f.json, stdout)
 	for _, w := range snap.Warnings() {
-		show.problem(w.Error())
+		show.problem(warningText(&w))
 	}
 	for _, w := range warnings {
 		show.problem(w)
@@ -237,6 +238,10 @@ func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, err
 	o.Root = abs
 	return checked(config.Load(o))
 }
+
+// warningText is what a warning says, without the word itself: the line it is
+// shown in begins with it.
+func warningText(w error) string { return strings.Replace(w.Error(), " warning:", "", 1) }
 
 // checked refuses a configuration with values that their knobs do not take.
 func checked(s *config.Snapshot, err error) (*config.Snapshot, error) {

@@ -4,12 +4,14 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // changing are attributes of a slot that have other values later, in lower
@@ -55,7 +57,7 @@ func (a *AP) Judge(now clock.Instant, offers []Offer, fits func(job *classad.Ad)
 
 func (a *AP) judge(now clock.Instant, j *job, offers []Offer, fits func(*classad.Ad) error) string {
 	if err := fits(j.ad); err != nil {
-		return err.Error()
+		return plainText(err)
 	}
 	why := "there is no slot"
 	for i, o := range offers {
@@ -68,6 +70,15 @@ func (a *AP) judge(now clock.Instant, j *job, offers []Offer, fits func(*classad
 		}
 	}
 	return why
+}
+
+// plainText is what an error says, without the operations it came through.
+func plainText(err error) string {
+	var e *errs.Error
+	for errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	return err.Error()
 }
 
 // refusedForever reports whether job and slot can never match, and why.
