@@ -19,12 +19,13 @@ import (
 // An ad may have a parent (see [Ad.SetParent]) whose attributes show through.
 // Every method that looks at attributes sees them unless it says otherwise.
 type Ad struct {
-	layout *layout     // the names; nil is none
-	vals   []Value     // what stands under each: a constant or a kindExpr
-	shared atomic.Bool // vals are in use elsewhere: copy before a change
-	parent *Ad         // layer below, see SetParent
-	outer  *Ad         // the ad in whose text this one is nested
-	view   bool        // stands for its parent in another place: has nothing of its own
+	layout *layout              // the names; nil is none
+	vals   []Value              // what stands under each: a constant or a kindExpr
+	shared atomic.Bool          // vals are in use elsewhere: copy before a change
+	made   atomic.Pointer[made] // see Lookup
+	parent *Ad                  // layer below, see SetParent
+	outer  *Ad                  // the ad in whose text this one is nested
+	view   bool                 // stands for its parent in another place: has nothing of its own
 }
 
 // attr is one attribute taken out of an ad.
@@ -112,6 +113,13 @@ func (a *Ad) isSpecial() bool {
 	return false
 }
 
+// forget drops what Lookup made of values that are no longer there.
+func (a *Ad) forget() {
+	if a.made.Load() != nil {
+		a.made.Store(nil)
+	}
+}
+
 // own makes the values private to a before a change.
 func (a *Ad) own() {
 	if a.shared.Load() {
@@ -125,6 +133,7 @@ func (a *Ad) set(s string, v Value) {
 	hash := hashName(s)
 	if p := a.layout.find(s, hash); p >= 0 {
 		a.vals[p] = v
+		a.forget()
 		return
 	}
 	switch {
@@ -184,14 +193,6 @@ func (a *Ad) SetBool(name string, b bool) { a.SetValue(name, Bool(b)) }
 // SetString sets a string.
 func (a *Ad) SetString(name, s string) { a.SetValue(name, String(s)) }
 
-// Lookup returns the expression of an attribute, of this ad or of a parent.
-func (a *Ad) Lookup(name string) (*Expr, bool) {
-	if at := a.lookup(name, hashName(name)); at != nil {
-		return exprOf(*at), true
-	}
-	return nil, false
-}
-
 // Delete removes an attribute and reports whether there was one. An attribute
 // of a parent cannot be removed from here: it is hidden by setting undefined
 // in this ad.
@@ -202,6 +203,7 @@ func (a *Ad) Delete(name string) bool {
 		a.own()
 		a.layout = a.layout.without(p)
 		a.vals = slices.Delete(a.vals, p, p+1)
+		a.forget()
 	}
 	if a.parent != nil && a.parent.lookup(name, hash) != nil {
 		a.set(name, Undefined())

@@ -43,6 +43,7 @@ func (a *Ad) UnmarshalJSON(b []byte) error {
 	}
 	a.layout, a.vals = read.layout, read.vals
 	a.shared.Store(false)
+	a.forget()
 	return nil
 }
 
