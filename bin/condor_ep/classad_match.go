@@ -226,7 +226,7 @@ func (x *explainer) explain(e *classad.Expr, path []string) {
 		if v.IsTrue() {
 			continue
 		}
-		c := conjunct{Expr: part.String(), Value: typed(v), value: v.Text(classad.Old), Reads: reads}
+		c := conjunct{Expr: strings.TrimSpace(part.String()), Value: typed(v), value: v.Text(classad.Old), Reads: reads}
 		for _, name := range slices.Backward(path[1:]) {
 			c.In = append(c.In, name)
 		}

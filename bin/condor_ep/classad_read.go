@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -52,13 +53,19 @@ func printInputError(w io.Writer, who string, err error) {
 	}
 }
 
+// errNoFile is what a missing file is called on every system.
+var errNoFile = errors.New("no such file")
+
 // readAd reads the ad in a file, which holds one.
 func readAd(name, syntax string, stdin io.Reader) (*classad.Ad, error) {
 	shown := adName(name)
 	text, err := readText(name, stdin)
 	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) { // its text would name the file again
+		var path *fs.PathError
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = errNoFile
+		case errors.As(err, &path): // its text would name the file again
 			err = path.Err
 		}
 		return nil, &inputError{Name: shown, Err: err}
