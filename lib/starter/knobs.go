@@ -49,7 +49,7 @@ func (p *Plan) knob(name string) string { return p.Config[name] }
 // seconds reads a knob that is a number of seconds, at least one.
 func (p *Plan) seconds(name string, otherwise time.Duration) time.Duration {
 	n, err := strconv.ParseFloat(strings.TrimSpace(p.knob(name)), 64)
-	if err != nil || n < 1 || n > 1e9 {
+	if err != nil || !(n >= 1 && n <= 1e9) { // NaN too
 		return otherwise
 	}
 	return time.Duration(n * float64(time.Second))

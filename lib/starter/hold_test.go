@@ -1,0 +1,60 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// The words for both sides of a transfer; those of everything else are held
+// against the recordings by the tests of condor_starter with real processes.
+func TestTransferHolds(t *testing.T) {
+	t.Parallel()
+	h := holds{slot: "slot1@node1.example.org", errno: hosttest.Errno}
+	reading := &transfer.Failure{Path: "/a/b", Total: 3, Err: fs.ErrNotExist}
+	writing := &transfer.Failure{Path: "/c/d", Total: 1, Writing: true, Err: fs.ErrPermission}
+	for _, c := range []struct {
+		got        *Hold
+		code, subc int
+		reason     string
+	}{
+		{h.input(reading), 13, 2, "Transfer input files failure at access point node1 while sending files to execution point slot1@node1.example.org. Details: 3 total failures: first failure: reading from file /a/b: (errno 2) No such file or directory"},
+		{h.input(writing), 13, 13, "Transfer input files failure at execution point slot1@node1.example.org while receiving files from access point node1. Details: writing to file /c/d: (errno 13) Permission denied"},
+		{h.output(reading), 12, 2, "Transfer output files failure at execution point slot1@node1.example.org while sending files to access point node1. Details: 3 total failures: first failure: reading from file /a/b: (errno 2) No such file or directory"},
+		{h.output(writing), 12, 13, "Transfer output files failure at access point node1 while receiving files from execution point slot1@node1.example.org. Details: writing to file /c/d: (errno 13) Permission denied"},
+		{h.input(errors.New("odd")), 13, 0, "Transfer input files failure at access point node1 while sending files to execution point slot1@node1.example.org. Details: odd"},
+	} {
+		if c.got.Code != c.code || c.got.Subcode != c.subc || c.got.Reason != c.reason {
+			t.Errorf("%+v\nwant %d/%d %s", c.got, c.code, c.subc, c.reason)
+		}
+	}
+}
+
+func TestInterpreter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"#!/bin/sh\necho": "/bin/sh", "#! /usr/bin/env python3 -u\n": "/usr/bin/env", "#!/no/newline": "/no/newline", "#!\n": "", "#!   \n": "",
+		"": "", "\x7fELF": "", "# !/bin/sh\n": "", "#!/" + strings.Repeat("x", 1000): "/" + strings.Repeat("x", 509),
+	} {
+		path := filepath.Join(dir, "f")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := interpreter(path); got != want {
+			t.Errorf("%.30q: %.40q, want %.40q", text, got, want)
+		}
+	}
+	if got := interpreter(dir); got != "" {
+		t.Errorf("a directory: %q", got)
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+func read(t *testing.T, ad string) *job {
+	t.Helper()
+	a, err := classad.ParseAd(ad, classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := readJob(a, "", "/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+const moved = "ShouldTransferFiles = \"YES\"\nIwd = \"/sub\"\n"
+const shared = "ShouldTransferFiles = \"NO\"\nIwd = \"/sub\"\n"
+
+// Where a job's program and standard files are, moved and not.
+//
+// row: S1-032
+func TestJobPaths(t *testing.T) {
+	t.Parallel()
+	type paths struct {
+		Cmd, Stdin     string
+		Stdout, Stderr [2]string // where it writes, where that goes
+	}
+	for _, c := range []struct {
+		ad   string
+		want paths
+	}{
+		{moved + `Cmd = "dir/prog"`, paths{Cmd: "/s/prog"}},
+		{moved + "Cmd = \"dir/prog\"\nTransferExecutable = false", paths{Cmd: "/s/dir/prog"}},
+		{moved + "Cmd = \"prog\"\nTransferExecutable = false\nPreserveRelativeExecutable = true", paths{Cmd: "prog"}},
+		{moved + "Cmd = \"/bin/p\"\nTransferExecutable = false", paths{Cmd: "/bin/p"}},
+		{shared + `Cmd = "dir/prog"`, paths{Cmd: "/sub/dir/prog"}},
+		{moved + "In = \"d/in\"\nOut = \"o\"\nErr = \"/abs/e\"", paths{
+			Stdin: "/s/in", Stdout: [2]string{"/s/_condor_stdout", "/sub/o"}, Stderr: [2]string{"/s/_condor_stderr", "/abs/e"}}},
+		{moved + "In = \"d/in\"\nOut = \"o\"\nErr = \"e\"\nTransferIn = false\nTransferOut = false\nTransferErr = false", paths{
+			Stdin: "/s/d/in", Stdout: [2]string{"/s/o", ""}, Stderr: [2]string{"/s/e", ""}}},
+		{moved + "Out = \"both\"\nErr = \"both\"", paths{
+			Stdout: [2]string{"/s/_condor_stdout", "/sub/both"}, Stderr: [2]string{"/s/_condor_stdout", "/sub/both"}}},
+		{moved + "In = \"/dev/null\"\nOut = \"/dev/null\"\nErr = \"\"", paths{}},
+		{shared + "In = \"in\"\nOut = \"o\"\nErr = \"/e\"", paths{Stdin: "/sub/in", Stdout: [2]string{"/sub/o", ""}, Stderr: [2]string{"/e", ""}}},
+	} {
+		j := read(t, c.ad)
+		got := paths{j.cmd, j.stdin, [2]string{j.stdout.path, j.stdout.dest}, [2]string{j.stderr.path, j.stderr.dest}}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s:\n%s", c.ad, diff)
+		}
+	}
+}
+
+func TestJobArguments(t *testing.T) {
+	t.Parallel()
+	for ad, want := range map[string][]string{
+		`Args = "a 'b c'"`:                {"a", "'b", "c'"},
+		`Arguments = "a 'b c'"`:           {"a", "b c"},
+		"Args = \"x\"\nArguments = \"y\"": {"y"},
+		"":                                nil,
+	} {
+		if got := read(t, ad).args; len(got)+len(want) > 0 && !cmp.Equal(got, want) {
+			t.Errorf("%s: %q", ad, got)
+		}
+	}
+	a, err := classad.ParseAd(`Arguments = "'open"`, classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readJob(a, "", "/s"); err == nil {
+		t.Error("arguments with an open quote were read")
+	}
+}
+
+// row: S1-034
+func TestKillSignal(t *testing.T) {
+	t.Parallel()
+	const ad = "KillSig = \"SIGUSR1\"\nRemoveKillSig = \"SIGINT\"\nHoldKillSig = 3\n"
+	for _, c := range []struct {
+		ad, manner string
+		want       int
+	}{
+		{"", MannerVacate, 15}, {"", MannerRemove, 15}, {"", MannerHold, 15}, {"", "", 15},
+		{ad, MannerVacate, 10}, {ad, MannerRemove, 2}, {ad, MannerHold, 3},
+		{`KillSig = "SIGUSR1"`, MannerRemove, 10}, {`KillSig = "SIGUSR1"`, MannerHold, 10},
+		{`KillSig = "12"`, MannerVacate, 12}, {`KillSig = "nonsense"`, MannerVacate, 15}, {`KillSig = 99`, MannerVacate, 15},
+	} {
+		if got := read(t, c.ad).killSignal(c.manner, hosttest.SignalNumber); got != c.want {
+			t.Errorf("%q, %s: %d, want %d", c.ad, c.manner, got, c.want)
+		}
+	}
+}
+
+func TestWantsOutput(t *testing.T) {
+	t.Parallel()
+	ok, fails, killed := host.ExitStatus{Exited: true}, host.ExitStatus{Exited: true, Code: 1}, host.ExitStatus{Signal: 9}
+	for _, c := range []struct {
+		ad         string
+		status     host.ExitStatus
+		evicted    bool
+		some, full bool
+	}{
+		{moved, fails, false, true, true},
+		{moved + `WhenToTransferOutput = "ON_EXIT"`, killed, true, false, true},
+		{moved + `WhenToTransferOutput = "ON_EXIT_OR_EVICT"`, killed, true, true, true},
+		{moved + `WhenToTransferOutput = "ON_SUCCESS"`, ok, false, true, true},
+		{moved + `WhenToTransferOutput = "ON_SUCCESS"`, fails, false, true, false},
+		{moved + "WhenToTransferOutput = \"ON_SUCCESS\"\nJobSuccessExitCode = 1", fails, false, true, true},
+		{shared, ok, false, false, false},
+	} {
+		if some, full := read(t, c.ad).wantsOutput(c.status, c.evicted); some != c.some || some && full != c.full {
+			t.Errorf("%s, %v, evicted %v: %v, %v", c.ad, c.status, c.evicted, some, full)
+		}
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	j := read(t, moved+"Out = \"o\"\nErr = \"o\"\nTransferOutput = \"a\"")
+	out, err := j.outputs("/s", true)
+	if err != nil || !cmp.Equal(out.Std, []transfer.Std{{Name: "_condor_stdout", Dest: "/sub/o"}}) || !cmp.Equal(out.Names, []string{"a"}) || !out.Quiet[".job.ad"] {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := j.outputs("/s", false); err != nil || !out.Listed || len(out.Names) != 0 || len(out.Std) != 1 {
+		t.Errorf("standard files alone: %+v, %v", out, err)
+	}
+}
+
+// Note 32 of the recorded starter, case lim-core-stack.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for ad, want := range map[string][2]int64{
+		"": {0, host.Unlimited}, "CoreSize = 12345\nStackSize = 262144": {12345, 262144}, "CoreSize = -1": {host.Unlimited, host.Unlimited}, "CoreSize = -7": {-1, -1},
+	} {
+		if core, stack := read(t, ad).limits(); [2]int64{core, stack} != want {
+			t.Errorf("%s: %d, %d", ad, core, stack)
+		}
+	}
+}
+
+// Note 34 of the recorded starter, cases lim-renice-….
+func TestNice(t *testing.T) {
+	t.Parallel()
+	job, err := classad.ParseAd("N = 7\nPrio = 3", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{
+		"": 0, "0": 0, "10": 10, "N + 1": 8, "MY.N": 7, "TARGET.N": 10, "25": 19, "-5": 0, "Prio > 2 ? 19 : 0": 19, "(": 10, `"x"`: 10, "true": 1,
+	} {
+		p := &Plan{Config: map[string]string{"JOB_RENICE_INCREMENT": text}}
+		if got := p.nice(job, time.Time{}); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"": 8 * time.Second, "3": 3 * time.Second, " 0.5 ": 8 * time.Second, "1.5": 1500 * time.Millisecond, "x": 8 * time.Second, "1e300": 8 * time.Second, "NaN": 8 * time.Second} {
+		p := &Plan{Config: map[string]string{"K": text}}
+		if got := p.seconds("K", 8*time.Second); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestResourceKnobs(t *testing.T) {
+	t.Parallel()
+	if got := ResourceKnobs("GPUs"); got != [2]string{"ENVIRONMENT_FOR_AssignedGPUs", "ENVIRONMENT_VALUE_FOR_UnAssignedGPUs"} {
+		t.Error(got)
+	}
+}
