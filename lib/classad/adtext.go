@@ -30,9 +30,19 @@ func ParseAd(text string, d Dialect) (*Ad, error) {
 		}
 		return a, nil
 	}
-	a := NewAd()
-	if n := strings.Count(text, "\n"); n > linearAttrs {
-		a.grow(n + 1)
+	return parseLines(text, nil)
+}
+
+// parseLines reads an ad in the old dialect.
+func parseLines(text string, share *sharer) (*Ad, error) {
+	l := lines{a: NewAd(), share: share}
+	if share != nil && share.last != nil {
+		l.expect = share.last
+		l.a.vals = make([]Value, 0, len(l.expect.names))
+	} else if n := strings.Count(text, "\n"); n > linearAttrs {
+		n = min(n+1, 4096)
+		l.a.layout = newLayout(n)
+		l.a.vals = make([]Value, 0, n)
 	}
 	for start := 0; start < len(text); {
 		end := strings.IndexByte(text[start:], '\n')
@@ -41,23 +51,16 @@ func ParseAd(text string, d Dialect) (*Ad, error) {
 		} else {
 			end += start
 		}
-		if err := a.parseLine(text, start, end); err != nil {
+		if err := l.line(text, start, end); err != nil {
 			return nil, err
 		}
 		start = end + 1
 	}
-	return a, nil
+	return l.end(), nil
 }
 
-// grow makes room for n attributes.
-func (a *Ad) grow(n int) {
-	n = min(n, 4096)
-	a.layout = newLayout(n)
-	a.vals = make([]Value, 0, n)
-}
-
-// parseLine reads text[start:end] as Name = expression.
-func (a *Ad) parseLine(text string, start, end int) error {
+// line reads text[start:end] as Name = expression.
+func (l *lines) line(text string, start, end int) error {
 	for start < end && isSpace(int(text[start])) {
 		start++
 	}
@@ -75,17 +78,27 @@ func (a *Ad) parseLine(text string, start, end int) error {
 	if attr == "" {
 		return newSyntaxError(text, start, "expected a name before =")
 	}
-	if v, ok := constant(line[eq+1:]); ok {
-		a.set(attr, v)
-		return nil
+	v, ok := constant(line[eq+1:])
+	if !ok {
+		var err *SyntaxError
+		if v, err = l.expression(line[eq+1:]); err != nil {
+			return newSyntaxError(text, start+eq+1+err.Offset, err.Msg+" (attribute "+attr+")")
+		}
 	}
-	p := newParser(line[eq+1:], Old)
+	l.set(attr, v)
+	return nil
+}
+
+func (l *lines) expression(text string) (Value, *SyntaxError) {
+	if l.share != nil {
+		return l.share.parse(text)
+	}
+	p := newParser(text, Old)
 	n := p.expression(false)
 	if n == nil {
-		return newSyntaxError(text, start+eq+1+p.err.Offset, p.err.Msg+" (attribute "+attr+")")
+		return Value{}, p.err
 	}
-	a.setNode(attr, n)
-	return nil
+	return nodeValue(n), nil
 }
 
 // IsPrivate reports whether an attribute holds a secret and must not leave

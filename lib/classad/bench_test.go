@@ -280,6 +280,47 @@ func manySlots(tb testing.TB, n int) string {
 	return b.String()
 }
 
+// BenchmarkMatch10000 matches one job against 10000 slot ads that were read
+// from one text; one operation is all of them.
+func BenchmarkMatch10000(b *testing.B) {
+	env := policyEnv(b)
+	var slots []*Ad
+	for a, err := range NewReader(strings.NewReader(manySlots(b, 10_000)), FormOld).All() {
+		if err != nil {
+			b.Fatal(err)
+		}
+		slots = append(slots, a)
+	}
+	m := NewMatcher(env.Target, env)
+	matches := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		matches = 0
+		for _, slot := range slots {
+			if m.Matches(slot) {
+				matches++
+			}
+		}
+	}
+	b.ReportMetric(float64(len(slots))*float64(b.N)/b.Elapsed().Seconds(), "ads/s")
+	b.ReportMetric(float64(matches), "matches")
+}
+
+func BenchmarkReader(b *testing.B) {
+	const ads = 200
+	text := manySlots(b, ads)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		for _, err := range NewReader(strings.NewReader(text), FormOld).All() {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ads, "ns/ad")
+}
+
 // TestPolicyAllocatesNothing holds the evaluation of scalar expressions to
 // its promise.
 func TestPolicyAllocatesNothing(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 )
 
 // XML prints the ad in the XML notation of ClassAds on one line, private
-// attributes left out (see [IsPrivate]). There is no reader: nothing sends ads
-// this way any more, tools only show them.
+// attributes left out (see [IsPrivate]). [ParseXML] reads it.
 func (a *Ad) XML() string {
 	p := xmlPrinter{}
 	p.attrs(withoutPrivate(a.sorted()))
