@@ -285,6 +285,8 @@ func TestOutputListAndRemaps(t *testing.T) {
 
 // Every hold has HTCondor's code and words, as the recorded starter gave them
 // (exec and exit cases of the policy recordings, end-… of the starter's).
+//
+// row: S1-028
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	const from = "Error from slot1_1@node1.example.org: "
@@ -385,7 +387,7 @@ func TestEnvironmentAndAds(t *testing.T) {
 // A soft kill reaches the main process alone, with the signal of its manner; a
 // job that goes is evicted, with the reason of the order and without output.
 //
-// row: S0-148
+// row: S0-148, S1-034
 func TestSoftKill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, attr, value, manner, signal string }{

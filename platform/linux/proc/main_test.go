@@ -120,13 +120,6 @@ func runJob(what string) {
 		}
 	case "markedmiddle":
 		again("hold:"+arg, false, &syscall.SysProcAttr{Setsid: true})
-	case "eat": // megabytes
-		n, _ := strconv.Atoi(arg)
-		b := make([]byte, n<<20)
-		for i := 0; i < len(b); i += 4096 {
-			b[i] = 1
-		}
-		runtime.KeepAlive(b)
 	case "stay":
 		announce(arg)
 		forever()
@@ -209,3 +202,5 @@ func forever() {
 		_ = unix.Pause()
 	}
 }
+
+func pause() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) }

@@ -97,8 +97,8 @@ func TestUsageOfTheTree(t *testing.T) {
 func TestPeakOfAShortJob(t *testing.T) {
 	t.Parallel()
 	eachTracking(t, func(t *testing.T, groups string) {
-		got := scenario[outcome](t, "run", groups, "eat:96")
-		if got.Usage.PeakRSSKiB < 96<<10 || got.Usage.PeakRSSKiB > 200<<10 {
+		got := scenario[outcome](t, "run", groups, "sh:exec dd if=/dev/zero of=/dev/null bs=96M count=1 2>/dev/null")
+		if got.Usage.PeakRSSKiB < 96<<10 || got.Usage.PeakRSSKiB > 128<<10 {
 			t.Errorf("peak %d KiB of a job that ate 96 MiB", got.Usage.PeakRSSKiB)
 		}
 	})
@@ -145,6 +145,20 @@ func TestSurroundings(t *testing.T) {
 		}
 		if in := strings.Contains(lines[3], "/execpoint-test-proc/proc_test_"); in != (groups != "none") {
 			t.Errorf("groups=%s but the job is in %s", groups, lines[3])
+		}
+	})
+}
+
+// What a job is born with is its own affair: limits, niceness, the kernel's
+// preference for killing it; and no signal is ignored, though the starter's
+// was.
+func TestBirth(t *testing.T) {
+	t.Parallel()
+	eachTracking(t, func(t *testing.T, groups string) {
+		got := scenario[outcome](t, "props", groups)
+		want := "800\n7\n4096\n4096\n1024\nSigIgn:\t0000000000000000\n" // shells count 512 byte blocks and KiB
+		if got.Text != want {
+			t.Errorf("%q, want %q", got.Text, want)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ type outcome struct {
 func scenarios() map[string]func([]string) (outcome, error) {
 	return map[string]func([]string) (outcome, error){
 		"run": scenarioRun, "errno": scenarioErrno, "suspend": scenarioSuspend, "kill": scenarioKill,
-		"bound": scenarioBound, "measure": scenarioMeasure,
+		"bound": scenarioBound, "measure": scenarioMeasure, "props": scenarioProps,
 	}
 }
 
@@ -280,4 +281,49 @@ func eachTracking(t *testing.T, test func(t *testing.T, groups string)) {
 			test(t, groups)
 		})
 	}
+}
+
+// scenarioProps lets a job tell what it was born with, and then looks what
+// became of the starter itself.
+func scenarioProps(args []string) (outcome, error) {
+	signal.Ignore(unix.SIGHUP) // as under nohup
+	s, err := starter(args)
+	if err != nil {
+		return outcome{}, err
+	}
+	before := ownProps()
+	spec := shell("cat /proc/$$/oom_score_adj; cut -d' ' -f19 /proc/$$/stat; ulimit -Sc; ulimit -Hc; ulimit -Ss; grep SigIgn /proc/$$/status")
+	core, stack, score := int64(4096*512), int64(1<<20), 800
+	spec.Nice, spec.CoreLimit, spec.StackLimit, spec.OOMScore = 7, &core, &stack, &score
+	if s.groups != nil {
+		spec.Group = groupName()
+	}
+	out, err := os.CreateTemp("", "proc")
+	if err != nil {
+		return outcome{}, err
+	}
+	defer os.Remove(out.Name())
+	spec.Stdout = out
+	f, err := s.Spawn(spec)
+	if err != nil {
+		return outcome{}, err
+	}
+	<-f.Done()
+	if _, err := f.Close(); err != nil {
+		return outcome{}, err
+	}
+	text, err := os.ReadFile(out.Name())
+	if after := ownProps(); after != before {
+		return outcome{}, fmt.Errorf("the starter itself was %s and is now %s", before, after)
+	}
+	return outcome{Text: string(text)}, err
+}
+
+// ownProps is what the starter must not have lost to its job.
+func ownProps() string {
+	score, _ := os.ReadFile("/proc/self/oom_score_adj")
+	var core, stack unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_CORE, &core)
+	_ = unix.Getrlimit(unix.RLIMIT_STACK, &stack)
+	return fmt.Sprintf("oom %s core %d stack %d", strings.TrimSpace(string(score)), core.Cur, stack.Cur)
 }

@@ -1,0 +1,161 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+func guest(t *testing.T) *Spawner {
+	t.Helper()
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestCensus(t *testing.T) {
+	t.Parallel()
+	s := guest(t)
+	self := s.Self()
+	if self.PID != os.Getpid() || !s.Alive(self) || !s.Running(self.PID) || s.Boot() == "" {
+		t.Errorf("self %v, boot %q", self, s.Boot())
+	}
+	if s.Alive(host.ProcID{PID: self.PID, Start: self.Start + 1}) {
+		t.Error("another process of our pid is alive")
+	}
+	cmd := exec.Command("/bin/true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Running(cmd.Process.Pid) {
+		t.Error("an ended process is running")
+	}
+}
+
+// stray starts a process of nobody's family: no child of a starter.
+func stray(t *testing.T, env ...string) host.ProcID {
+	t.Helper()
+	cmd := exec.Command("/bin/sleep", "600")
+	cmd.Env = env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	st, err := table{root: "/proc"}.stat(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.id()
+}
+
+// Only what is proven is killed.
+func TestKillRemains(t *testing.T) {
+	t.Parallel()
+	s := guest(t)
+	self := s.Self()
+	mark := "_CONDOR_ANCESTOR_1=" + filepath.Base(t.TempDir()) + self.String()
+	marked, other, main := stray(t, mark), stray(t, mark+"x"), stray(t)
+	parent := host.ProcID{PID: 1 << 22, Start: self.Start}
+	for _, c := range []struct {
+		name string
+		r    host.Remains
+		n    int
+	}{
+		{"another boot", host.Remains{Boot: "x", Parent: parent, Main: main, Marker: mark}, 0},
+		{"nothing known", host.Remains{Boot: s.Boot(), Parent: parent}, 0},
+		{"a main process whose pid is another's", host.Remains{Boot: s.Boot(), Parent: parent, Main: host.ProcID{PID: main.PID, Start: main.Start + 1}}, 0},
+		{"a mark on processes older than the starter", host.Remains{Boot: s.Boot(), Parent: host.ProcID{PID: 1 << 22, Start: marked.Start + 1}, Marker: mark}, 0},
+		{"main and marked", host.Remains{Boot: s.Boot(), Parent: parent, Main: main, Marker: mark}, 2},
+	} {
+		if n, err := s.KillRemains(c.r); n != c.n || err != nil {
+			t.Errorf("%s: killed %d, %v; want %d", c.name, n, err, c.n)
+		}
+	}
+	for name, p := range map[string]bool{"marked": s.Alive(marked), "main": s.Alive(main)} {
+		if p {
+			t.Errorf("the %s process is still there", name)
+		}
+	}
+	if !s.Alive(other) {
+		t.Error("a process with another mark was killed")
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	t.Parallel()
+	stats := []Stat{{PID: 1}, {PID: 2, Parent: 1}, {PID: 3, Parent: 2}, {PID: 4, Parent: 3}, {PID: 5, Parent: 1}, {PID: 6, Parent: 6}}
+	var got []int
+	for _, s := range descendants(stats, 2) {
+		got = append(got, s.PID)
+	}
+	if diff := cmp.Diff([]int{3, 4}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := descendants(stats, 6); len(got) != 0 {
+		t.Errorf("a process that is its own parent has %v below it", got)
+	}
+}
+
+// The lists of children and the scan of all processes find the same.
+func TestBelowBothWays(t *testing.T) {
+	t.Parallel()
+	s := guest(t)
+	f, err := s.Spawn(shell("sleep 600 & (sleep 600 & wait) & wait"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	count := func(list func(int) ([]Stat, error)) int {
+		all, err := list(f.Main().PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	for range 5000 {
+		if count(s.table.below) == 3 {
+			break
+		}
+		pause()
+	}
+	if a, b := count(s.table.below), count(s.table.belowByScan); a != 3 || b != 3 {
+		t.Errorf("%d by lists, %d by scan, want 3", a, b)
+	}
+}
+
+func TestErrno(t *testing.T) {
+	t.Parallel()
+	_, err := os.Open("/no/such/file")
+	if n, text, ok := Errno(err); n != 2 || text != "No such file or directory" || !ok {
+		t.Errorf("%d, %q, %v", n, text, ok)
+	}
+	if _, _, ok := Errno(os.ErrClosed); ok {
+		t.Error("an errno where there is none")
+	}
+	for name, want := range map[string]int{"SIGTERM": 15, "sigusr1": 10, "TERM": 0, "": 0} {
+		if n, ok := SignalNumber(name); n != want || ok != (want != 0) {
+			t.Errorf("%q: %d, %v", name, n, ok)
+		}
+	}
+	const passwd = "root:x:0:0:root:/root:/bin/sh\nbroken:x:7\nu:x:1001:1001::/home/u:/bin/sh\n"
+	for uid, want := range map[int]string{0: "/root", 1001: "/home/u", 7: "", 5: ""} {
+		if got := Home([]byte(passwd), uid); got != want {
+			t.Errorf("home of %d: %q", uid, got)
+		}
+	}
+}
