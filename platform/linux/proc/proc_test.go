@@ -55,6 +55,36 @@ func TestNothingOutlivesClose(t *testing.T) {
 	})
 }
 
+// Chains of processes that each start the next one and go are caught too: no
+// process of them is there long enough to be looked at twice.
+//
+// row: S0-070
+func TestRespawningFamily(t *testing.T) {
+	t.Parallel()
+	eachTracking(t, func(t *testing.T, groups string) {
+		script := tempFile(t, "respawn")
+		alive := script + ".alive"
+		text := "#!/bin/sh\necho x >> " + alive + "\n\"$0\" &\nexit 0\n"
+		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		got := scenario[outcome](t, "run", groups, "sh:"+script+" & "+script+" & sleep 0.1; exit 4")
+		if got.Status.Code != 4 || got.Leftovers < 1 {
+			t.Errorf("%+v, want code 4 and something left over", got)
+		}
+		before, err := os.ReadFile(alive)
+		if err != nil || len(before) < 10 {
+			t.Fatalf("the chains never ran: %d, %v", len(before), err)
+		}
+		for range 20 {
+			pause()
+		}
+		if after, _ := os.ReadFile(alive); len(after) != len(before) {
+			t.Errorf("the chains go on: %d more", (len(after)-len(before))/2)
+		}
+	})
+}
+
 func TestKillWholeFamily(t *testing.T) {
 	t.Parallel()
 	eachTracking(t, func(t *testing.T, groups string) {
