@@ -3,6 +3,8 @@
 
 package classad
 
+import "slices"
+
 // Matcher matches one ad against many, such as a job against slots. It
 // allocates nothing per ad. A Matcher is for one goroutine; several may have
 // the same ad.
@@ -10,6 +12,11 @@ type Matcher struct {
 	my  *Ad
 	env Env
 	ev  evaluator
+
+	// reads is where the values stand, in ads of a layout, that a match of
+	// them reads.
+	reads map[*layout][]int
+	sum   uint64
 }
 
 // NewMatcher returns a Matcher of my. env gives clock, random source and
@@ -19,7 +26,7 @@ func NewMatcher(my *Ad, env *Env) *Matcher {
 	if my == nil {
 		my = NewAd()
 	}
-	m := &Matcher{my: my}
+	m := &Matcher{my: my, reads: map[*layout][]int{}}
 	if env != nil {
 		m.env = *env
 	}
@@ -32,6 +39,7 @@ func NewMatcher(my *Ad, env *Env) *Matcher {
 // that cannot be evaluated do not accept. The second ad is not asked if the
 // first does not accept.
 func (m *Matcher) Matches(other *Ad) bool {
+	m.touch(other)
 	return m.Accepts(other) && m.eval(&nameRequirements, other, m.my).IsTrue()
 }
 
@@ -52,6 +60,54 @@ func (m *Matcher) Rank(other *Ad) float64 {
 func (m *Matcher) RankOf(other *Ad) float64 {
 	f, _ := m.eval(&nameRank, other, m.my).AsNumber()
 	return f
+}
+
+// touch loads the values that a match will want. They are far apart in an ad
+// that nobody looked at lately, and loading them together takes hardly longer
+// than waiting for the first alone.
+func (m *Matcher) touch(other *Ad) {
+	if len(other.vals) < minTouched {
+		return
+	}
+	reads, ok := m.reads[other.layout]
+	if !ok && len(m.reads) < maxTouched {
+		reads = m.learn(other)
+		m.reads[other.layout] = reads
+	}
+	sum := uint64(0)
+	for _, p := range reads {
+		if p < len(other.vals) {
+			sum += other.vals[p].num
+		}
+	}
+	m.sum = sum // or the loads would be left out
+}
+
+// From how many attributes on an ad is touched, and for how many layouts.
+const (
+	minTouched = 32
+	maxTouched = 64
+)
+
+// learn returns where a match reads an ad like other.
+func (m *Matcher) learn(other *Ad) (reads []int) {
+	scope := ""
+	env := m.env
+	env.OnDebug = nil
+	env.OnRead = func(r Read) {
+		p := other.layout.find(r.Name, hashName(r.Name))
+		if r.Scope == scope && p >= 0 && !slices.Contains(reads, p) {
+			reads = append(reads, p)
+		}
+	}
+	scope = "TARGET"
+	m.my.tryEval(nameRequirements.text, &env, other)
+	scope = "MY"
+	other.tryEval(nameRequirements.text, &env, m.my)
+	if p := other.layout.find(nameRequirements.text, nameRequirements.hash); p >= 0 {
+		reads = append(reads, p)
+	}
+	return reads
 }
 
 // eval evaluates an attribute of a with b as TARGET.

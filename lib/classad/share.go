@@ -10,6 +10,7 @@ import "strings"
 type sharer struct {
 	last    *layout // of the ad before: what the next one is expected to have
 	layouts map[uint32]*layout
+	before  []Value // the values of the ad before
 	exprs   map[string]Value
 	text    int // bytes of all keys in exprs
 }
@@ -85,6 +86,11 @@ type lines struct {
 func (l *lines) set(name string, v Value) {
 	if l.expect != nil {
 		if n := len(l.a.vals); n < len(l.expect.names) && l.expect.names[n].text == name {
+			if v.kind == KindString {
+				if b := l.share.before; n < len(b) && b[n].kind == KindString && b[n].str() == v.str() {
+					v = b[n] // one string for both
+				}
+			}
 			l.a.vals = append(l.a.vals, v)
 			return
 		}
@@ -105,6 +111,9 @@ func (l *lines) depart() {
 
 // end returns the ad.
 func (l *lines) end() *Ad {
+	if l.share != nil {
+		defer func() { l.share.before = l.a.vals }()
+	}
 	if l.expect != nil {
 		if len(l.a.vals) == len(l.expect.names) {
 			l.a.layout = l.expect
