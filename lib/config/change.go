@@ -21,7 +21,7 @@ func (s *Snapshot) Changes(next *Snapshot) []Change {
 	names = slices.CompactFunc(names, equalFold)
 	var out []Change
 	for _, name := range names {
-		before, after := s.String(name), next.String(name)
+		before, after := s.peek(name), next.peek(name)
 		if before == after {
 			continue
 		}

@@ -22,4 +22,4 @@
 // that fails leaves the old one in force.
 package config
 
-//go:generate go run ./internal/gen -in knobs.toml -out knobs_table.go
+//go:generate go run ./internal/gen -in knobs.toml -out knobs_table.go -page ../../docs/knobs.md

@@ -13,6 +13,7 @@ import (
 type macros struct {
 	table         table
 	subsys, local string
+	both          string // "subsys.local" if there is a local name
 	env           []string
 	seed          uint64
 	windows       bool
@@ -23,22 +24,38 @@ type macros struct {
 // default. An entry set to nothing is found and hides those after it. The
 // entry is nil for a default.
 func (m *macros) raw(name string) (text string, e *entry, ok bool) {
+	hash := hashName("", name)
+	if e := m.set(hash, name); e != nil {
+		return e.raw, e, true
+	}
+	text, ok = m.unset(knobAtHash(hash, name), name)
+	return text, nil, ok
+}
+
+// set returns the entry that answers for name, nil if nothing sets it. hash is
+// that of name alone.
+func (m *macros) set(hash uint32, name string) *entry {
 	if m.local != "" {
 		if e := m.table.find(m.local, name); e != nil {
-			return e.raw, e, true
+			return e
 		}
 	}
 	if e := m.table.find(m.subsys, name); e != nil {
-		return e.raw, e, true
+		return e
 	}
-	if e := m.table.find("", name); e != nil {
-		return e.raw, e, true
-	}
+	return m.table.findHash(hash, "", name)
+}
+
+// unset returns what a name that nothing sets stands for. at is its place in
+// the knob table.
+func (m *macros) unset(at int, name string) (text string, ok bool) {
 	if len(name) > 2 && hasPrefixFold(name, "Is") && equalFold(name[2:], m.subsys) {
-		return "true", nil, true // as $(IsStartd), which only the startd has
+		return "true", true // as $(IsStartd), which only the startd has
 	}
-	text, ok = defaultOf(name, m.windows)
-	return text, nil, ok
+	if at > 0 && at <= len(knobTable) {
+		return knobTable[at-1].seenDefault(m.windows)
+	}
+	return "", false
 }
 
 func (m *macros) getenv(name string) (string, bool) {
@@ -62,6 +79,7 @@ type expansion struct {
 	problems []*Problem
 	dead     bool      // a limit was met; everything expands to nothing
 	via      *[]string // if not nil, collects the names looked up
+	memory   *memory   // if not nil, told of the names looked up
 }
 
 func (x *expansion) fail(class Class, value, message, want string) {
@@ -174,6 +192,9 @@ func (x *expansion) evaluate(m macro, text []byte) (name, value string) {
 		return name, ""
 	}
 	value, e, ok := x.raw(name)
+	if x.memory != nil {
+		x.memory.use(e, name)
+	}
 	if x.via != nil && ok && !slices.Contains(*x.via, name) {
 		*x.via = append(*x.via, name)
 	}

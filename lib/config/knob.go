@@ -110,38 +110,77 @@ func findKnob(name string) *Knob {
 	if len(name) > most {
 		return nil
 	}
-	if k := exactKnob(name); k != nil {
-		return k
-	}
-	for i := range familyTable {
-		pattern := familyTable[i].Name
-		tail := pattern[strings.LastIndexByte(pattern, '>')+1:]
-		if len(name) > len(tail) && equalFold(name[len(name)-len(tail):], tail) && matchFamily(pattern, name) {
-			return &familyTable[i]
+	if at := knobAt(name); at > len(knobTable) {
+		alias := aliasTable[at-len(knobTable)-1]
+		if f := familyOf(name); f != nil {
+			return f
 		}
+		return exactKnob(alias.knob)
+	} else if at > 0 {
+		return &knobTable[at-1]
 	}
-	for i := range aliasTable {
-		if equalFold(aliasTable[i].name, name) {
-			return exactKnob(aliasTable[i].knob)
+	return familyOf(name)
+}
+
+// familyOf returns the most particular family that name belongs to.
+func familyOf(name string) *Knob {
+	for i := range familyTable {
+		if inFamily(&familyTable[i], name) {
+			return &familyTable[i]
 		}
 	}
 	return nil
 }
 
-func exactKnob(name string) *Knob {
-	i, ok := slices.BinarySearchFunc(knobTable[:], name, func(k Knob, name string) int { return compareFold(k.Name, name) })
-	if !ok {
-		return nil
+// inFamily compares both ends of the pattern before all of it.
+func inFamily(k *Knob, name string) bool {
+	pattern := k.Name
+	if c := pattern[0]; c != '<' && (name == "" || lower(c) != lower(name[0])) {
+		return false
 	}
-	return &knobTable[i]
+	tail := pattern[strings.LastIndexByte(pattern, '>')+1:]
+	return len(name) > len(tail) && equalFold(name[len(name)-len(tail):], tail) && matchFamily(pattern, name)
+}
+
+// knobAt returns the place of a name in knobTable, from 1, or behind that in
+// aliasTable; 0 when it is in neither.
+func knobAt(name string) int { return knobAtHash(hashName("", name), name) }
+
+func knobAtHash(hash uint32, name string) int {
+	const mask = uint32(len(knobIndex) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		at := int(knobIndex[i])
+		switch {
+		case at == 0:
+			return 0
+		case at <= len(knobTable):
+			if equalFold(knobTable[at-1].Name, name) {
+				return at
+			}
+		case equalFold(aliasTable[at-len(knobTable)-1].name, name):
+			return at
+		}
+	}
+}
+
+func exactKnob(name string) *Knob {
+	if at := knobAt(name); at > 0 && at <= len(knobTable) {
+		return &knobTable[at-1]
+	}
+	return nil
 }
 
 // defaultOf returns the default text of a name as the macro language sees it.
 func defaultOf(name string, windows bool) (string, bool) {
-	k := exactKnob(name)
+	if k := exactKnob(name); k != nil {
+		return k.seenDefault(windows)
+	}
+	return "", false
+}
+
+// seenDefault returns the default text as the macro language sees it.
+func (k *Knob) seenDefault(windows bool) (string, bool) {
 	switch {
-	case k == nil:
-		return "", false
 	case k.Empty:
 		return "", true
 	case k.Implied:
@@ -152,6 +191,29 @@ func defaultOf(name string, windows bool) (string, bool) {
 
 // impliedOf returns the default text that the macro language does not see.
 func impliedOf(name string, windows bool) (string, bool) {
+	return impliedAt(knobAt(name), name, windows)
+}
+
+// impliedAt is impliedOf for a name whose place is known.
+func impliedAt(at int, name string, windows bool) (string, bool) {
+	if at > 0 && at <= len(knobTable) {
+		if k := &knobTable[at-1]; k.Implied {
+			return k.DefaultFor(windows)
+		}
+		return "", false
+	}
+	if at == 0 {
+		possible := false
+		for _, i := range impliedFamilies {
+			if inFamily(&familyTable[i], name) {
+				possible = true
+				break
+			}
+		}
+		if !possible {
+			return "", false
+		}
+	}
 	if k := findKnob(name); k != nil && k.Implied {
 		return k.DefaultFor(windows)
 	}

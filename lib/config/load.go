@@ -54,6 +54,9 @@ func newLoader(o *Options) *loader {
 		subsys = "TOOL"
 	}
 	l := &loader{o: o, m: &macros{subsys: subsys, local: o.LocalName, env: o.Env, seed: o.Seed, windows: o.Windows}}
+	if o.LocalName != "" {
+		l.m.both = subsys + "." + o.LocalName
+	}
 	l.m.table.entries = make([]entry, 0, 128)
 	l.setFacts(func(string) bool { return true })
 	return l
@@ -208,7 +211,7 @@ func (l *loader) finish() (*Snapshot, error) {
 	if l.problems.Failed() {
 		return nil, l.problems
 	}
-	return &Snapshot{m: l.m, warnings: l.problems, sources: l.sources}, nil
+	return &Snapshot{m: l.m, warnings: l.problems, sources: l.sources, memory: newMemory(len(l.m.table.entries))}, nil
 }
 
 // readEnv stores the _CONDOR_ variables.

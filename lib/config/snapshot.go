@@ -12,11 +12,13 @@ import (
 )
 
 // Snapshot is a configuration as read. It is immutable and safe for concurrent
-// use, and answers the same each time.
+// use, and answers the same each time. It remembers what it was asked for, so
+// that a second question is answered at once; see WriteTo.
 type Snapshot struct {
 	m        *macros
 	warnings Problems
 	sources  []string
+	memory   memory
 }
 
 // Setting is what a name stands for.
@@ -61,6 +63,8 @@ func (s *Snapshot) Lookup(name string) (Setting, bool) {
 		set.Name = k.Name
 	}
 	x := s.expansion(name)
+	x.memory = &s.memory
+	s.memory.use(e, name)
 	x.via = &set.Origin.Via
 	x.names = append(x.names, name)
 	set.Value = x.expand(raw)
@@ -72,12 +76,22 @@ func (s *Snapshot) Lookup(name string) (Setting, bool) {
 
 // find is macros.raw with the one more place that a direct question has.
 func (s *Snapshot) find(name string) (raw string, e *entry, ok bool) {
-	if s.m.local != "" {
-		if e := s.m.table.find(s.m.subsys+"."+s.m.local, name); e != nil {
-			return e.raw, e, true
+	hash := hashName("", name)
+	if e := s.entry(hash, name); e != nil {
+		return e.raw, e, true
+	}
+	raw, ok = s.m.unset(knobAtHash(hash, name), name)
+	return raw, nil, ok
+}
+
+// entry returns the entry that answers a direct question, nil for none.
+func (s *Snapshot) entry(hash uint32, name string) *entry {
+	if s.m.both != "" {
+		if e := s.m.table.find(s.m.both, name); e != nil {
+			return e
 		}
 	}
-	return s.m.raw(name)
+	return s.m.set(hash, name)
 }
 
 func (s *Snapshot) expansion(about string) *expansion {
@@ -95,11 +109,44 @@ func (s *Snapshot) placed(x *expansion, name string, e *entry) Problems {
 // value returns the expanded text of a name and its entry, nil for a default.
 // The error is a Problems.
 func (s *Snapshot) value(name string) (text string, e *entry, err error) {
+	var raw string
+	var place *place
+	hash := hashName("", name)
+	if e = s.entry(hash, name); e != nil {
+		raw, place = e.raw, &s.memory.places[e.at]
+	} else {
+		at := knobAtHash(hash, name)
+		if raw, _ = s.m.unset(at, name); raw == "" {
+			raw, _ = impliedAt(at, name, s.m.windows)
+		}
+		place = s.memory.knobPlace(at)
+	}
+	if place != nil && !place.used.Load() {
+		place.used.Store(true)
+	}
+	if strings.IndexByte(raw, '$') < 0 {
+		return raw, e, nil
+	}
+	if place != nil {
+		if known := place.value.Load(); known != nil && equalFold(known.name, name) {
+			return known.text, e, nil
+		}
+	}
+	text, err = s.expandValue(name, raw, e, &s.memory)
+	if place != nil && err == nil {
+		place.value.Store(&expanded{name, text})
+	}
+	return text, e, err
+}
+
+// peek is the value of a name without a note that it was asked for.
+func (s *Snapshot) peek(name string) string {
 	raw, e, _ := s.find(name)
 	if e == nil && raw == "" {
 		raw, _ = impliedOf(name, s.m.windows)
 	}
-	return s.expandValue(name, raw, e)
+	text, _ := s.expandValue(name, raw, e, nil)
+	return text
 }
 
 // setValue is value for knobs that cannot be nothing: one set to nothing has
@@ -113,21 +160,22 @@ func (s *Snapshot) setValue(name string) (text string, e *entry, err error) {
 	if !ok || raw == "" {
 		raw, _ = impliedOf(name, s.m.windows)
 	}
-	text, _, err = s.expandValue(name, raw, nil)
+	text, err = s.expandValue(name, raw, nil, &s.memory)
 	return trim(text), nil, err
 }
 
-func (s *Snapshot) expandValue(name, raw string, e *entry) (string, *entry, error) {
+func (s *Snapshot) expandValue(name, raw string, e *entry, notes *memory) (string, error) {
 	if !strings.Contains(raw, "$") {
-		return raw, e, nil
+		return raw, nil
 	}
 	x := s.expansion(name)
 	x.names = append(x.names, name)
+	x.memory = notes
 	text := x.expand(raw)
 	if len(x.problems) > 0 {
-		return text, e, s.placed(x, name, e)
+		return text, s.placed(x, name, e)
 	}
-	return text, e, nil
+	return text, nil
 }
 
 // String returns the expanded value of name, "" when it is not set. What could
@@ -241,7 +289,7 @@ func (s *Snapshot) inRange(name string, e *entry, text string, f float64) error 
 // job that is not started by the clock may have the period 0.
 func (s *Snapshot) outOfRange(k *Knob, name string, f float64) bool {
 	if f == 0 && isCronPeriod(name) {
-		mode := s.String(name[:len(name)-len("PERIOD")] + "MODE")
+		mode := s.peek(name[:len(name)-len("PERIOD")] + "MODE")
 		if mode != "" && !equalFold(mode, "Periodic") {
 			return false
 		}

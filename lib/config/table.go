@@ -3,12 +3,19 @@
 
 package config
 
+import "strings"
+
 // entry is one setting as stored: text with macros in it, not yet expanded.
 type entry struct {
 	name    string // as first written
 	raw     string
 	origin  Origin
 	earlier []Origin // of values that raw was built from, oldest first
+	at      uint32   // own position in entries
+
+	// departed says that some assignment gave another value than the default.
+	// HTCondor keeps no entry for a name before that.
+	departed bool
 }
 
 // table finds entries by name without regard to case, and "prefix.name"
@@ -16,6 +23,7 @@ type entry struct {
 type table struct {
 	entries []entry
 	index   []uint32 // hash → position in entries + 1; length a power of two
+	dotted  uint64   // bit n: a name with a dot has a length that is n modulo 64
 }
 
 func lower(c byte) byte {
@@ -72,11 +80,18 @@ func compareFold(a, b string) int {
 // find returns the entry for "prefix.name", or for name when prefix is empty.
 // The pointer is good until the next add.
 func (t *table) find(prefix, name string) *entry {
+	if prefix != "" && t.dotted&(1<<((len(prefix)+1+len(name))&63)) == 0 {
+		return nil // most configurations have no such names, and every question asks
+	}
+	return t.findHash(hashName(prefix, name), prefix, name)
+}
+
+func (t *table) findHash(hash uint32, prefix, name string) *entry {
 	if len(t.index) == 0 {
 		return nil
 	}
 	mask := uint32(len(t.index) - 1)
-	for i := hashName(prefix, name) & mask; ; i = (i + 1) & mask {
+	for i := hash & mask; ; i = (i + 1) & mask {
 		at := t.index[i]
 		if at == 0 {
 			return nil
@@ -101,7 +116,10 @@ func (t *table) add(name string) *entry {
 	if 2*(len(t.entries)+1) > len(t.index) {
 		t.grow()
 	}
-	t.entries = append(t.entries, entry{name: name})
+	if strings.Contains(name, ".") {
+		t.dotted |= 1 << (len(name) & 63)
+	}
+	t.entries = append(t.entries, entry{name: name, at: uint32(len(t.entries))})
 	t.place(len(t.entries))
 	return &t.entries[len(t.entries)-1]
 }

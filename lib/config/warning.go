@@ -18,7 +18,7 @@ func (s *Snapshot) Warnings() []Problem {
 		out = append(out, *p)
 	}
 	var used map[string]bool
-	daemons := s.List("DAEMON_LIST")
+	daemons := splitList(s.peek("DAEMON_LIST"))
 	for i := range s.m.table.entries {
 		e := &s.m.table.entries[i]
 		if e.origin.Kind != File {

@@ -1,9 +1,10 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes the knob table of lib/config as Go source from
-// knobs.toml and knobs_macro.toml, so that no program parses them when it starts. It owns the form of
-// the generated file; it must not add facts of its own.
+// Command gen writes the knob table of lib/config as Go source and as a page
+// for people from knobs.toml and knobs_macro.toml, so that no program parses
+// them when it starts. It owns the form of the generated files; it must not add
+// facts of its own.
 package main
 
 import (
@@ -48,13 +49,14 @@ func main() {
 	in := flag.String("in", "knobs.toml", "the table to read")
 	view := flag.String("macro", "knobs_macro.toml", "how the macro language sees the defaults")
 	out := flag.String("out", "knobs_table.go", "the Go file to write")
+	page := flag.String("page", "", "the page to write, none if empty")
 	flag.Parse()
-	if err := run(*in, *view, *out); err != nil {
+	if err := run(*in, *view, *out, *page); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(in, view, out string) error {
+func run(in, view, out, page string) error {
 	var doc struct{ Knob []row }
 	meta, err := toml.DecodeFile(in, &doc)
 	if err != nil {
@@ -74,7 +76,10 @@ func run(in, view, out string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(out, source, 0o644)
+	if err := os.WriteFile(out, source, 0o644); err != nil || page == "" {
+		return err
+	}
+	return os.WriteFile(page, reference(doc.Knob), 0o644)
 }
 
 // apply marks the rows that the view names.
@@ -144,6 +149,7 @@ func generate(rows []row) ([]byte, error) {
 		}
 	}
 	b.WriteString("}\n")
+	writeIndex(&b, single, family)
 	return format.Source(b.Bytes())
 }
 
