@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux/cgroup"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -70,8 +71,9 @@ func BenchmarkActivation(b *testing.B) {
 		name    string
 		standby int
 		cgroup  string
-	}{{"cold", 0, ""}, {"cold,cgroup", 0, "execpoint-bench"}, {"standby", 1, ""}, {"standby,cgroup", 1, "execpoint-bench"}} {
+	}{{"cold", 0, ""}, {"cold,cgroup", 0, benchBase}, {"standby", 1, ""}, {"standby,cgroup", 1, benchBase}} {
 		b.Run(c.name, func(b *testing.B) {
+			groupsGoAfter(b)
 			l := benchLauncher(b, exe, c.standby)
 			dir := b.TempDir()
 			plan := benchPlan(dir, clockJob(b), "", 1, c.cgroup)
@@ -144,8 +146,9 @@ func BenchmarkJobs(b *testing.B) {
 		name    string
 		standby int
 		cgroup  string
-	}{{"cold", 0, ""}, {"cold,cgroup", 0, "execpoint-bench"}, {"standby", 4, ""}} {
+	}{{"cold", 0, ""}, {"cold,cgroup", 0, benchBase}, {"standby", 4, ""}} {
 		b.Run(c.name, func(b *testing.B) {
+			groupsGoAfter(b)
 			l := benchLauncher(b, exe, c.standby)
 			dir := b.TempDir()
 			var left atomic.Int64
@@ -175,6 +178,16 @@ func BenchmarkJobs(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 			b.ReportMetric((cpu(b)-before).Seconds()*1000/float64(b.N), "cpu-ms/job")
 		})
+	}
+}
+
+// benchBase is the base of the benchmarks' control groups.
+const benchBase = "execpoint-bench"
+
+func groupsGoAfter(b *testing.B) {
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	if tree, err := cgroup.Open(cgroup.Options{Root: "/sys/fs/cgroup", Base: benchBase, Self: own}); err == nil {
+		b.Cleanup(tree.RemoveBase)
 	}
 }
 

@@ -29,14 +29,11 @@ type Handle struct {
 	reports chan Report
 	exited  chan struct{}
 
-	// onSettled, if set, is called once when the job runs or the starter is
-	// gone. Set before the plan is given.
-	onSettled func()
-
 	sendMu sync.Mutex
 	stdin  *os.File
 
 	mu       sync.Mutex
+	settled  func() // see whenSettled
 	execute  string // of the plan
 	ended    bool
 	problem  error
@@ -120,6 +117,23 @@ func (h *Handle) give(plan *Plan) error {
 	return h.Send(Order{Op: OpPlan, Plan: plan})
 }
 
+// whenSettled has f called once, when the job runs or the starter is gone.
+func (h *Handle) whenSettled(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settled = f
+}
+
+func (h *Handle) settle() {
+	h.mu.Lock()
+	f := h.settled
+	h.settled = nil
+	h.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
 // hangUp closes the starter's standard input, which tells it that the startd
 // is gone.
 func (h *Handle) hangUp() {
@@ -132,11 +146,6 @@ func (h *Handle) hangUp() {
 // the end of the process and clears away what it left.
 func (h *Handle) follow(stdout *os.File) {
 	defer close(h.exited)
-	settle := sync.OnceFunc(func() {
-		if h.onSettled != nil {
-			h.onSettled()
-		}
-	})
 	err := readReports(stdout, func(r Report) {
 		if r.Op == OpEnded {
 			h.mu.Lock()
@@ -145,7 +154,7 @@ func (h *Handle) follow(stdout *os.File) {
 		}
 		h.reports <- r
 		if r.Op == OpRunning {
-			settle()
+			h.settle()
 		}
 	})
 	stdout.Close()
@@ -158,7 +167,7 @@ func (h *Handle) follow(stdout *os.File) {
 	h.leftover += n + killed
 	h.problem = errors.Join(err, cerr, rerr)
 	h.mu.Unlock()
-	settle()
+	h.settle()
 }
 
 // reclaim clears away what a starter left that did not come to its own end.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/execpoint/execpoint/lib/errs"
@@ -40,7 +41,13 @@ type Launcher struct {
 // lean makes the runtime of a starter small: it lives for one job, allocates
 // little and mostly waits. Collecting garbage and looking for processors would
 // only cost that job's time.
-var lean = []string{"GOGC=off", "GOMEMLIMIT=64MiB", "GOMAXPROCS=2"}
+var lean = []string{"GOGC=off", "GOMEMLIMIT=64MiB", "GOMAXPROCS=1"}
+
+// isLean reports whether entry sets what lean sets. A job does not inherit it.
+func isLean(entry string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	return slices.ContainsFunc(lean, func(l string) bool { return strings.HasPrefix(l, name+"=") })
+}
 
 // NewLauncher returns a launcher and begins to fill its standby. The caller
 // closes it.
@@ -48,7 +55,7 @@ func NewLauncher(spec LaunchSpec) *Launcher {
 	if spec.Log == nil {
 		spec.Log = slog.New(slog.DiscardHandler)
 	}
-	spec.Env = append(slices.Clone(spec.Env), lean...)
+	spec.Env = append(slices.DeleteFunc(slices.Clone(spec.Env), isLean), lean...)
 	l := &Launcher{spec: spec}
 	l.refill()
 	return l
@@ -109,7 +116,7 @@ func (l *Launcher) take() *Handle {
 	}
 	h := l.standby[0]
 	l.standby = l.standby[1:]
-	h.onSettled = l.refill
+	h.whenSettled(l.refill)
 	return h
 }
 

@@ -29,7 +29,7 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 		fmt.Fprintf(stderr, "condor_starter: %q: unexpected argument; a startd starts it and speaks to it through standard input and output\n", args[0])
 		return exitUsage
 	}
-	env = slices.DeleteFunc(env, func(e string) bool { return slices.Contains(lean, e) })
+	env = slices.DeleteFunc(slices.Clone(env), isLean)
 	return converse(ctx, env, stdin, stdout, stderr, h)
 }
 
