@@ -17,11 +17,11 @@ func (a *Ad) TryEval(name string, env *Env) (v Value, ok bool) {
 	if env == nil {
 		env = &noEnv
 	}
-	return a.tryEval(name, env, env.Target)
+	return a.tryEval(&attrName{name, hashName(name)}, env, env.Target)
 }
 
-func (a *Ad) tryEval(name string, env *Env, target *Ad) (v Value, ok bool) {
-	at := a.lookup(name, hashName(name))
+func (a *Ad) tryEval(nm *attrName, env *Env, target *Ad) (v Value, ok bool) {
+	at := a.lookup(nm.text, nm.hash)
 	if at == nil {
 		return Value{}, true
 	}

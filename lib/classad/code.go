@@ -3,6 +3,8 @@
 
 package classad
 
+import "sync/atomic"
+
 // An expression that is evaluated a second time is compiled: parentheses and
 // constant parts are gone, MY.x and TARGET.x are one step, chains of && and
 // || are one node, and how deep each part stands is known, so that nothing is
@@ -40,7 +42,35 @@ type code struct {
 	args  []code
 	v     Value
 	name  *name
+	seen  *sightings // of the names
 	tree  node
+}
+
+// sightings are where a name of an expression was found before, in the two
+// uppermost layers of the ad asked first and of the other one: ads of one
+// layout have it in the same place. It is a cache that changes no answer.
+type sightings [4]atomic.Pointer[sighting]
+
+// sighting says where a layout has a name, -1 for nowhere, as long as it has
+// n names.
+type sighting struct {
+	l   *layout
+	n   int
+	pos int
+}
+
+// find is l.find, remembered at k. When many layouts take turns, only now and
+// then one is remembered.
+func (s *sightings) find(k int, l *layout, nm *name, turn int) int {
+	at := s[k].Load()
+	if at != nil && at.l == l && l != nil && at.n == len(l.names) {
+		return at.pos
+	}
+	pos := l.find(nm.text, nm.hash)
+	if l != nil && (at == nil || turn&63 == 0) {
+		s[k].Store(&sighting{l, len(l.names), pos})
+	}
+	return pos
 }
 
 // warm stands in the place of the code of an expression that was evaluated
@@ -93,7 +123,7 @@ func compile(c *code, n node, level int32, need *int32) {
 		}
 	case *attrRef:
 		if !n.absolute && n.name.role == roleNone {
-			c.op, c.name, c.steps = codeName, &n.name, 1
+			c.op, c.name, c.seen, c.steps = codeName, &n.name, new(sightings), 1
 			*need = max(*need, level+1)
 		}
 	case *selection:
@@ -154,7 +184,7 @@ func compileSelection(c *code, n *selection, need *int32) {
 		return
 	}
 	*need = max(*need, c.level+2)
-	c.name, c.steps = &n.name, 2
+	c.name, c.seen, c.steps = &n.name, new(sightings), 2
 }
 
 func compileBinary(c *code, n *binary, need *int32) {

@@ -23,12 +23,12 @@ func Match(left, right *Ad, env *Env) MatchResult {
 		env = &noEnv
 	}
 	var r MatchResult
-	r.LeftReq, _ = left.tryEval("Requirements", env, right)
-	r.RightReq, _ = right.tryEval("Requirements", env, left)
+	r.LeftReq, _ = left.tryEval(&attrRequirements, env, right)
+	r.RightReq, _ = right.tryEval(&attrRequirements, env, left)
 	r.LeftOK, r.RightOK = r.LeftReq.IsTrue(), r.RightReq.IsTrue()
-	v, _ := left.tryEval("Rank", env, right)
+	v, _ := left.tryEval(&attrRank, env, right)
 	r.LeftRank, _ = v.AsNumber()
-	v, _ = right.tryEval("Rank", env, left)
+	v, _ = right.tryEval(&attrRank, env, left)
 	r.RightRank, _ = v.AsNumber()
 	return r
 }

@@ -40,25 +40,25 @@ func NewMatcher(my *Ad, env *Env) *Matcher {
 // first does not accept.
 func (m *Matcher) Matches(other *Ad) bool {
 	m.touch(other)
-	return m.Accepts(other) && m.eval(&nameRequirements, other, m.my).IsTrue()
+	return m.Accepts(other) && m.eval(&attrRequirements, other, m.my).IsTrue()
 }
 
 // Accepts reports whether the Requirements of the Matcher's ad accept other.
 func (m *Matcher) Accepts(other *Ad) bool {
-	return m.eval(&nameRequirements, m.my, other).IsTrue()
+	return m.eval(&attrRequirements, m.my, other).IsTrue()
 }
 
 // Rank returns the Rank that the Matcher's ad gives other, 0 if it is no
 // number or boolean.
 func (m *Matcher) Rank(other *Ad) float64 {
-	f, _ := m.eval(&nameRank, m.my, other).AsNumber()
+	f, _ := m.eval(&attrRank, m.my, other).AsNumber()
 	return f
 }
 
 // RankOf returns the Rank that other gives the Matcher's ad, 0 if it is no
 // number or boolean.
 func (m *Matcher) RankOf(other *Ad) float64 {
-	f, _ := m.eval(&nameRank, other, m.my).AsNumber()
+	f, _ := m.eval(&attrRank, other, m.my).AsNumber()
 	return f
 }
 
@@ -101,17 +101,17 @@ func (m *Matcher) learn(other *Ad) (reads []int) {
 		}
 	}
 	scope = "TARGET"
-	m.my.tryEval(nameRequirements.text, &env, other)
+	m.my.tryEval(&attrRequirements, &env, other)
 	scope = "MY"
-	other.tryEval(nameRequirements.text, &env, m.my)
-	if p := other.layout.find(nameRequirements.text, nameRequirements.hash); p >= 0 {
+	other.tryEval(&attrRequirements, &env, m.my)
+	if p := other.layout.find(attrRequirements.text, attrRequirements.hash); p >= 0 {
 		reads = append(reads, p)
 	}
 	return reads
 }
 
 // eval evaluates an attribute of a with b as TARGET.
-func (m *Matcher) eval(nm *name, a, b *Ad) Value {
+func (m *Matcher) eval(nm *attrName, a, b *Ad) Value {
 	at := a.lookup(nm.text, nm.hash)
 	if at == nil {
 		return Undefined()

@@ -51,27 +51,27 @@ func (ev *evaluator) matchName(r role) found {
 	case roleRightContext:
 		return ev.ad(ev.contextAd(ev.right))
 	case roleSymmetricMatch:
-		right, left := ev.side(ev.right, &nameRequirements), ev.side(ev.left, &nameRequirements)
+		right, left := ev.side(ev.right, &attrRequirements), ev.side(ev.left, &attrRequirements)
 		return found{v: applyBinary(opAnd, right, left), ok: true}
 	case roleLeftMatchesRight:
-		return found{v: ev.side(ev.right, &nameRequirements), ok: true}
+		return found{v: ev.side(ev.right, &attrRequirements), ok: true}
 	case roleRightMatchesLeft:
-		return found{v: ev.side(ev.left, &nameRequirements), ok: true}
+		return found{v: ev.side(ev.left, &attrRequirements), ok: true}
 	case roleLeftRank:
-		return found{v: ev.side(ev.left, &nameRank), ok: true}
+		return found{v: ev.side(ev.left, &attrRank), ok: true}
 	case roleRightRank:
-		return found{v: ev.side(ev.right, &nameRank), ok: true}
+		return found{v: ev.side(ev.right, &attrRank), ok: true}
 	}
 	return found{}
 }
 
 var (
-	nameRequirements = newName("requirements")
-	nameRank         = newName("rank")
+	attrRequirements = attrName{"Requirements", hashName("Requirements")}
+	attrRank         = attrName{"Rank", hashName("Rank")}
 )
 
 // side evaluates an attribute of one side.
-func (ev *evaluator) side(a *Ad, nm *name) Value {
+func (ev *evaluator) side(a *Ad, nm *attrName) Value {
 	at := a.lookup(nm.text, nm.hash)
 	if at == nil {
 		return Undefined()

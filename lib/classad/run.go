@@ -126,13 +126,27 @@ func (ev *evaluator) plain() *Ad {
 	return cur
 }
 
+// look is a.lookup, remembered from k on.
+func (ev *evaluator) look(c *code, k int, a *Ad) *Value {
+	if p := c.seen.find(k, a.layout, c.name, ev.steps); p >= 0 {
+		return &a.vals[p]
+	}
+	if a = a.parent; a == nil {
+		return nil
+	}
+	if p := c.seen.find(k+1, a.layout, c.name, ev.steps); p >= 0 {
+		return &a.vals[p]
+	}
+	return a.parent.lookup(c.name.text, c.name.hash)
+}
+
 // runName looks a name up in the ad it stands in, then in the other one.
 func (ev *evaluator) runName(c *code) Value {
 	in := ev.plain()
 	if in == nil {
 		return ev.runTree(c)
 	}
-	at := in.lookup(c.name.text, c.name.hash)
+	at := ev.look(c, 0, in)
 	if at == nil {
 		if ev.right == nil {
 			return Undefined()
@@ -142,7 +156,7 @@ func (ev *evaluator) runName(c *code) Value {
 		} else {
 			in = ev.left
 		}
-		if at = in.lookup(c.name.text, c.name.hash); at == nil {
+		if at = ev.look(c, 2, in); at == nil {
 			return Undefined()
 		}
 	}
@@ -154,7 +168,7 @@ func (ev *evaluator) runMy(c *code) Value {
 	if in == nil || in.isSpecial() {
 		return ev.runTree(c)
 	}
-	at := in.lookup(c.name.text, c.name.hash)
+	at := ev.look(c, 0, in)
 	if at == nil {
 		return Undefined()
 	}
@@ -174,7 +188,7 @@ func (ev *evaluator) runTarget(c *code) Value {
 	} else {
 		in = ev.left
 	}
-	at := in.lookup(c.name.text, c.name.hash)
+	at := ev.look(c, 0, in)
 	if at == nil {
 		return Undefined()
 	}
