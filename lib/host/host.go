@@ -160,6 +160,14 @@ type Errno func(err error) (number int, text string, ok bool)
 // SignalNumber gives the system's number of a signal by its name, "SIGTERM".
 type SignalNumber func(name string) (int, bool)
 
+// GroupPlace says below what a family's control group is made.
+type GroupPlace struct {
+	Base string // BASE_CGROUP, relative
+	// Delegated puts the base below the group that this process is in, where a
+	// user without special rights may have been given some.
+	Delegated bool
+}
+
 // Usage is what a family has used. Times only grow; the other figures are of
 // the moment unless they are called peak.
 type Usage struct {

@@ -24,10 +24,10 @@ type Host struct {
 	Census  host.Census
 	Errno   host.Errno
 	Signal  host.SignalNumber
-	// Groups is called once, before the job is started, with BASE_CGROUP when
-	// that is set: families may have control groups below it. An error means
-	// that they go without. nil where there are none.
-	Groups func(base string) error
+	// Groups is called once, before the job is started, when BASE_CGROUP is
+	// set: families may have control groups below it. An error means that they
+	// go without. nil where there are none.
+	Groups func(host.GroupPlace) error
 	// Stop is called once, when the job has run for a moment, and returns a
 	// channel that is closed when this process is told to end (SIGTERM). Most
 	// jobs are over before it would be worth its cost. nil where there is no
@@ -258,7 +258,8 @@ func (a *activation) makeSandbox() error {
 		// the name is HTCondor's, the value is ours: nobody else has it
 		Marker: fmt.Sprintf("_CONDOR_ANCESTOR_%d=%d:%d:%s", self.PID, self.PID, self.Start, strconv.FormatUint(rand.Uint64(), 36)),
 	}
-	if base := p.knob("BASE_CGROUP"); base != "" && a.host.Groups != nil && a.host.Groups(base) == nil {
+	place := host.GroupPlace{Base: p.knob("BASE_CGROUP"), Delegated: p.truth("CREATE_CGROUP_WITHOUT_ROOT")}
+	if place.Base != "" && a.host.Groups != nil && a.host.Groups(place) == nil {
 		a.note.Group = groupName(p)
 	}
 	if err := box.Record(a.note); err != nil {

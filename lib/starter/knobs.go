@@ -21,6 +21,7 @@ var Knobs = [...]string{
 	"BIN",
 	"CGROUP_POLLING_INTERVAL",
 	"CHIRP_DELAYED_UPDATE_PREFIX",
+	"CREATE_CGROUP_WITHOUT_ROOT",
 	"JOB_EXECDIR_PERMISSIONS",
 	"JOB_INHERITS_STARTER_ENVIRONMENT",
 	"JOB_RENICE_INCREMENT",
@@ -45,6 +46,15 @@ const (
 )
 
 func (p *Plan) knob(name string) string { return p.Config[name] }
+
+// truth reads a knob that is a boolean.
+func (p *Plan) truth(name string) bool {
+	switch strings.ToLower(strings.TrimSpace(p.knob(name))) {
+	case "true", "t", "yes", "y", "1":
+		return true
+	}
+	return false
+}
 
 // seconds reads a knob that is a number of seconds, at least one.
 func (p *Plan) seconds(name string, otherwise time.Duration) time.Duration {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
@@ -29,7 +30,7 @@ func newHost() (starter.Host, *os.File, error) {
 	passwd, _ := os.ReadFile("/etc/passwd") // without it HOME is the job's own affair
 	return starter.Host{
 		Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
-		Groups: func(base string) error { return s.OpenGroups("/sys/fs/cgroup", base) },
+		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()

@@ -80,10 +80,8 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 	if spec.Group != "" && s.groups != nil {
 		if g, err := s.groups.Create(spec.Group); err == nil {
 			f.group = g
-			if spec.CPUWeight > 0 {
-				// a weight that cannot be set is no reason not to run
-				_ = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight})
-			}
+			// what cannot be set is no reason not to run
+			_ = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight, OOMTogether: true})
 		}
 	}
 	err := s.fork(spec, f)

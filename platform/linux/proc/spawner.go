@@ -120,15 +120,15 @@ func (s *Spawner) Running(pid int) bool {
 	return err == nil && !st.Dead()
 }
 
-// OpenGroups lets families have control groups below base (BASE_CGROUP) of the
-// mount root (/sys/fs/cgroup). Where that cannot be the error says why, and
+// OpenGroups lets families have control groups at place of the mount root
+// (/sys/fs/cgroup). Where that cannot be the error says why, and
 // families go on without. It is called before the first Spawn, if at all.
-func (s *Spawner) OpenGroups(root, base string) error {
+func (s *Spawner) OpenGroups(root string, place host.GroupPlace) error {
 	own, err := os.ReadFile(filepath.Join(s.table.root, "self/cgroup"))
 	if err != nil {
 		return errs.E("proc.OpenGroups", errs.Unsupported, "", err)
 	}
-	tree, err := cgroup.Open(cgroup.Options{Root: root, Base: base, Self: own})
+	tree, err := cgroup.Open(cgroup.Options{Root: root, Base: place.Base, Self: own, Delegated: place.Delegated})
 	if err != nil {
 		return err
 	}
