@@ -43,6 +43,7 @@ var (
 		{"START", "START"},
 		{"SUSPEND", "SUSPEND"},
 		{"CONTINUE", "CONTINUE"},
+		{"PREEMPT", "PREEMPT"},
 		{"IsOwner", "IsOwner"},
 		{"STARTWithinResourceLimits", "START && WithinResourceLimits"},
 		{"RANK", `(TARGET.Owner == "bob") * 10 + (TARGET.Owner == "alice") * 5 + (TARGET.User == "carol@example.org")`},
@@ -83,6 +84,11 @@ func BenchmarkEval(b *testing.B) {
 	for _, x := range jobExprs {
 		b.Run(x.name, func(b *testing.B) { benchmarkExpr(b, x.text, &back) })
 	}
+	// With the owner at the keyboard PREEMPT needs SUSPEND and WANT_SUSPEND.
+	busy := *env
+	busy.My = env.My.Clone()
+	busy.My.SetInt("KeyboardIdle", 10)
+	b.Run("PREEMPTWithSuspend", func(b *testing.B) { benchmarkExpr(b, "PREEMPT", &busy) })
 	b.Run("PreemptSuspendWantSuspend", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -328,6 +334,14 @@ func TestPolicyAllocatesNothing(t *testing.T) {
 	for _, name := range append(policyExprs, "Rank") {
 		if n := testing.AllocsPerRun(100, func() { env.My.Eval(name, env) }); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+	back := *env
+	back.My, back.Target = env.Target, env.My
+	for _, x := range jobExprs {
+		e := MustParseExpr(x.text)
+		if n := testing.AllocsPerRun(100, func() { e.Eval(&back) }); n != 0 {
+			t.Errorf("%s allocates %v times", x.name, n)
 		}
 	}
 	for _, x := range slotExprs {

@@ -17,18 +17,20 @@ import "sync/atomic"
 type codeOp uint8
 
 const (
-	codeTree   codeOp = iota // evaluates the tree
-	codeConst                // v
-	codeName                 // a bare name
-	codeMy                   // MY.name
-	codeTarget               // TARGET.name
-	codeChain                // args joined by && or ||
-	codeBinary               // x op y, strict or is/isnt
-	codeElvis                // x ?: y
-	codeUnary                // op x
-	codeChoice               // args[0] ? args[1] : args[2]
-	codeKind                 // isX(args[0])
-	codeCall                 // any other function
+	codeTree      codeOp = iota // evaluates the tree
+	codeConst                   // v
+	codeName                    // a bare name
+	codeMy                      // MY.name
+	codeTarget                  // TARGET.name
+	codeChain                   // args joined by && or ||
+	codeBinary                  // x op y, strict or is/isnt
+	codeElvis                   // x ?: y
+	codeUnary                   // op x
+	codeChoice                  // args[0] ? args[1] : args[2]
+	codeKind                    // isX(args[0])
+	codeCall                    // any other function
+	codeSubscript               // x[y]
+	codeSplitItem               // split(args[0])[v]
 )
 
 // code is one node of a compiled expression. It is never changed.
@@ -189,6 +191,7 @@ func compileSelection(c *code, n *selection, need *int32) {
 
 func compileBinary(c *code, n *binary, need *int32) {
 	if n.op == opSubscript {
+		compileSubscript(c, n, need)
 		return
 	}
 	if n.op == opAnd || n.op == opOr {
@@ -205,6 +208,21 @@ func compileBinary(c *code, n *binary, need *int32) {
 	if x, y := &c.args[0], &c.args[1]; x.op == codeConst && y.op == codeConst {
 		fold(c, applyBinary(n.op, x.v, y.v))
 	}
+}
+
+func compileSubscript(c *code, n *binary, need *int32) {
+	*need = max(*need, c.level+2)
+	c.steps = 1
+	if split, ok := n.x.(*call); ok && split.fn == fnSplit && len(split.args) == 1 {
+		i, ok := n.y.(*literal)
+		if ok && i.v.kind == KindInteger && i.v.int() >= 0 && i.v.int() < maxElems {
+			c.op, c.v, c.steps = codeSplitItem, i.v, 4
+			compileParts(c, c.level+1, need, split.args[0])
+			return
+		}
+	}
+	c.op = codeSubscript
+	compileParts(c, c.level+1, need, n.x, n.y)
 }
 
 // compileChain makes one node of a && b && c, which is ((a && b) && c).

@@ -233,14 +233,52 @@ func (ev *evaluator) strcmp(n *call) Value {
 	return Int(int64(min(1, max(-1, c))))
 }
 
-// split cuts a string at any of the separators. Separators in a row count
+// splitter cuts a string at any of the separators. Separators in a row count
 // once, except the same one twice: that leaves an empty string between.
+type splitter struct {
+	s, seps string
+	i, last int
+	before  int // the last separator that is no blank, -1 for none
+}
+
+func newSplitter(s, seps string) splitter { return splitter{s: s, seps: seps, before: -1} }
+
+// next returns the next part.
+func (p *splitter) next() (part string, ok bool) {
+	for ; p.i < len(p.s); p.i++ {
+		if strings.IndexByte(p.seps, p.s[p.i]) < 0 {
+			continue
+		}
+		c, last, before := int(p.s[p.i]), p.last, p.before
+		if !isSpace(c) {
+			p.before = c
+		}
+		p.last = p.i + 1
+		if p.i > last {
+			p.i++
+			return p.s[last : p.i-1], true
+		}
+		if !isSpace(before) && before == c {
+			p.i++
+			return "", true
+		}
+	}
+	if p.last < len(p.s) {
+		part, p.last = p.s[p.last:], len(p.s)
+		return part, true
+	}
+	return "", false
+}
+
+// plainSeps are the separators of split() by default.
+const plainSeps = ", \t"
+
 func (ev *evaluator) split(n *call) Value {
 	var a arguments
 	if !ev.take(n, 1, 2, &a) {
 		return ErrorValue()
 	}
-	seps := ", \t"
+	seps := plainSeps
 	if a.v[0].kind != KindString || a.n == 2 && a.v[1].kind != KindString {
 		return ErrorValue()
 	}
@@ -250,29 +288,30 @@ func (ev *evaluator) split(n *call) Value {
 	s := a.v[0].str()
 	ev.spend(len(s) * 8)
 	var elems []node
-	last, before := 0, -1
-	for i := 0; i < len(s); i++ {
+	p := newSplitter(s, seps)
+	for part, ok := p.next(); ok; part, ok = p.next() {
 		if len(elems) > maxElems {
 			return ev.fail()
 		}
-		if strings.IndexByte(seps, s[i]) < 0 {
-			continue
-		}
-		c := int(s[i])
-		if i > last {
-			elems = append(elems, newLiteral(String(s[last:i])))
-		} else if !isSpace(before) && before == c {
-			elems = append(elems, newLiteral(String("")))
-		}
-		if !isSpace(c) {
-			before = c
-		}
-		last = i + 1
-	}
-	if last < len(s) {
-		elems = append(elems, newLiteral(String(s[last:])))
+		elems = append(elems, newLiteral(String(part)))
 	}
 	return listValue(elems, nil)
+}
+
+// splitItem is split(v)[i] without the list.
+func (ev *evaluator) splitItem(v Value, i int64) Value {
+	if v.kind != KindString {
+		return ErrorValue()
+	}
+	ev.spend(len(v.str()) * 8)
+	p := newSplitter(v.str(), plainSeps)
+	for part, ok := p.next(); ok; part, ok = p.next() {
+		if i == 0 {
+			return String(part)
+		}
+		i--
+	}
+	return ErrorValue()
 }
 
 // splitAt cuts user@domain and slot@machine into a list of two strings.

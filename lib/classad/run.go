@@ -38,6 +38,14 @@ func (ev *evaluator) run(c *code) Value {
 		v := ev.call(c.tree.(*call))
 		ev.depth += int(c.level)
 		return v
+	case codeSplitItem:
+		return ev.splitItem(ev.run(&c.args[0]), c.v.int())
+	case codeSubscript:
+		x, y := ev.run(&c.args[0]), ev.run(&c.args[1])
+		ev.depth -= int(c.level) + 1
+		v := ev.subscript(x, y)
+		ev.depth += int(c.level) + 1
+		return v
 	}
 	return ev.runTree(c)
 }
