@@ -1,0 +1,180 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package classad
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	machine := mustAd(t, `Requirements = START && (WithinResourceLimits)
+START = (KeyboardIdle > 900 || LoadAvg < 0.3) && TARGET.Owner != "mallory"
+WithinResourceLimits = MY.Cpus >= TARGET.RequestCpus && MY.Memory >= TARGET.RequestMemory && TARGET.RequestGPUs <= 1
+Cpus = 2
+Memory = 1024
+KeyboardIdle = 5
+LoadAvg = 0.1
+`)
+	job := mustAd(t, "Owner = \"alice\"\nRequestCpus = 1\nRequestMemory = 2 * 1024\n")
+	e := Explain(machine, job, nil)
+	want := `true       KeyboardIdle > 900 || LoadAvg < 0.3   with MY.KeyboardIdle = 5, MY.LoadAvg = 0.1
+true       TARGET.Owner != "mallory"   with TARGET.Owner = "alice"
+true       MY.Cpus >= TARGET.RequestCpus   with MY.Cpus = 2, TARGET.RequestCpus = 1
+false      MY.Memory >= TARGET.RequestMemory   with MY.Memory = 1024, TARGET.RequestMemory = 2048   wants 1024 >= TARGET.RequestMemory
+undefined  TARGET.RequestGPUs <= 1   with TARGET.RequestGPUs = undefined
+`
+	if diff := cmp.Diff(want, e.String()); diff != "" {
+		t.Error(diff)
+	}
+	if e.OK || !e.Value.Equal(Bool(false)) || e.Clauses[1].From != "START" || e.Clauses[3].From != "WithinResourceLimits" {
+		t.Errorf("%v, from %s", e.Value, e.Clauses[1].From)
+	}
+	if e := Explain(job, machine, nil); e.OK || !e.Value.IsUndefined() || len(e.Clauses) != 0 {
+		t.Errorf("no Requirements: %v", e)
+	}
+	// Names that lead back end.
+	loop := mustAd(t, "Requirements = A && B\nA = B\nB = A && Requirements\n")
+	if e := Explain(loop, job, nil); e.OK || len(e.Clauses) == 0 {
+		t.Errorf("%v", e)
+	}
+	deep := mustAd(t, "Requirements = "+strings.Repeat("true && ", 3000)+"false\n")
+	if e := Explain(deep, job, nil); e.OK || len(e.Clauses) > maxClauses {
+		t.Errorf("%d clauses", len(e.Clauses))
+	}
+}
+
+// TestExplainAgreesWithMatch: an ad accepts exactly when all its conditions
+// are met, as long as they stand by themselves.
+func TestExplainAgreesWithMatch(t *testing.T) {
+	t.Parallel()
+	for _, v := range readLines[matchVector](t, "testdata/match.jsonl", nil) {
+		machine, job := mustAd(t, v.Machine), mustAd(t, v.Job)
+		env := &Env{Now: policyEnv(t).Now}
+		e := Explain(machine, job, env)
+		all := len(e.Clauses) > 0
+		for i := range e.Clauses {
+			all = all && e.Clauses[i].OK()
+		}
+		if e.OK != v.MachineOK || all != v.MachineOK {
+			t.Errorf("%s: %v, all %v, want %v\n%v", v.ID, e.OK, all, v.MachineOK, e)
+		}
+	}
+}
+
+func TestChangesSince(t *testing.T) {
+	t.Parallel()
+	a := mustAd(t, "A = 1\nB = A + 1\nC = \"x\"\nD = { 1,2 }\n")
+	snapshot := a.Clone()
+	if got := a.ChangesSince(snapshot); !got.None() {
+		t.Errorf("untouched: %v", got)
+	}
+	if err := a.SetText("B", "A+1"); err != nil {
+		t.Fatal(err)
+	}
+	a.SetString("c", "x")
+	if got := a.ChangesSince(snapshot); !got.None() {
+		t.Errorf("set to the same: %v", got)
+	}
+	a.SetInt("A", 2)
+	if got := a.ChangesSince(snapshot); !cmp.Equal(got, Changes{Set: []string{"A"}}) {
+		t.Errorf("one changed: %v", got)
+	}
+	a.Delete("D")
+	a.SetBool("New", true)
+	if got := a.ChangesSince(snapshot); !cmp.Equal(got, Changes{Set: []string{"A", "New"}, Removed: []string{"D"}}) {
+		t.Errorf("changed, added, removed: %v", got)
+	}
+	if got := a.ChangesSince(nil); len(got.Set) != 4 {
+		t.Errorf("since nothing: %v", got)
+	}
+	below := mustAd(t, "P = 1\nQ = 2\n")
+	a.SetParent(below)
+	snapshot = a.Clone()
+	a.SetInt("P", 1)
+	if got := a.ChangesSince(snapshot); !got.None() {
+		t.Errorf("the same as below: %v", got)
+	}
+	a.SetInt("Q", 3)
+	if got := a.ChangesSince(snapshot); !cmp.Equal(got, Changes{Set: []string{"Q"}}) {
+		t.Errorf("over the layer below: %v", got)
+	}
+	a.SetParent(mustAd(t, "Z = 1\n"))
+	if got := a.ChangesSince(snapshot); !cmp.Equal(got, Changes{Set: []string{"Q", "Z"}}) {
+		t.Errorf("another layer below: %v", got)
+	}
+}
+
+// TestChangesAndClones changes ads that share what they can at random and
+// holds them against plain maps.
+func TestChangesAndClones(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		type pair struct {
+			ad    *Ad
+			model map[string]int64
+		}
+		all := []pair{{NewAd(), map[string]int64{}}}
+		name := rapid.StringMatching("[a-e]{1,2}")
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			p := all[rapid.IntRange(0, len(all)-1).Draw(t, "ad")]
+			n := name.Draw(t, "name")
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0:
+				m := map[string]int64{}
+				for k, v := range p.model {
+					m[k] = v
+				}
+				all = append(all, pair{p.ad.Clone(), m})
+			case 1:
+				if _, ok := p.model[n]; ok != p.ad.Delete(n) {
+					t.Fatalf("delete %s", n)
+				}
+				delete(p.model, n)
+			default:
+				v := rapid.Int64Range(0, 3).Draw(t, "value")
+				p.ad.SetInt(n, v)
+				p.model[n] = v
+			}
+		}
+		for _, p := range all {
+			if p.ad.Len() != len(p.model) {
+				t.Fatalf("%d attributes, want %d", p.ad.Len(), len(p.model))
+			}
+			for k, v := range p.model {
+				e, ok := p.ad.Lookup(strings.ToUpper(k))
+				if !ok || !e.Eval(nil).Equal(Int(v)) || !p.ad.Eval(k, nil).Equal(Int(v)) {
+					t.Fatalf("%s is %v, want %d", k, e, v)
+				}
+			}
+			for _, q := range all {
+				c := p.ad.ChangesSince(q.ad)
+				for k, v := range p.model {
+					old, ok := q.model[k]
+					if has := contains(c.Set, k); has == (ok && old == v) {
+						t.Fatalf("%s: %v of %v to %v", k, c, q.model, p.model)
+					}
+				}
+				for k := range q.model {
+					if _, ok := p.model[k]; ok == contains(c.Removed, k) {
+						t.Fatalf("%s removed: %v", k, c)
+					}
+				}
+			}
+		}
+	})
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if equalNames(n, name) {
+			return true
+		}
+	}
+	return false
+}
