@@ -47,7 +47,7 @@ func constant(s string) (v Value, ok bool) {
 // quotedConstant reads a string without escapes.
 func quotedConstant(s string) (v Value, ok bool) {
 	end := strings.IndexByte(s[1:], '"')
-	if end != len(s)-2 || strings.IndexByte(s, '\\') >= 0 || strings.IndexByte(s, 0) >= 0 {
+	if end < 0 || end != len(s)-2 || strings.IndexByte(s, '\\') >= 0 || strings.IndexByte(s, 0) >= 0 {
 		return Value{}, false
 	}
 	return String(s[1 : len(s)-1]), true
