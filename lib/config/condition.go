@@ -149,7 +149,7 @@ func (l *loader) evaluatePositive(expr string) (result bool, why string) {
 	case isValidName(expr):
 		return false, "is not a condition"
 	}
-	return false, "conditions of more than one term are not supported"
+	return false, "complex conditionals are not supported"
 }
 
 // conditionWord reads the words for booleans.

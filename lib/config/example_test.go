@@ -28,7 +28,7 @@ NUM_SLOT = 2
 	}
 	// Output:
 	// True && ClockMin > 480 from /etc/condor/condor_config:3
-	// built from use POLICY:Always_Run_Jobs (/etc/condor/condor_config:2) by way of [Daytime]
+	// built from use POLICY:ALWAYS_RUN_JOBS (/etc/condor/condor_config:2) by way of [Daytime]
 	// /etc/condor/condor_config:5:1: warning: knob NUM_SLOT: is no knob and nothing uses it (want NUM_SLOTS)
 }
 

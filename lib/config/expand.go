@@ -79,7 +79,9 @@ type expansion struct {
 	problems []*Problem
 	dead     bool      // a limit was met; everything expands to nothing
 	via      *[]string // if not nil, collects the names looked up
-	memory   *memory   // if not nil, told of the names looked up
+	// keepDollar leaves $(DOLLAR) in the outermost text.
+	keepDollar bool
+	memory     *memory // if not nil, told of the names looked up
 }
 
 func (x *expansion) fail(class Class, value, message, want string) {
@@ -154,6 +156,9 @@ func (x *expansion) expand(text string) string {
 			x.names = append(x.names, name)
 		}
 		from = min(first, m.dollar)
+	}
+	if x.keepDollar && x.depth == 1 {
+		return string(buf)
 	}
 	return string(undollar(buf))
 }

@@ -261,15 +261,7 @@ func (set Setting) verbose(raw bool) string {
 		}
 		return set.Name + " = " + text + "\n"
 	}
-	at := "<Default>"
-	switch o := set.Origin; o.Kind {
-	case File:
-		at = fmt.Sprintf("%s, line %d", o.File, o.EndLine)
-	case Template:
-		at = fmt.Sprintf("%s, line %d, use %s+%d", o.File, o.EndLine, o.Template, o.TemplateLine)
-	case Environment:
-		at = "<Environment>"
-	}
+	at := set.Origin.Location()
 	if raw {
 		return show(set.Raw) + " # at: " + at + "\n\n"
 	}

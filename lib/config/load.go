@@ -99,8 +99,17 @@ func (l *loader) setFacts(wanted func(string) bool) {
 
 // set stores a value that needs no reading, in place of an earlier one.
 func (l *loader) set(name, value string, origin Origin) {
+	l.keep(name, value, origin, nil)
+}
+
+// keep stores a value over an earlier one.
+func (l *loader) keep(name, value string, origin Origin, earlier []Origin) {
 	e := l.m.table.add(name)
-	e.raw, e.origin, e.earlier = value, origin, nil
+	if e.departed && l.o.Trace != nil {
+		l.o.Trace(name, e.raw, e.origin)
+	}
+	e.departed = e.departed || strings.Contains(name, ".") || !matchesDefault(name, value, l.m.windows)
+	e.raw, e.origin, e.earlier = value, origin, earlier
 }
 
 // assign stores a value in which references to name itself mean its value so
@@ -123,8 +132,7 @@ func (l *loader) assign(name, text string, origin Origin, appended bool) *Proble
 			earlier = []Origin{{Kind: Default}}
 		}
 	}
-	e := l.m.table.add(name)
-	e.raw, e.origin, e.earlier = value, origin, earlier
+	l.keep(name, value, origin, earlier)
 	if len(x.problems) > 0 {
 		return x.problems[0]
 	}

@@ -27,10 +27,10 @@ func TestProblemPlaces(t *testing.T) {
 			`a.conf:2:3: is not a name of a setting (value "C*D", want letters, digits, _ and .)`}},
 		{"no name", "= 1\n", []string{`a.conf:1:1: the name of a setting is missing (want letters, digits, _ and .)`}},
 		{"condition", "if  $(X) == 3\nA = 1\nendif\n", []string{
-			`a.conf:1:5: conditions of more than one term are not supported (value "== 3", want true, false, a number, defined NAME or version >= X.Y.Z)`}},
+			`a.conf:1:5: complex conditionals are not supported (value "== 3", want true, false, a number, defined NAME or version >= X.Y.Z)`}},
 		{"open if", "\n\nif true\nA = 1\n", []string{`a.conf:3:1: the file ends inside this if (want endif)`}},
 		{"stray endif", "endif\nelse\n", []string{`a.conf:1:1: endif without if (want if before it)`, `a.conf:2:1: else without if (want if before it)`}},
-		{"template", "use POLICY : Desktop Deskop_Idle\n", []string{`a.conf:1:22: there is no such template (value "POLICY:Deskop_Idle", want POLICY:Desktop_Idle)`}},
+		{"template", "use POLICY : Desktop Deskop_Idle\n", []string{`a.conf:1:22: there is no such template (value "POLICY:Deskop_Idle", want POLICY:DESKTOP_IDLE)`}},
 		{"category", "use POLICE : Desktop\n", []string{`a.conf:1:4: there is no such category of templates (value "POLICE", want ROLE, FEATURE, POLICY or SECURITY)`}},
 		{"arguments", "use FEATURE : PartitionableSlot(1, (50%)\n", []string{`a.conf:1:32: the arguments of a template cannot be read (value "(1, (50%)", want NAME or NAME(arguments))`}},
 		{"in a template", "use FEATURE : Monitor(a, b)\n", []string{`a.conf:1:1: FEATURE:Monitor needs more arguments, from use FEATURE:Monitor (a.conf:1)`}},
@@ -137,9 +137,9 @@ func TestOrigins(t *testing.T) {
 		{name: "G", want: "<command line> -D G=1"},
 		{name: "ARCH", want: "<detected>"},
 		{name: "MINUTE", want: "<default>"},
-		{name: "SUSPEND", want: "use POLICY:Desktop (/etc/root:5)"},
-		{name: "KeyboardBusy", want: "use FEATURE:Policy_Expr_Fragments of POLICY:Desktop (/etc/root:5)"},
-		{name: "WANT_HOLD", want: "use POLICY:Want_Hold_If of POLICY:Hold_If_Memory_Exceeded (/etc/local:3)"},
+		{name: "SUSPEND", want: "use POLICY:DESKTOP (/etc/root:5)"},
+		{name: "KeyboardBusy", want: "use FEATURE:POLICY_EXPR_FRAGMENTS of POLICY:DESKTOP (/etc/root:5)"},
+		{name: "WANT_HOLD", want: "use POLICY:WANT_HOLD_IF of POLICY:HOLD_IF_MEMORY_EXCEEDED (/etc/local:3)"},
 		{name: "STARTD_ATTRS", want: "/etc/local:4"},
 	} {
 		set, ok := s.Lookup(tt.name)
@@ -299,7 +299,7 @@ func TestReload(t *testing.T) {
 func TestAutoUse(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, "AUTO_USE_POLICY_Always_Run_Jobs = $(WANT)\nWANT = true\nAUTO_USE_POLICY_Desktop = false\n")
-	if got := mustLookup(t, s, "CLAIM_WORKLIFE"); got.Value != "1200" || got.Origin.String() != "use POLICY:Always_Run_Jobs (test.conf:1)" {
+	if got := mustLookup(t, s, "CLAIM_WORKLIFE"); got.Value != "1200" || got.Origin.String() != "use POLICY:ALWAYS_RUN_JOBS (test.conf:1)" {
 		t.Errorf("got %q from %s", got.Value, got.Origin)
 	}
 	if got := mustLookup(t, s, "SUSPEND").Value; got != "False" {

@@ -58,6 +58,10 @@ type Options struct {
 	// a seed by chance; the same seed gives the same values.
 	Seed uint64
 
+	// Trace, if not nil, is told of each setting that is replaced: the name as
+	// the new line writes it, the text it had and where it had it from.
+	Trace func(name, before string, at Origin)
+
 	// Windows selects the defaults of that system.
 	Windows bool
 }

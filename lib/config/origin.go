@@ -87,6 +87,24 @@ func (o Origin) String() string {
 	return o.Kind.String()
 }
 
+// Location prints the origin as condor_config_val -verbose does: "/etc/x.conf,
+// line 12", "/etc/x.conf, line 3, use POLICY:Desktop+5", "<Environment>".
+func (o Origin) Location() string {
+	switch o.Kind {
+	case File:
+		return o.File + ", line " + strconv.Itoa(o.EndLine)
+	case Template:
+		return o.File + ", line " + strconv.Itoa(o.EndLine) + ", use " + o.Template + "+" + strconv.Itoa(o.TemplateLine)
+	case Environment:
+		return "<Environment>"
+	case CommandLine:
+		return o.String()
+	case Detected:
+		return "<Detected>"
+	}
+	return "<Default>"
+}
+
 func (o Origin) place() string {
 	if o.Line == 0 {
 		return o.File

@@ -13,7 +13,7 @@ import (
 
 // Snapshot is a configuration as read. It is immutable and safe for concurrent
 // use, and answers the same each time. It remembers what it was asked for, so
-// that a second question is answered at once; see WriteTo.
+// that a second question is answered at once; see Save.
 type Snapshot struct {
 	m        *macros
 	warnings Problems
@@ -37,6 +37,10 @@ type Setting struct {
 	// HTCondor's tools call the name not defined; see Knob.
 	IsDefault, Implied bool
 
+	// Restated reports a setting that never had another value than the
+	// default. HTCondor's tools show the default for it.
+	Restated bool
+
 	// Err is what went wrong in expanding, a Problems; Value then lacks what
 	// could not be expanded.
 	Err error
@@ -58,7 +62,7 @@ func (s *Snapshot) Lookup(name string) (Setting, bool) {
 	}
 	set := Setting{Name: name, Raw: raw, IsDefault: e == nil, Implied: implied}
 	if e != nil {
-		set.Name, set.Origin, set.Earlier = e.name, e.origin, slices.Clone(e.earlier)
+		set.Name, set.Origin, set.Earlier, set.Restated = e.name, e.origin, slices.Clone(e.earlier), !e.departed
 	} else if k := exactKnob(name); k != nil {
 		set.Name = k.Name
 	}
@@ -311,6 +315,17 @@ func rangeText(k *Knob) string {
 // Problems; the text then lacks what could not be expanded.
 func (s *Snapshot) Expand(text string) (string, error) {
 	x := s.expansion("")
+	out := x.expand(text)
+	if len(x.problems) > 0 {
+		return out, Problems(x.problems)
+	}
+	return out, nil
+}
+
+// ExpandMacros is Expand without its last step: $(DOLLAR) stays as it is.
+func (s *Snapshot) ExpandMacros(text string) (string, error) {
+	x := s.expansion("")
+	x.keepDollar = true
 	out := x.expand(text)
 	if len(x.problems) > 0 {
 		return out, Problems(x.problems)

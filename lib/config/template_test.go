@@ -113,7 +113,7 @@ func TestTemplates(t *testing.T) {
 	for _, want := range documented {
 		category, name, _ := strings.Cut(want.name, ":")
 		got, ok := findTemplate(category, strings.ToUpper(name))
-		if !ok || got.name != want.name {
+		if !ok || !strings.EqualFold(got.name, want.name) {
 			t.Errorf("%s: found %q", want.name, got.name)
 			continue
 		}
@@ -138,7 +138,7 @@ func TestTemplatesRead(t *testing.T) {
 		"FEATURE:PeriodicCronHook": "(STARTD_CRON, a, 60, /x)", "FEATURE:ContinuousCronHook": "(STARTD_CRON, a, /x)",
 		"FEATURE:StartdCronOneShot": "(a, /x)", "FEATURE:StartdCronPeriodic": "(a, 60, /x)", "FEATURE:StartdCronContinuous": "(a, /x)",
 		"FEATURE:ScheddCronOneShot": "(a, /x)", "FEATURE:ScheddCronPeriodic": "(a, 60, /x)", "FEATURE:ScheddCronContinuous": "(a, /x)",
-		"POLICY:Preempt_If": "(T)", "POLICY:Want_Hold_If": "(T, 7, why)",
+		"POLICY:PREEMPT_IF": "(T)", "POLICY:WANT_HOLD_IF": "(T, 7, why)",
 	}
 	for name := range Templates() {
 		text := "T = (X > 1)\nCONDOR_HOST = cm\nuse " + name + args[name] + "\n"

@@ -27,8 +27,11 @@ func (s *Snapshot) Warnings() []Problem {
 		out = append(out, s.unsetReferences(e)...)
 		name := bareName(e.name)
 		k := findKnob(name)
+		if k == nil || k.Type == TypeExpr || k.IsFamily() {
+			out = append(out, s.oldAttributeWarnings(e)...)
+		}
 		if k != nil && k.Obsolete != "" {
-			out = append(out, *s.warn(e, ObsoleteName, "is obsolete and has no effect", k.Obsolete))
+			out = append(out, *s.obsoleteWarning(e, k))
 			continue
 		}
 		if k != nil && !isLooseFamily(name, daemons) {
