@@ -374,3 +374,21 @@ func TestExitStatus(t *testing.T) {
 		}
 	}
 }
+
+// A job that asks for a custom resource is told which assets it got, under the
+// names the configuration chose.
+//
+// row: S0-038
+func TestCustomResource(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "ep.conf", "MACHINE_RESOURCE_Bolts = b1 b2 b3\nENVIRONMENT_FOR_AssignedBolts = MYBOLTS\n")
+	p.write(t, "job.sub", small+"executable = /bin/sh\ntransfer_executable = false\narguments = \"-c 'echo $MYBOLTS $_CONDOR_AssignedBolts; grep -i ^Bolts $_CONDOR_MACHINE_AD; grep -i ^RequestBolts $_CONDOR_JOB_AD'\"\noutput = out\nrequest_bolts = 2\nqueue\n")
+	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	if status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	if d := cmp.Diff("b1,b2 b1,b2\nBolts = 2\nRequestbolts = 2\n", p.read(t, "out")); d != "" {
+		t.Error(d)
+	}
+}

@@ -65,7 +65,7 @@ type activation struct {
 
 func newNode(o Options) (*node, error) {
 	n := &node{
-		o: o, knobs: starterConfig(o.Config), logs: newLogs(), inbox: make(chan func(clock.Instant), 64), done: make(chan struct{}),
+		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), done: make(chan struct{}),
 		starters: make(map[claim.ActivationID]*activation),
 		timer:    time.NewTimer(time.Hour), started: time.Now(),
 	}
@@ -80,6 +80,7 @@ func newNode(o Options) (*node, error) {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
 	ledger, problems := slot.Build(layout, o.Inventory)
+	n.knobs = starterConfig(o.Config, ledger.Resources())
 	for _, p := range problems {
 		o.Log.Warn("slot could not be made", "why", p)
 		n.problem(fmt.Errorf("%v", p))

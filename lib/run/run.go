@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -20,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -137,10 +139,16 @@ func advertise(o Options) {
 	starter.Advertise(ad)
 }
 
-// starterConfig hands the starter its knobs, expanded.
-func starterConfig(s *config.Snapshot) map[string]string {
+// starterConfig hands the starter its knobs, expanded: those it always reads
+// and those that name a resource of the machine.
+func starterConfig(s *config.Snapshot, resources []slot.Resource) map[string]string {
+	names := slices.Clone(starter.Knobs[:])
+	for _, r := range resources {
+		own := starter.ResourceKnobs(r.Name)
+		names = append(names, own[:]...)
+	}
 	m := make(map[string]string)
-	for _, k := range starter.Knobs {
+	for _, k := range names {
 		if v, ok := s.Lookup(k); ok && v.Value != "" {
 			m[k] = v.Value
 		}
