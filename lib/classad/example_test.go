@@ -5,6 +5,7 @@ package classad_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -81,4 +82,123 @@ func ExampleEnv_onRead() {
 	// MY Limit 900
 	// TARGET Owner "bob"
 	// false
+}
+
+func ExampleParseAd() {
+	ad, err := classad.ParseAd("Cpus = 8\nOwner = \"alice\"\nHalf = Cpus / 2\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(ad.Text(classad.New))
+	fmt.Println(ad.JSON())
+	_, err = classad.ParseAd("Cpus = 8\nHalf = Cpus / )\n", classad.Old)
+	fmt.Println(err)
+	// Output:
+	// [ Cpus = 8; Half = Cpus / 2; Owner = "alice" ]
+	// {"Cpus": 8,"Half": "\/Expr(Cpus / 2)\/","Owner": "alice"}
+	// 2:15: expected a value, a name or (, found ")" (attribute Half)
+}
+
+// Three values: what is not known need not matter.
+func ExampleExpr_Eval() {
+	slot, err := classad.ParseAd("KeyboardIdle = 1200\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	env := &classad.Env{My: slot}
+	for _, text := range []string{
+		"KeyboardIdle / 60", "KeyboardIdle > 900 || LoadAvg < 0.3", "KeyboardIdle > 900 && LoadAvg < 0.3",
+		`KeyboardIdle > "long"`, "LoadAvg =?= undefined", `ifThenElse(KeyboardIdle > 900, "idle", "busy")`,
+	} {
+		fmt.Println(text, "is", classad.MustParseExpr(text).Eval(env))
+	}
+	// Output:
+	// KeyboardIdle / 60 is 20
+	// KeyboardIdle > 900 || LoadAvg < 0.3 is true
+	// KeyboardIdle > 900 && LoadAvg < 0.3 is undefined
+	// KeyboardIdle > "long" is error
+	// LoadAvg =?= undefined is true
+	// ifThenElse(KeyboardIdle > 900, "idle", "busy") is "idle"
+}
+
+func ExampleMatch() {
+	machine, err := classad.ParseAd("Memory = 4096\nRequirements = TARGET.RequestMemory <= Memory\nRank = TARGET.Owner == \"alice\"\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job, err := classad.ParseAd("RequestMemory = 1024\nOwner = \"alice\"\nRequirements = TARGET.Memory >= RequestMemory\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m := classad.Match(machine, job, nil)
+	fmt.Println(m.OK(), m.LeftRank, m.RightRank)
+	// Output: true 1 0
+}
+
+func ExampleExplain() {
+	machine, err := classad.ParseAd("Memory = 4096\nRequirements = START && TARGET.RequestMemory <= Memory\n"+
+		"START = KeyboardIdle > 900\nKeyboardIdle = 1200\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job, err := classad.ParseAd("RequestMemory = 8192\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(classad.Explain(machine, job, nil))
+	// Output:
+	// true       KeyboardIdle > 900   with MY.KeyboardIdle = 1200
+	// false      TARGET.RequestMemory <= Memory   with TARGET.RequestMemory = 8192, MY.Memory = 4096   wants TARGET.RequestMemory <= 4096
+}
+
+func ExampleReader() {
+	r := classad.NewReader(strings.NewReader("Name = \"slot1\"\nCpus = 1\n\nName = \"slot2\"\nCpus = 4\n"), classad.FormOld)
+	for ad, err := range r.All() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(ad.Eval("Name", nil), ad.Eval("Cpus", nil))
+	}
+	// Output:
+	// "slot1" 1
+	// "slot2" 4
+}
+
+func ExampleMatcher() {
+	job, err := classad.ParseAd("RequestCpus = 2\nRequirements = TARGET.Cpus >= RequestCpus\nRank = TARGET.Cpus\n", classad.Old)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m := classad.NewMatcher(job, nil)
+	for cpus := range 4 {
+		slot := classad.NewAd()
+		slot.SetInt("Cpus", int64(cpus+1))
+		slot.SetBool("Requirements", true)
+		fmt.Println(cpus+1, m.Matches(slot), m.Rank(slot))
+	}
+	// Output:
+	// 1 false 1
+	// 2 true 2
+	// 3 true 3
+	// 4 true 4
+}
+
+// A copy is a snapshot that costs nothing.
+func ExampleAd_ChangesSince() {
+	ad := classad.NewAd()
+	ad.SetString("State", "Unclaimed")
+	ad.SetInt("Cpus", 4)
+	before := ad.Clone()
+	ad.SetString("State", "Claimed")
+	ad.SetInt("Cpus", 4)
+	fmt.Println(ad.ChangesSince(before).Set)
+	// Output: [State]
 }
