@@ -1,0 +1,196 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/machine"
+)
+
+// Subject is what is to be checked. Only Config is needed; what is not there
+// is not checked.
+type Subject struct {
+	Config *config.Snapshot
+	// Partial says that lines of the configuration could not be read, so that
+	// what seems to be missing may stand there.
+	Partial bool
+	// Inventory is the machine, for the arithmetic of slots.
+	Inventory *machine.Inventory
+	// Source returns the text of a configuration file, for columns and for
+	// the arguments of templates.
+	Source func(path string) ([]byte, error)
+	// Files tells about programs and files.
+	Files Files
+}
+
+// Snapshot returns what is wrong with a configuration that could be read.
+func Snapshot(s Subject) []Finding {
+	c := checker{Subject: s, names: known()}
+	c.settings()
+	c.uses()
+	c.values()
+	c.published()
+	c.expressions()
+	c.policies()
+	c.slotSettings()
+	c.slots()
+	c.cron()
+	c.programs()
+	c.sources()
+	return c.list
+}
+
+// checker is one look at a configuration.
+type checker struct {
+	Subject
+	names  *attributes
+	set    []config.Setting // by somebody, not by default, in order of names
+	isSet  map[string]int   // index into set, by name in lower case
+	bad    map[string]bool  // settings that do not parse, in lower case
+	badUse map[string]bool  // file:line of templates whose argument makes no expression
+	attrs  []string         // of STARTD_ATTRS and its kin
+	list   []Finding
+}
+
+func (c *checker) add(f Finding) { c.list = append(c.list, f) }
+
+// settings gathers what somebody set.
+func (c *checker) settings() {
+	c.isSet, c.bad, c.badUse = map[string]int{}, map[string]bool{}, map[string]bool{}
+	for _, name := range c.Config.Names() {
+		s, ok := c.Config.Lookup(name)
+		if !ok || s.Origin.Kind == config.Default || s.Origin.Kind == config.Detected || s.IsDefault {
+			continue
+		}
+		c.isSet[strings.ToLower(bare(s.Name))] = len(c.set)
+		c.set = append(c.set, s)
+	}
+}
+
+// bare drops the prefixes of a name.
+func bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// setting returns what somebody set name to, unless that is nothing.
+func (c *checker) setting(name string) (config.Setting, bool) {
+	i, ok := c.isSet[strings.ToLower(name)]
+	if !ok || strings.TrimSpace(c.set[i].Value) == "" {
+		return config.Setting{}, false
+	}
+	return c.set[i], true
+}
+
+// values reports what package config has to say: types, ranges, expressions,
+// names.
+func (c *checker) values() {
+	var unparsable []Finding
+	for _, p := range c.Config.Check() {
+		f := problem(p)
+		s, ok := c.Config.Lookup(p.Knob)
+		if ok {
+			f.Template = s.Origin.Template
+		}
+		if f.Code == Unparsable && ok {
+			c.bad[strings.ToLower(bare(p.Knob))] = true
+			unparsable = append(unparsable, c.unparsable(s))
+			continue
+		}
+		c.add(f)
+	}
+	for _, f := range unparsable {
+		if f.Template != "" && c.badUse[f.File+":"+strconv.Itoa(f.Line)] {
+			continue
+		}
+		if s, ok := c.Config.Lookup(f.Knob); !ok || !c.viaBad(s) {
+			c.add(f)
+		}
+	}
+	for _, p := range c.Config.Warnings() {
+		f := problem(&p)
+		if c.Partial && (f.Code == Unset || f.Code == NearMiss) {
+			continue // what is missing may stand in a line that cannot be read
+		}
+		c.add(f)
+	}
+}
+
+// viaBad reports whether a setting is made of one that does not parse either,
+// which is then the one to correct.
+func (c *checker) viaBad(s config.Setting) bool {
+	return slices.ContainsFunc(s.Origin.Via, func(name string) bool {
+		return c.bad[strings.ToLower(bare(name))] && !strings.EqualFold(bare(name), bare(s.Name))
+	})
+}
+
+// unparsable tells where an expression does not parse.
+func (c *checker) unparsable(s config.Setting) Finding {
+	f := found(Unparsable, s, "does not parse", "")
+	_, err := classad.ParseExpr(s.Value, classad.Old)
+	var at *classad.SyntaxError
+	if !errors.As(err, &at) {
+		return f
+	}
+	f.Message = "does not parse: " + at.Msg
+	if col, ok := c.column(s, at.Offset); ok {
+		f.Column = col
+	}
+	opens, closes := parentheses(s.Value)
+	switch {
+	case opens > closes:
+		f.Instead = "close every parenthesis: there are " + count(opens, "opening") + " and " + count(closes, "closing")
+	case closes > opens:
+		f.Instead = "open every parenthesis that is closed: there are " + count(opens, "opening") + " and " + count(closes, "closing")
+	default:
+		caret := strings.ReplaceAll(at.Caret(), "\n", "\n             ")
+		f.Instead = "correct it where the mark stands:\n             " + strings.TrimRight(caret, "\n ")
+	}
+	return f
+}
+
+// column finds a place of a value in the line that sets it.
+func (c *checker) column(s config.Setting, offset int) (int, bool) {
+	if c.Source == nil || s.Origin.Kind != config.File || s.Raw != s.Value || s.Origin.Line != s.Origin.EndLine {
+		return 0, false
+	}
+	text, err := c.Source(s.Origin.File)
+	if err != nil {
+		return 0, false
+	}
+	lines := strings.Split(string(text), "\n")
+	if s.Origin.Line > len(lines) {
+		return 0, false
+	}
+	at := strings.LastIndex(lines[s.Origin.Line-1], s.Raw)
+	if at < 0 {
+		return 0, false
+	}
+	return at + min(offset, len(s.Raw)) + 1, true
+}
+
+// parentheses counts those outside of strings.
+func parentheses(text string) (opens, closes int) {
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			inString = !inString
+		case '(':
+			if !inString {
+				opens++
+			}
+		case ')':
+			if !inString {
+				closes++
+			}
+		}
+	}
+	return opens, closes
+}

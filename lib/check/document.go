@@ -1,0 +1,51 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Document returns the page docs/checks.md: every finding with its
+// explanation and an example that has it.
+func Document() []byte {
+	var b bytes.Buffer
+	b.WriteString(`<!-- Made by go generate ./lib/check from the table in lib/check/rule.go. Do not edit. -->
+
+# What condor_ep check finds
+
+    condor_ep check [-json] [-warnings-ok] [FILE...]
+
+reads a configuration as the daemon would, starts nothing, and prints everything that is wrong with it. Without a FILE it
+reads the configuration of this machine; each FILE is read as a configuration of its own. Lines that cannot be read are
+left out, so that the rest is checked as well.
+
+Exit status: 0 nothing is wrong; 1 something is; 2 the command line or a file cannot be used. With -warnings-ok warnings
+are shown and do not count, which suits a service:
+
+    [Service]
+    ExecStartPre=/usr/bin/condor_ep check -warnings-ok
+
+A finding names its code, the place (of the use statement, with the template, for what a template sets), the knob with its
+value, what is wrong and what to write instead. With -json it is one object to a line, with the fields code, severity,
+file, line, column, template, knob, value, message, explanation and instead; those that do not apply are left out.
+
+| Code | Severity | What |
+|---|---|---|
+`)
+	for _, r := range Rules() {
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", r.Code, strings.ToLower(string(r.Code)), r.Severity, r.Title)
+	}
+	for _, r := range Rules() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s: %s.\n\n%s\n\n%s\n\n", r.Code, upper(r.Severity.String()), r.Title, r.Why, r.Instead)
+		for line := range strings.Lines(r.Example) {
+			b.WriteString("    " + line)
+		}
+	}
+	return b.Bytes()
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,108 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+var (
+	countKnob = regexp.MustCompile(`(?i)^NUM_SLOTS_TYPE_([0-9]+)$`)
+	shareKnob = regexp.MustCompile(`(?i)^SLOT_TYPE_([0-9]+)$`)
+)
+
+// slotSettings reports settings for slots and slot types that nothing looks at.
+func (c *checker) slotSettings() {
+	for _, s := range c.set {
+		name := bare(s.Name)
+		if m := perSlot.FindStringSubmatch(name); m != nil {
+			perType := strings.EqualFold(m[1], "SLOT_TYPE_")
+			switch {
+			case c.isPublished(m[3]):
+			case perType && (strings.EqualFold(m[3], "IS_OWNER") || strings.EqualFold(m[3], "IsOwner")):
+				c.add(found(NoEffect, s, "is not looked at: IS_OWNER is the machine's", "IS_OWNER = SlotTypeID =?= "+m[2]+" && …"))
+			case !perType && isPolicy(m[3]):
+				c.add(found(NoEffect, s, "is not looked at: an expression is replaced for a slot type, not for a slot",
+					"SLOT_TYPE_<type>_"+m[3]+", or a clause SlotID == "+m[2]+" in "+m[3]))
+			}
+		}
+		if m := shareKnob.FindStringSubmatch(name); m != nil && m[1] != "0" && !c.Partial {
+			if many, err := c.Config.Int("NUM_SLOTS_TYPE_" + m[1]); err == nil && many <= 0 {
+				if _, ok := c.setting("NUM_SLOTS_TYPE_" + m[1]); !ok {
+					c.add(found(SlotUnused, s, "makes no slots", "NUM_SLOTS_TYPE_"+m[1]+" = 1"))
+				}
+			}
+		}
+	}
+}
+
+// slots builds the slots on paper.
+func (c *checker) slots() {
+	if c.Inventory == nil {
+		return
+	}
+	layout, err := slot.LayoutFrom(c.Config, c.Inventory)
+	if err != nil {
+		var ps config.Problems
+		if errors.As(err, &ps) {
+			for _, p := range ps {
+				f := problem(p)
+				if s, ok := c.Config.Lookup(p.Knob); ok {
+					f.Template = s.Origin.Template
+				}
+				if !c.has(f.Knob, WrongType, OutOfRange, BadMacro) {
+					c.add(f)
+				}
+			}
+		}
+		return
+	}
+	_, problems := slot.Build(layout, c.Inventory)
+	told := map[int]bool{}
+	for _, p := range problems {
+		if !p.Warning && told[p.TypeID] {
+			continue // the other slots of the type
+		}
+		told[p.TypeID] = told[p.TypeID] || !p.Warning
+		code, instead := SlotTooLarge, "less: this machine has "+slotResources(slot.CapacityOf(c.Inventory))
+		if p.Warning {
+			code, instead = SlotOdd, "cpus=, memory=, disk=, swap= or the name of a resource, each once"
+		}
+		s, ok := c.setting("SLOT_TYPE_" + strconv.Itoa(p.TypeID))
+		if !ok {
+			if s, ok = c.setting("NUM_SLOTS_TYPE_" + strconv.Itoa(p.TypeID)); !ok {
+				s, _ = c.setting("NUM_SLOTS")
+			}
+		}
+		f := found(code, s, "cannot be built: "+p.Error(), instead)
+		if p.Warning {
+			f.Message = p.Reason
+		}
+		c.add(f)
+	}
+}
+
+func slotResources(has slot.Capacity) string {
+	return slot.Quantities{Cpus: float64(has.Cpus), MemoryMiB: has.MemoryMiB, DiskKiB: has.DiskKiB}.String()
+}
+
+// has reports whether something of these codes was found about a knob.
+func (c *checker) has(knob string, codes ...Code) bool {
+	for i := range c.list {
+		if strings.EqualFold(c.list[i].Knob, knob) {
+			for _, code := range codes {
+				if c.list[i].Code == code {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
