@@ -63,7 +63,8 @@ func benchPlan(dir, cmd, args string, slot int, cgroup string) *starter.Plan {
 }
 
 // BenchmarkActivation takes the time from Launch to the job's first
-// instruction, and from the job's last one to the "ended" report. The job is a
+// instruction, and from the job's last one to the "ended" report and to the
+// starter being gone, when its slot is idle again. The job is a
 // shell that prints the nanosecond clock.
 func BenchmarkActivation(b *testing.B) {
 	exe := built(b)
@@ -77,7 +78,7 @@ func BenchmarkActivation(b *testing.B) {
 			l := benchLauncher(b, exe, c.standby)
 			dir := b.TempDir()
 			plan := benchPlan(dir, clockJob(b), "", 1, c.cgroup)
-			var starts, ends []time.Duration
+			var starts, ends, gone []time.Duration
 			for b.Loop() {
 				plan.JobAd += "\n"
 				began := time.Now()
@@ -95,12 +96,15 @@ func BenchmarkActivation(b *testing.B) {
 					}
 				}
 				<-h.Exited()
+				idle := time.Now() // what the slot waits for
 				first := stamp(b, filepath.Join(dir, "stamp"))
 				starts = append(starts, first.Sub(began))
 				ends = append(ends, ended.Sub(first))
+				gone = append(gone, idle.Sub(first))
 			}
 			report(b, starts, "ms-to-first-instruction")
 			report(b, ends, "ms-end-to-ended")
+			report(b, gone, "ms-end-to-idle")
 		})
 	}
 }
