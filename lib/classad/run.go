@@ -19,8 +19,14 @@ func (ev *evaluator) run(c *code) Value {
 	case codeChain:
 		return ev.runChain(c)
 	case codeBinary:
-		x, y := ev.run(&c.args[0]), ev.run(&c.args[1])
-		return operate(c.bin, x, y)
+		args := c.args
+		_ = args[1]
+		x := ev.run(&args[0])
+		if y := &args[1]; y.op == codeConst { // most often
+			ev.steps -= int(y.steps)
+			return operate(c.bin, x, y.v)
+		}
+		return operate(c.bin, x, ev.run(&args[1]))
 	case codeElvis:
 		if x := ev.run(&c.args[0]); x.kind != KindUndefined {
 			return x
@@ -154,7 +160,14 @@ func (ev *evaluator) runName(c *code) Value {
 	if in == nil {
 		return ev.runTree(c)
 	}
-	at := ev.look(c, 0, in)
+	at := c.seen.quick(in)
+	if at != nil && at.kind != kindExpr {
+		ev.steps--
+		return *at
+	}
+	if at == nil {
+		at = ev.look(c, 0, in)
+	}
 	if at == nil {
 		if ev.right == nil {
 			return Undefined()
@@ -176,9 +189,11 @@ func (ev *evaluator) runMy(c *code) Value {
 	if in == nil || in.isSpecial() {
 		return ev.runTree(c)
 	}
-	at := ev.look(c, 0, in)
+	at := c.seen.quick(in)
 	if at == nil {
-		return Undefined()
+		if at = ev.look(c, 0, in); at == nil {
+			return Undefined()
+		}
 	}
 	return ev.fetch(at, in, c)
 }
@@ -196,17 +211,19 @@ func (ev *evaluator) runTarget(c *code) Value {
 	} else {
 		in = ev.left
 	}
-	at := ev.look(c, 0, in)
+	at := c.seen.quick(in)
 	if at == nil {
-		return Undefined()
+		if at = ev.look(c, 0, in); at == nil {
+			return Undefined()
+		}
 	}
 	return ev.fetch(at, in, c)
 }
 
 // fetch returns the value of an attribute that c refers to.
 func (ev *evaluator) fetch(at *Value, in *Ad, c *code) Value {
+	ev.steps--
 	if at.kind != kindExpr {
-		ev.steps--
 		return *at
 	}
 	ev.depth -= int(c.level)
