@@ -85,3 +85,55 @@ func TestCodeNearTheDepthLimit(t *testing.T) {
 		t.Errorf("no depth where it fails, or none where it does not: %v", seen)
 	}
 }
+
+// FuzzCode holds compiled code against the tree on any ad and expression:
+// unless one of them runs out of steps, value and failure are the same.
+func FuzzCode(f *testing.F) {
+	for _, ad := range []string{
+		"A = B + 1\nB = (MY.C) * 2\nC = ifThenElse(D > 1 && E && isUndefined(F), -G, {1,2}[0])\nD = 2\nE = true\nG = TARGET.X ?: 4\n",
+		"A = [ x = B; y = MY.B; z = TARGET.X; p = parent.B ]\nB = A.x || 1\n", "My = 3\nTarget = [ X = 4 ]\nA = MY.B\n",
+		"A = countMatches(TARGET.Y, { [ X = 1 ],[ X = 2 ] })\nB = A + X\n", "A = split(\"a b\")[TARGET.X - 8]\n",
+	} {
+		for _, expr := range []string{"A", "MY.A + TARGET.X", "(A && B || !C) is true", "split(\"a, b\")[1] == TARGET.Z && A.x == A.y", "member(A, { 1,B,X })", "-(A) >= ((B)) ? C : D"} {
+			f.Add(ad, expr)
+		}
+	}
+	seedExprs(f, func(s string) { f.Add("A = 1\nB = A + TARGET.X\nL = {A,[x=B]}\nR = "+s+"\n", s) })
+	f.Fuzz(func(t *testing.T, ad, text string) {
+		my, err := ParseAd(ad, Old)
+		if err != nil {
+			my = NewAd()
+		}
+		layered := NewAd()
+		layered.SetParent(my)
+		layered.SetInt("B", 3)
+		target := mustAd(t, "X = Y\nY = 9 + A\nZ = \"b\"\nN = [ X = A ]\n")
+		e, err := ParseExpr(text, Old)
+		if err != nil {
+			return
+		}
+		eval := func(my, target *Ad, onRead func(Read)) (v Value, ok, spent bool) {
+			var ev evaluator
+			ev.start(&Env{
+				Now: time.Unix(1700000000, 0), Rand: func() float64 { return 0.5 }, MaxSteps: 20_000, OnRead: onRead,
+			}, my, target)
+			v = ev.expr(e)
+			if ev.failed {
+				v = ErrorValue()
+			}
+			return v, !ev.failed, ev.steps < 5_000
+		}
+		for _, side := range []struct{ my, target *Ad }{{my, target}, {layered, target}, {my, nil}, {target, my}, {my, my}} {
+			want, wantOK, spent := eval(side.my, side.target, func(Read) {})
+			for range 3 {
+				got, ok, codeSpent := eval(side.my, side.target, nil)
+				if spent || codeSpent {
+					break
+				}
+				if ok != wantOK || got.Text(New) != want.Text(New) {
+					t.Fatalf("%q in %q: compiled %v (%v), tree %v (%v)", text, ad, got, ok, want, wantOK)
+				}
+			}
+		}
+	})
+}
