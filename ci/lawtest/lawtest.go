@@ -215,7 +215,7 @@ func NoReplace(name, gomod string) []string {
 var ownFolder = regexp.MustCompile(`(?:^|[^A-Za-z0-9.$_}/-])(/root|/home/[A-Za-z0-9_.-]+|/Users/[A-Za-z0-9_.-]+|[A-Za-z]:\\Users\\[A-Za-z0-9_.-]+)[/\\]`)
 
 // exampleHomes are the folders of nobody, for examples and tests.
-var exampleHomes = []string{"/home/alice", "/home/ann", "/home/bob", "/home/me", "/home/user", `C:\Users\alice`}
+var exampleHomes = []string{"/home/alice", "/home/ann", "/home/bob", "/home/condor", "/home/me", "/home/user", `C:\Users\alice`}
 
 // NoOwnFolders refuses absolute paths into somebody's own folder, in any text:
 // they hold on one machine only. here are more paths that must not appear, such as the folder of this
