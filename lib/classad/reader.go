@@ -5,6 +5,7 @@ package classad
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +44,7 @@ type Reader struct {
 	share *sharer
 	buf   []byte // text of the ad being read
 	line  int    // lines before it
+	col   int    // bytes of its first line before it
 	err   error  // why there are no more
 }
 
@@ -62,6 +64,9 @@ func (r *Reader) Next() (*Ad, error) {
 	if err != nil {
 		var bad *SyntaxError
 		if errors.As(err, &bad) {
+			if bad.Line == 1 {
+				bad.Column += r.col
+			}
 			bad.Line += r.line
 		}
 		r.err = err
@@ -87,8 +92,7 @@ func (r *Reader) All() iter.Seq2[*Ad, error] {
 }
 
 func (r *Reader) next() (*Ad, error) {
-	r.line += strings.Count(string(r.buf), "\n")
-	r.buf = r.buf[:0]
+	r.pass()
 	var err error
 	switch r.form {
 	case FormOld:
@@ -123,6 +127,17 @@ func (r *Reader) next() (*Ad, error) {
 	}
 	a.layout = r.share.layout(a.layout)
 	return a, nil
+}
+
+// pass leaves behind what was read.
+func (r *Reader) pass() {
+	r.line += bytes.Count(r.buf, []byte{'\n'})
+	if i := bytes.LastIndexByte(r.buf, '\n'); i >= 0 {
+		r.col = len(r.buf) - i - 1
+	} else {
+		r.col += len(r.buf)
+	}
+	r.buf = r.buf[:0]
 }
 
 // add takes text into the ad being read.
@@ -200,12 +215,10 @@ func (r *Reader) between(open byte) error {
 		case c == open:
 			return nil
 		case isSpace(int(c)) || c == ',' || strings.IndexByte("[]{}", c) >= 0 && c != open+('}'-'{'):
-			if c == '\n' {
-				r.line++
-			}
-			if _, err := r.r.ReadByte(); err != nil {
+			if _, err := r.take(); err != nil {
 				return err
 			}
+			r.pass()
 		case c == '/':
 			if err := r.commentBetween(); err != nil {
 				return err
@@ -224,8 +237,9 @@ func (r *Reader) commentBetween() error {
 	if err == nil && len(r.buf) == 1 {
 		err = newSyntaxError(string(r.buf), 0, "expected an ad, found '/'")
 	}
-	r.line += strings.Count(string(r.buf), "\n")
-	r.buf = r.buf[:0]
+	if err == nil {
+		r.pass()
+	}
 	return err
 }
 
@@ -298,8 +312,7 @@ func (r *Reader) comment() error {
 func (r *Reader) element() error {
 	for depth := 0; ; {
 		if depth == 0 {
-			r.line += strings.Count(string(r.buf), "\n")
-			r.buf = r.buf[:0]
+			r.pass()
 			if _, err := r.peek(); err != nil {
 				return err
 			}

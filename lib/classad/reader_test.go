@@ -83,6 +83,9 @@ func TestReaderErrors(t *testing.T) {
 		"xml":        {FormXML, "<c>\n<a n=\"A\"><q/></a></c>", 0, "2:10: unknown element <q>"},
 		"xml open":   {FormXML, "<c><a n=\"A\"><i>1</i></a>", 0, "1:25: the text ends inside an ad"},
 		"xml text":   {FormXML, "x<c></c>", 0, "1:1: expected a tag"},
+		"json same":  {FormJSON, "[{\"A\": 1}, {\"A\" 1}]", 1, `1:17: expected : after the name, found "1"`},
+		"new same":   {FormNew, "/* c */ [ A = 1 ] [\n A = ; ]", 1, `2:6: expected a value, a name or (, found ";"`},
+		"comment":    {FormNew, "[] / []", 1, "1:4: expected an ad, found '/'"},
 		"form":       {Form(9), "x", 0, "classad: no form of ads has the number 9"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ type SyntaxError struct {
 	Text   string // the whole text that was being read
 	Offset int    // byte offset of the mistake in Text
 	Line   int    // 1-based
-	Column int    // 1-based, in bytes
+	Column int    // 1-based, in bytes; as Line, of the whole file if a Reader read Text out of one
 	Msg    string // what was found and what was expected
 }
 
@@ -34,7 +34,7 @@ func (e *SyntaxError) Error() string {
 // Tabs are kept so that the caret stands right; a long line is cut around the
 // mistake.
 func (e *SyntaxError) Caret() string {
-	start := e.Offset - (e.Column - 1)
+	start := 1 + strings.LastIndexByte(e.Text[:e.Offset], '\n')
 	left, right := e.Text[start:e.Offset], e.Text[e.Offset:]
 	if i := strings.IndexByte(right, '\n'); i >= 0 {
 		right = right[:i]
