@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -296,7 +297,22 @@ func TestDiskFull(t *testing.T) {
 // not write into the repository.
 func (p place) copyExamples(t *testing.T) {
 	t.Helper()
-	if err := os.CopyFS(filepath.Join(p.dir, "examples"), os.DirFS("../../examples")); err != nil {
+	root := filepath.Join(p.dir, "examples")
+	if err := os.CopyFS(root, os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
+	}
+	// What somebody's own run has left there is no part of the examples.
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch ext := filepath.Ext(path); {
+		case ext == ".log", ext == ".out", ext == ".err", ext == ".count", d.Name() == "total.txt", d.Name() == "keyboard":
+			return os.Remove(path)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
