@@ -16,6 +16,7 @@ import (
 func ParseAd(text string, d Dialect) (*Ad, error) {
 	if d == New {
 		p := newParser(text, New)
+		p.room = strings.Count(text, ";") + 1
 		if t := p.peek(); t.kind != tokOpenBox {
 			p.fail(t, "expected [, found "+p.found(t))
 			return nil, p.err
@@ -40,7 +41,7 @@ func parseLines(text string, share *sharer) (*Ad, error) {
 		l.expect = share.last
 		l.a.vals = make([]Value, 0, len(l.expect.names))
 	} else if n := strings.Count(text, "\n"); n > linearAttrs {
-		n = min(n+1, 4096)
+		n = min(n+1, maxRoom)
 		l.a.layout = newLayout(n)
 		l.a.vals = make([]Value, 0, n)
 	}

@@ -5,6 +5,7 @@ package classad
 
 import (
 	"math"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -154,6 +155,7 @@ func (p *jsonPrinter) escape(s string) {
 func ParseJSON(text string) (*Ad, error) {
 	p := newParser(text, New)
 	p.lex.json = true
+	p.room = strings.Count(text, `":`)
 	if t := p.peek(); t.kind != tokOpenBrace {
 		p.fail(t, "expected {, found "+p.found(t))
 		return nil, p.err
@@ -204,7 +206,7 @@ func (p *parser) jsonValue() node {
 
 func (p *parser) jsonObject() *Ad {
 	p.take()
-	a := NewAd()
+	a := p.newAd()
 	leading := false
 	for p.peek().kind != tokCloseBrace || leading {
 		t := p.peek()

@@ -49,10 +49,36 @@ func (l *lexer) scanOldString(delim byte) token {
 	}
 }
 
+// simpleString reads a string without escapes that stands alone, as most do.
+func (l *lexer) simpleString(delim byte) (part string, ok bool) {
+	rest := l.text[l.pos+1:]
+	end := strings.IndexByte(rest, delim)
+	if end < 0 {
+		return "", false
+	}
+	part = rest[:end]
+	if strings.IndexByte(part, '\\') >= 0 || strings.IndexByte(part, 0) >= 0 {
+		return "", false
+	}
+	after := l.pos + 1 + end + 1
+	next := after
+	for isSpace(l.at(next)) {
+		next++
+	}
+	if l.at(next) == int(delim) {
+		return "", false
+	}
+	l.pos = after
+	return part, true
+}
+
 // scanNewString reads a string or quoted name of the new dialect. Adjacent
 // ones are joined.
 func (l *lexer) scanNewString(delim byte) token {
 	start := l.pos
+	if part, ok := l.simpleString(delim); ok {
+		return quoted(delim, start, part)
+	}
 	i := start + 1
 	var joined []byte
 	for {

@@ -19,6 +19,9 @@ const (
 	maxHeight = 100_000
 )
 
+// maxRoom is for how many attributes room is made before they are read.
+const maxRoom = 4096
+
 // parser reads one text by recursive descent. A method that reads a part of
 // an expression returns nil after it has set err.
 type parser struct {
@@ -26,6 +29,7 @@ type parser struct {
 	tok    token // lookahead, valid if peeked
 	peeked bool
 	depth  int
+	room   int // attributes to expect in the ad that comes next
 	links  int // nodes that made the tree higher without descending
 	err    *SyntaxError
 }
@@ -433,11 +437,22 @@ func (p *parser) list() node {
 	return newList(elems)
 }
 
+// newAd returns an empty ad with the room asked for.
+func (p *parser) newAd() *Ad {
+	a := NewAd()
+	if n := min(p.room, maxRoom); n > linearAttrs {
+		a.layout = newLayout(n)
+		a.vals = make([]Value, 0, n)
+	}
+	p.room = 0
+	return a
+}
+
 // ad reads [name = expression; …]. Extra semicolons are allowed once there is
 // an attribute.
 func (p *parser) ad() *Ad {
 	p.take()
-	ad := NewAd()
+	ad := p.newAd()
 	leading := false // a semicolon stood where an attribute was due
 	for p.peek().kind != tokCloseBox || leading {
 		t := p.peek()
