@@ -1,0 +1,9 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package policy
+
+// underRace says that the race detector is off.
+const underRace = false
