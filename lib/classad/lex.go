@@ -120,9 +120,6 @@ func (l *lexer) bad(start int, msg string) token {
 // skipSpace skips blanks and comments. It returns false at a comment that is
 // never closed.
 func (l *lexer) skipSpace() bool {
-	for l.pos < len(l.text) && l.text[l.pos] == ' ' {
-		l.pos++
-	}
 	for {
 		switch c := l.at(l.pos); {
 		case isSpace(c):
@@ -147,6 +144,22 @@ func (l *lexer) skipSpace() bool {
 }
 
 func (l *lexer) scan() token {
+	for l.pos < len(l.text) && l.text[l.pos] == ' ' {
+		l.pos++
+	}
+	if l.pos < len(l.text) { // most of all tokens
+		c := l.text[l.pos]
+		if wordBytes.has(c) {
+			if !isDigit(int(c)) {
+				return l.scanWord()
+			}
+			return l.scanNumber()
+		}
+		if c < 128 && simple[c] != tokEnd {
+			l.pos++
+			return token{kind: simple[c], start: l.pos - 1}
+		}
+	}
 	if !l.skipSpace() {
 		t := l.bad(l.pos, "comment is not closed: expected */")
 		l.pos = len(l.text)
@@ -337,6 +350,13 @@ var single = [128]tokenKind{
 	':': tokColon, ';': tokSemicolon, ',': tokComma, '[': tokOpenBox, ']': tokCloseBox,
 	'(': tokOpenParen, ')': tokCloseParen, '{': tokOpenBrace, '}': tokCloseBrace,
 }
+
+// simple are those of them that also begin no number and no comment.
+var simple = func() (t [128]tokenKind) {
+	t = single
+	t['-'], t['/'] = tokEnd, tokEnd
+	return t
+}()
 
 func (l *lexer) scanPunctuation() token {
 	start := l.pos
