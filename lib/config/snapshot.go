@@ -315,6 +315,7 @@ func rangeText(k *Knob) string {
 // Problems; the text then lacks what could not be expanded.
 func (s *Snapshot) Expand(text string) (string, error) {
 	x := s.expansion("")
+	x.memory = &s.memory
 	out := x.expand(text)
 	if len(x.problems) > 0 {
 		return out, Problems(x.problems)
@@ -342,6 +343,10 @@ func (s *Snapshot) Names() []string {
 	slices.SortFunc(names, compareFold)
 	return names
 }
+
+// Met returns what was met in reading that is no error: warning statements,
+// function macros that could not be evaluated, colons for equals signs.
+func (s *Snapshot) Met() Problems { return slices.Clone(s.warnings) }
 
 // Sources returns the files and commands that were read, in order. A command
 // ends in "|" unless the statement that named it says it is one.

@@ -1,0 +1,12 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !windows
+
+package main
+
+import "os/exec"
+
+func registry(string) (string, bool) { return "", false }
+
+func prepare(*exec.Cmd) {}

@@ -1,0 +1,34 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Condor_config_val prints what the configuration says, and where it says so,
+// in the words and with the exit statuses of HTCondor's tool of that name.
+//
+//	condor_config_val START
+//	condor_config_val -verbose -subsystem STARTD UPDATE_INTERVAL
+//	condor_config_val -dump '^SLOT_TYPE'
+//	condor_config_val -summary
+//	condor_config_val -snapshot /run/execpoint/startd.config -dump -unused
+//
+// It owns options and printing; what a configuration means is lib/config. It
+// must never change a configuration other than by writing the file it was asked
+// for, and talks to no daemon: a running Execution Point is asked through the
+// snapshot file that it writes.
+package main
+
+import (
+	"os"
+	"os/user"
+	"runtime"
+)
+
+func main() {
+	home := ""
+	if u, err := user.Lookup("condor"); err == nil {
+		home = u.HomeDir
+	}
+	os.Exit(tool(os.Args[1:], system{
+		stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), tilde: home, windows: runtime.GOOS == "windows",
+		readFile: os.ReadFile, readDir: readDir, runCommand: runCommand, writeFile: writeFile, open: open, registry: registry, facts: newFacts(home),
+	}))
+}

@@ -1,0 +1,207 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// options is a command line, read.
+type options struct {
+	names []string // asked for; a template begins with ^
+
+	raw, expand, def, evaluate bool
+	verbose, dump, trace, info bool
+	macro, macroPath           bool
+	listSources                bool
+	used, unused               bool
+
+	subsystem, localName string
+	root                 string // of -root-config
+	rootGiven            bool
+	snapshot             string
+	condition            string // of -check-if
+	hasCondition         bool
+
+	write     string // file, - for stdout, "" for none
+	summary   bool
+	writeOpts writeOptions
+
+	daemon string // the option that asks a daemon, "" for none
+	pool   bool
+	name   bool
+
+	owner, condorHome, help, version bool
+}
+
+// isPrefix reports whether arg is a beginning of word with at least least
+// letters; -1 asks for all of them.
+func isPrefix(arg, word string, least int) bool {
+	if least < 0 {
+		return arg == word
+	}
+	return len(arg) >= least && len(arg) > 0 && strings.HasPrefix(word, arg)
+}
+
+// usageError is a command line that cannot be read. The usage follows it.
+type usageError struct {
+	message string
+	brief   bool // no usage after it
+}
+
+func (e *usageError) Error() string { return e.message }
+
+// option is one option: its name and how many letters of it are enough.
+type option struct {
+	word  string
+	least int
+	arg   bool // the next argument belongs to it
+	colon bool // ":words" may follow
+	two   bool // it may begin with two dashes
+	do    func(o *options, word, arg string, sub []string) error
+}
+
+func flagOf(set func(o *options)) func(*options, string, string, []string) error {
+	return func(o *options, _, _ string, _ []string) error { set(o); return nil }
+}
+
+func daemon(o *options, word, _ string, _ []string) error {
+	o.daemon = word
+	return nil
+}
+
+// table is in the order in which abbreviations are tried.
+func table() []option {
+	return []option{
+		{word: "name", least: 1, arg: true, do: func(o *options, word, _ string, _ []string) error { o.daemon, o.name = word, true; return nil }},
+		{word: "address", least: 1, arg: true, do: daemon},
+		{word: "pool", least: 1, arg: true, do: flagOf(func(o *options) { o.pool = true })},
+		{word: "local-name", least: 2, arg: true, do: func(o *options, _, arg string, _ []string) error { o.localName = arg; return nil }},
+		{word: "subsystem", least: 3, arg: true, do: func(o *options, _, arg string, _ []string) error { o.subsystem = arg; return nil }},
+		{word: "owner", least: 1, do: flagOf(func(o *options) { o.owner = true })},
+		{word: "tilde", least: 1, do: flagOf(func(o *options) { o.condorHome = true })},
+		{word: "master", least: 2, do: daemon},
+		{word: "schedd", least: 2, do: daemon},
+		{word: "startd", least: 2, do: daemon},
+		{word: "collector", least: 3, do: daemon},
+		{word: "negotiator", least: 3, do: daemon},
+		{word: "set", least: 2, do: daemon},
+		{word: "unset", least: 3, do: daemon},
+		{word: "rset", least: 3, do: daemon},
+		{word: "runset", least: 5, do: daemon},
+		{word: "mixedcase", least: 2, do: flagOf(func(*options) {})},
+		{word: "raw", least: 3, do: flagOf(func(o *options) { o.raw = true })},
+		{word: "default", least: 3, do: func(o *options, _, _ string, _ []string) error {
+			o.def = true
+			return o.contradiction()
+		}},
+		{word: "config", least: 2, do: flagOf(func(o *options) { o.listSources = true })},
+		{word: "verbose", least: 1, colon: true, do: func(o *options, _, _ string, _ []string) error {
+			o.verbose = true
+			return o.contradiction()
+		}},
+		{word: "dump", least: 1, do: flagOf(func(o *options) { o.dump = true })},
+		{word: "trace", least: 2, do: flagOf(func(o *options) { o.trace = true })},
+		{word: "info", least: 3, colon: true, do: flagOf(func(o *options) { o.info, o.verbose = true, true })},
+		{word: "expanded", least: 2, do: flagOf(func(o *options) { o.expand = true })},
+		{word: "macro", least: 3, colon: true, do: func(o *options, _, _ string, sub []string) error {
+			o.macro = true
+			o.macroPath = len(sub) > 0 && isPrefix(sub[0], "path", 4)
+			return nil
+		}},
+		{word: "evaluate", least: 2, do: flagOf(func(o *options) { o.evaluate = true })},
+		{word: "unused", least: 4, do: flagOf(func(o *options) { o.used, o.unused = false, true })},
+		{word: "used", least: 2, do: flagOf(func(o *options) { o.used, o.unused = true, false })},
+		{word: "summary", least: 3, colon: true, do: summary},
+		{word: "writeconfig", least: 3, arg: true, colon: true, do: writeConfig},
+		{word: "root-config", least: 4, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.root, o.rootGiven = arg, true; return nil }},
+		{word: "snapshot", least: 2, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.snapshot = arg; return nil }},
+		{word: "debug", least: 2, colon: true, do: flagOf(func(*options) {})},
+		{word: "help", least: 2, two: true, do: flagOf(func(o *options) { o.help = true })},
+		{word: "version", least: 3, two: true, do: flagOf(func(o *options) { o.version = true })},
+		{word: "check-if", least: -1, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.condition, o.hasCondition = arg, true; return nil }},
+	}
+}
+
+func (o *options) contradiction() error {
+	if o.def && o.verbose {
+		return &usageError{message: "-default cannot be used with -verbose"}
+	}
+	return nil
+}
+
+func summary(o *options, _, _ string, sub []string) error {
+	if o.write != "" && !o.summary {
+		return &usageError{message: "-summary cannot be used with -writeconfig"}
+	}
+	o.writeOpts = writeOptions{hideObsolete: true, header: true}
+	o.summary, o.write = true, "-"
+	for _, word := range sub {
+		o.writeOpts.detected.show = o.writeOpts.detected.show || isPrefix(word, "detected", 3)
+	}
+	return nil
+}
+
+func writeConfig(o *options, _, arg string, sub []string) error {
+	if o.summary {
+		return &usageError{message: "-writeconfig cannot be used with -summary"}
+	}
+	o.write = arg
+	o.writeOpts = parseWriteOptions(sub)
+	return nil
+}
+
+// parse reads a command line. note is told of what is wrong without ending it.
+func parse(args []string, note func(string)) (*options, error) {
+	o := &options{subsystem: "TOOL"}
+	all := table()
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") {
+			if !strings.EqualFold(arg, "use") {
+				o.names = append(o.names, arg)
+				continue
+			}
+			template := ""
+			if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+				i++
+				template = args[i]
+			} else {
+				note("use should be followed by a category or category:option argument")
+			}
+			o.names = append(o.names, "^"+template)
+			continue
+		}
+		word, rest, hasColon := strings.Cut(arg[1:], ":")
+		two := strings.HasPrefix(word, "-")
+		word = strings.TrimPrefix(word, "-")
+		found := false
+		for _, opt := range all {
+			if !isPrefix(word, opt.word, opt.least) || two && !opt.two || hasColon && !opt.colon {
+				continue
+			}
+			value := ""
+			if opt.arg {
+				if i++; i >= len(args) {
+					return nil, &usageError{message: fmt.Sprintf("-%s requires an argument", opt.word), brief: true}
+				}
+				value = args[i]
+			}
+			var sub []string
+			if hasColon {
+				sub = strings.FieldsFunc(rest, func(r rune) bool { return r == ':' || r == ',' })
+			}
+			if err := opt.do(o, opt.word, value, sub); err != nil {
+				return nil, err
+			}
+			found = true
+			break
+		}
+		if !found {
+			return nil, &usageError{message: arg + " is not a valid argument"}
+		}
+	}
+	return o, nil
+}
