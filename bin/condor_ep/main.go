@@ -8,6 +8,7 @@
 //	condor_ep status [-json]
 //	condor_ep explain [-json] SLOT|JOB
 //	condor_ep classad eval|match|print …
+//	condor_ep check [-json] [-warnings-ok] [FILE…]
 //
 // The commands of classad show what an expression or a match comes to, for a
 // person or, with -batch, for a program that asks line by line.
@@ -53,6 +54,8 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdStatus(args[1:], stdout, stderr)
 	case "explain":
 		return cmdExplain(args[1:], stdout, stderr)
+	case "check":
+		return cmdCheck(args[1:], stdout, stderr)
 	case "classad":
 		return cmdClassad(args[1:], os.Stdin, stdout, stderr)
 	case starter.Command:
@@ -80,6 +83,11 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         show the slots of the Execution Points that run here
   explain [-json] SLOT|JOB
         show the last decision about a slot or a job and what it rests on
+  check [-json] [-warnings-ok] [FILE...]
+        list everything that is wrong with the configuration of this machine,
+        or with each FILE as one; nothing is started
+        -json         one JSON object a finding
+        -warnings-ok  show warnings, but count only errors
   classad eval [-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...
         print what expressions come to
         -my FILE      the ad they belong to
@@ -100,6 +108,8 @@ that begins with a minus sign.
 
 Exit status of run: 0 all jobs exited 0; 1 some did not; 2 bad command line,
 submit file or configuration; 3 jobs that can never run here.
+Exit status of check: 0 nothing found; 1 something is wrong; 2 bad command line,
+or a file that cannot be read.
 Exit status of classad: 0 done; 1 the ads do not match, or a record of a batch
 could not be read; 2 bad command line, file or expression.
 `

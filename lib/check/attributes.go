@@ -97,7 +97,7 @@ JobId/s JobStart/n JobUniverse/n JobVM_VCPUS/n KFlops/n LastDrainStartTime/n Las
 LastFetchWorkSpawned/n LastHeardFrom/n LastPeriodicCheckpoint/n LastUpdate/n LocalCredd/s LvmBackingStore/s LvmIsThinProvisioning/b
 LvmUsingLoopback/b MachineLastMatchTime/n MachineMaxVacateTime/x MachineResources/s MaxClaimTime/n MaxJobRetirementTime/x
 MaxSupportedVersion/n Microarch/s Mips/n MyAddress/s NextFetchWorkDelay/n NiceUser/b NumClaims/n NumCODClaims/n NumDynamicSlots/n
-NvidiaDriver/s Offline/b OfflineUniverses/x OpenCLVersion/s ParallelSchedulingGroup/s ParentSlotId/n PartionableSlot/b PartitionableSlot/b
+NvidiaDriver/s Offline/b OfflineUniverses/x OpenCLVersion/s ParallelSchedulingGroup/s ParentSlotId/n PartitionableSlot/b
 PreemptingAccountingGroup/s PreemptingConcurrencyLimits/s PreemptingOwner/s PreemptingRank/n PreemptingUser/s PslotRollupInformation/b
 PublicClaimId/s Rank/x RemoteAutoregroup/b RemoteGroup/s RemoteNegotiatingGroup/s RemoteOwner/s RemoteProject/s RemoteScheddName/s
 RemoteUser/s Requirements/x RetirementTimeRemaining/n RunningCODJob/b RuntimeVersion/s SingularityOfflineReason/s
@@ -135,7 +135,7 @@ NumSystemHolds/n OAuthServicesNeeded/s OnExitHold/x OnExitRemove/x OrigCmd/x Ori
 Owner/s periodic_release/x PeriodicHold/x PeriodicRelease/x PeriodicRemove/x PostArguments/s PostCmd/x PreArguments/s PreCmd/x
 PreserveRelativeExecutable/b PreserveRelativePaths/b ProcId/n ProportionalSetSizeKb/n ProvisionedResources/s PublicInputFiles/x QDate/n
 Rank/x RecentBlockReadKbytes/n RecentBlockReads/n RecentBlockWriteKbytes/n RecentBlockWrites/n ReleaseReason/s RemoteIwd/x RemoteSysCpu/n
-RemoteUserCpu/n RemoteWallClockTime/n RemoveKillSig/s RemoveReason/s ReportMappingFailure/b RequestCpus/n RequestDisk/n RequestGpu/n
+RemoteUserCpu/n RemoteWallClockTime/n RemoveKillSig/s RemoveReason/s ReportMappingFailure/b RequestCpus/n RequestDisk/n 
 RequestGPUs/n RequestMemory/n RequestVirtualMemory/n RequeueReason/s RequireGPUs/x Requirements/x ResidentSetSize/n RunAsOwner/b RunAsUser/b
 Scheduler/s ScratchDirFileCount/n SendCredential/b ShouldTransferFiles/s SingularityBind/s SingularityImage/s SkipIfDataflow/b
 SpooledOutputFiles/x SpoolOnEvict/b StackSize/n StarterUserLog/x StarterUserLogUseXML/b StderrMtime/n StdoutMtime/n StreamErr/b StreamIn/b

@@ -5,6 +5,7 @@ package check
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +35,11 @@ type Subject struct {
 func Snapshot(s Subject) []Finding {
 	c := checker{Subject: s, names: known()}
 	c.settings()
+	attrs := c.lists()
 	c.uses()
 	c.values()
-	c.published()
+	c.emptied()
+	c.published(attrs)
 	c.expressions()
 	c.policies()
 	c.slotSettings()
@@ -113,10 +116,40 @@ func (c *checker) values() {
 	}
 	for _, p := range c.Config.Warnings() {
 		f := problem(&p)
-		if c.Partial && (f.Code == Unset || f.Code == NearMiss) {
+		if c.Partial && f.Code == Unset {
 			continue // what is missing may stand in a line that cannot be read
 		}
 		c.add(f)
+	}
+}
+
+// reference is a macro without a default.
+var reference = regexp.MustCompile(`\$\(([A-Za-z0-9_.]+)\)`)
+
+// unset returns the macros in a setting that expand to nothing.
+func (c *checker) unset(s config.Setting) []string {
+	var out []string
+	for _, m := range reference.FindAllStringSubmatch(s.Raw, -1) {
+		if got, ok := c.Config.Lookup(m[1]); (!ok || strings.TrimSpace(got.Value) == "") && !slices.Contains(out, m[0]) {
+			out = append(out, m[0])
+		}
+	}
+	return out
+}
+
+// emptied reports expressions that are nothing because what they refer to is
+// not set, so that their defaults hold.
+func (c *checker) emptied() {
+	for _, s := range c.set {
+		name := bare(s.Name)
+		if k, ok := config.LookupKnob(name); !ok || k.Type != config.TypeExpr || !isPolicy(name) || strings.TrimSpace(s.Value) != "" || s.Origin.Kind == config.Template {
+			continue
+		}
+		if missing := c.unset(s); len(missing) > 0 && !c.Partial && !c.has(s.Name, Unset) {
+			f := found(Unset, s, "is nothing, because "+strings.Join(missing, ", ")+" is, and so has its default", "a setting of "+strings.Join(missing, ", "))
+			f.Value = s.Raw
+			c.add(f)
+		}
 	}
 }
 
@@ -140,8 +173,14 @@ func (c *checker) unparsable(s config.Setting) Finding {
 	if col, ok := c.column(s, at.Offset); ok {
 		f.Column = col
 	}
+	if bareText.MatchString(s.Value) && c.isPublished(bare(s.Name)) {
+		return found(Unquoted, s, "is no expression, so that the attribute is left out", s.Name+` = "`+s.Value+`"`)
+	}
 	opens, closes := parentheses(s.Value)
-	switch {
+	switch missing := c.unset(s); {
+	case len(missing) > 0:
+		f.Message += "; " + strings.Join(missing, ", ") + " expands to nothing"
+		f.Instead = "set what it refers to, or give a default: $(NAME:default)"
 	case opens > closes:
 		f.Instead = "close every parenthesis: there are " + count(opens, "opening") + " and " + count(closes, "closing")
 	case closes > opens:

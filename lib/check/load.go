@@ -124,7 +124,7 @@ func codeOf(p *config.Problem) Code {
 	case config.NearMiss:
 		return NearMiss
 	case config.ObsoleteName:
-		if k, ok := config.LookupKnob(p.Knob); !ok || k.Obsolete == "" {
+		if k, ok := config.LookupKnob(p.Knob); !ok || k.Obsolete == "" || strings.HasPrefix(p.Message, "refers to") {
 			return OldAttribute
 		}
 		return Obsolete

@@ -199,7 +199,7 @@ func (m *meaning) binary(n *node) outcome {
 
 // identical is =?=: always a boolean, except for lists and ads.
 func identical(a, b outcome) outcome {
-	out := pick((a | b).may(isOther), isError|boolean)
+	out := pick(a.may(isOther) && b.may(isOther), isError)
 	single := func(o outcome) bool { return o == isTrue || o == isFalse || o == isUndefined || o == isError }
 	switch {
 	case a&b == 0:

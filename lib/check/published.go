@@ -21,12 +21,14 @@ var (
 	bareText = regexp.MustCompile(`^[A-Za-z0-9_./\\:@ -]*[A-Za-z][A-Za-z0-9_./\\:@ -]*$`)
 )
 
-// published looks at the attributes that the configuration adds to the ads.
-func (c *checker) published() {
-	type listed struct {
-		name string
-		by   config.Setting
-	}
+// listed is an attribute with the setting that lists it.
+type listed struct {
+	name string
+	by   config.Setting
+}
+
+// lists returns what the configuration adds to the ads, and notes the names.
+func (c *checker) lists() []listed {
 	var all []listed
 	for _, s := range c.set {
 		if !attrsList.MatchString(bare(s.Name)) {
@@ -39,6 +41,11 @@ func (c *checker) published() {
 			all = append(all, listed{name, s})
 		}
 	}
+	return all
+}
+
+// published looks at the attributes that the configuration adds to the ads.
+func (c *checker) published(all []listed) {
 	for _, l := range all {
 		values := c.valuesOf(l.name)
 		for _, v := range values {
@@ -80,21 +87,16 @@ func (c *checker) attributeValue(s config.Setting) {
 			return // looked at as a knob
 		}
 	}
-	quoted := `"` + s.Value + `"`
 	e, err := classad.ParseExpr(s.Value, classad.Old)
 	if err != nil {
 		if c.bad[strings.ToLower(bare(s.Name))] || c.viaBad(s) {
 			return
 		}
 		c.bad[strings.ToLower(bare(s.Name))] = true
-		if bareText.MatchString(s.Value) {
-			c.add(found(Unquoted, s, "is no expression, so that the attribute is left out", s.Name+" = "+quoted))
-			return
-		}
 		c.add(c.unparsable(s))
 		return
 	}
 	if name, ok := e.AttrName(); ok && !c.isKnown(name) {
-		c.add(found(Unquoted, s, "is the name of an attribute, "+name+", which nobody has: it comes to undefined", s.Name+" = "+quoted))
+		c.add(found(Unquoted, s, "is the name of an attribute, "+name+", which nobody has: it comes to undefined", s.Name+` = "`+s.Value+`"`))
 	}
 }

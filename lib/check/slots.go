@@ -81,12 +81,70 @@ func (c *checker) slots() {
 				s, _ = c.setting("NUM_SLOTS")
 			}
 		}
-		f := found(code, s, "cannot be built: "+p.Error(), instead)
+		f := found(code, s, "cannot be built: "+p.Reason+c.sums(layout, p.Reason, p.Detail), instead)
 		if p.Warning {
 			f.Message = p.Reason
 		}
 		c.add(f)
 	}
+}
+
+// shortOf finds in a reason the resource that ran out.
+var shortOf = regexp.MustCompile(`(?i)not enough (\w+)`)
+
+// sums shows what all slot types together ask of the resource that ran out, or
+// else the detail of the problem.
+func (c *checker) sums(layout slot.Layout, reason, detail string) string {
+	m := shortOf.FindStringSubmatch(reason)
+	if m == nil {
+		return ": " + detail
+	}
+	var terms []string
+	for _, t := range layout.Types {
+		share := "an equal part"
+		for item := range strings.FieldsFuncSeq(t.Shares.String(), func(r rune) bool { return r == ',' || r == '\n' || r == ' ' || r == '\t' }) {
+			name, amount, named := strings.Cut(item, "=")
+			switch {
+			case !named:
+				share = item
+			case sameResource(name, m[1]):
+				share = amount
+			}
+		}
+		terms = append(terms, strconv.Itoa(t.Count)+" x "+share)
+	}
+	return ": " + m[1] + " " + strings.Join(terms, " + ") + " of " + c.total(layout, m[1])
+}
+
+// total is what the machine has of a resource.
+func (c *checker) total(layout slot.Layout, resource string) string {
+	has := slot.CapacityOf(c.Inventory)
+	switch {
+	case strings.EqualFold(resource, "Cpus"):
+		return strconv.Itoa(has.Cpus)
+	case strings.EqualFold(resource, "Memory"):
+		return strconv.FormatInt(has.MemoryMiB, 10) + " MiB"
+	case strings.EqualFold(resource, "Disk"):
+		return strconv.FormatInt(has.DiskKiB, 10) + " KiB"
+	case strings.EqualFold(resource, "Swap"):
+		return strconv.FormatInt(has.SwapKiB, 10) + " KiB"
+	}
+	for _, r := range layout.Resources {
+		if strings.EqualFold(r.Name, resource) {
+			return strconv.FormatFloat(r.Count, 'f', -1, 64)
+		}
+	}
+	return "none"
+}
+
+// sameResource compares the word of a description with a resource: both go by
+// the first letter, or whole for custom ones.
+func sameResource(word, resource string) bool {
+	standard := map[byte]string{'c': "Cpus", 'm': "Memory", 'r': "Memory", 'd': "Disk", 's': "Swap", 'v': "Swap"}
+	if strings.EqualFold(word, resource) {
+		return true
+	}
+	return word != "" && strings.EqualFold(standard[strings.ToLower(word)[0]], resource)
 }
 
 func slotResources(has slot.Capacity) string {

@@ -93,6 +93,7 @@ func (c *checker) use(u use) {
 	}
 	template := u.category + ":" + u.name
 	warn := func(message, instead string) {
+		c.badUse[u.file+":"+strconv.Itoa(u.line)] = true // what does not parse there follows from this
 		c.add(Finding{Code: BadArguments, Severity: Warning, File: u.file, Line: u.line, Column: u.column, Template: template,
 			Value: u.text, Message: message, Instead: instead})
 	}
@@ -115,7 +116,6 @@ func (c *checker) use(u use) {
 		case a == "":
 		case t.args[i] == knobName:
 			if s, ok := c.Config.Lookup(a); (!ok || strings.TrimSpace(s.Value) == "") && !c.Partial {
-				c.badUse[u.file+":"+strconv.Itoa(u.line)] = true
 				warn("the argument "+a+" should be the name of a setting that holds the condition, and nothing sets it", a+" = a condition, before the use")
 			}
 		case t.args[i] == aNumber:

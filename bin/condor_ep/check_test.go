@@ -1,0 +1,125 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheck runs check on configurations with and without mistakes.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	good := p.write(t, "good.conf", "START = KeyboardIdle > 15 * $(MINUTE)\nuse POLICY : Desktop\n")
+	warn := p.write(t, "warn.conf", "SUSPEND = KeyboardIdle < 60\n")
+	bad := p.write(t, "bad.conf", "START = (KeyboardIdle > 60\nnonsense here\nPOLLING_INTERVAL = often\n")
+	wrapper := p.write(t, "wrapper", "#!/bin/sh\n")
+	safe := p.write(t, "safe.conf", "USER_JOB_WRAPPER = "+wrapper+"\n")
+	loose := p.write(t, "loose", "#!/bin/sh\n")
+	unsafe := p.write(t, "unsafe.conf", "USER_JOB_WRAPPER = "+loose+"\n")
+	for path, mode := range map[string]os.FileMode{wrapper: 0o755, loose: 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		args   []string
+		status int
+		want   []string // in the output, in this order
+	}{
+		{[]string{good}, 0, nil},
+		{[]string{safe}, 0, nil},
+		{[]string{warn}, 1, []string{warn + ":1:1: warning EP033: SUSPEND is never looked at", "instead  WANT_SUSPEND = True"}},
+		{[]string{"-warnings-ok", warn}, 0, []string{"EP033"}},
+		{[]string{bad}, 1, []string{bad + ":1:27: error EP022: START does not parse", bad + ":2:", "EP001", bad + ":3:1: error EP020: POLLING_INTERVAL"}},
+		{[]string{"-warnings-ok", warn, bad, good}, 1, []string{"EP033", "EP022"}},
+		{[]string{unsafe}, 1, []string{"EP062", "they can write to " + loose}},
+		{[]string{filepath.Join(p.dir, "none.conf")}, 2, nil},
+		{[]string{filepath.Join(p.dir, "none.conf"), bad}, 2, []string{"EP022"}},
+		{[]string{p.dir}, 2, nil},
+		{[]string{"-no-such-option"}, 2, nil},
+	} {
+		var stdout, stderr bytes.Buffer
+		if got := tool(append([]string{"check"}, tt.args...), &stdout, &stderr); got != tt.status {
+			t.Errorf("check %v: exit status %d, want %d\n%s%s", tt.args, got, tt.status, &stdout, &stderr)
+		}
+		if tt.status == 2 != (stderr.Len() > 0) {
+			t.Errorf("check %v: stderr is %q", tt.args, &stderr)
+		}
+		rest := stdout.String()
+		if tt.want == nil && rest != "" {
+			t.Errorf("check %v: printed %s", tt.args, rest)
+		}
+		for _, want := range tt.want {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Errorf("check %v: no %q in\n%s", tt.args, want, &stdout)
+				break
+			}
+			rest = after
+		}
+	}
+}
+
+// TestCheckJSON reads findings back as objects.
+func TestCheckJSON(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	conf := p.write(t, "bad.conf", "# a comment\n\nPREEMPT = EnteredCurrentActivity > 600\nuse POLICY : Preempt_If(Nothing)\n")
+	var stdout, stderr bytes.Buffer
+	if got := tool([]string{"check", "-json", conf}, &stdout, &stderr); got != 1 || stderr.Len() > 0 {
+		t.Errorf("exit status %d, stderr %s", got, &stderr)
+	}
+	type finding struct {
+		Code, Severity, File, Template, Knob, Value, Message, Explanation, Instead string
+		Line, Column                                                               int
+	}
+	var list []finding
+	for line := range strings.Lines(stdout.String()) {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if f.Message == "" || f.Explanation == "" || f.Instead == "" || f.File != conf {
+			t.Errorf("incomplete: %s", line)
+		}
+		list = append(list, f)
+	}
+	if len(list) != 1 || list[0].Code != "EP008" || list[0].Line != 4 || list[0].Column != 1 || list[0].Template != "POLICY:Preempt_If" {
+		t.Errorf("found %+v", list)
+	}
+}
+
+// TestShippedExamples have nothing wrong with them.
+func TestShippedExamples(t *testing.T) {
+	t.Parallel()
+	var files []string
+	err := filepath.WalkDir(filepath.Join("..", "..", "examples"), func(path string, d os.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".conf") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := newPlace(t).write(t, "example.conf", string(text)) // wherever the sources lie
+		var stdout, stderr bytes.Buffer
+		if got := tool([]string{"check", copied}, &stdout, &stderr); got != 0 || stdout.Len()+stderr.Len() > 0 {
+			t.Errorf("%s: exit status %d\n%s%s", file, got, &stdout, &stderr)
+		}
+	}
+}
