@@ -80,25 +80,26 @@ func runWithin(limit time.Duration, command string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the command took longer than %v and was ended", limit)
 	case errors.As(err, &ended):
-		return out.Bytes(), &config.ExitError{Status: ended.ExitCode()}
+		return out.kept.Bytes(), &config.ExitError{Status: ended.ExitCode()}
 	}
-	return out.Bytes(), err
+	return out.kept.Bytes(), err
 }
 
-// limited keeps what is written, and stops the writer at commandBytes.
+// limited keeps what is written, and stops the writer at commandBytes. The
+// buffer is not embedded: its ReadFrom would know no limit.
 type limited struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	over bool
 	stop func()
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > commandBytes {
+	if l.kept.Len()+len(p) > commandBytes {
 		l.over = true
 		l.stop()
 		return 0, io.ErrShortWrite
 	}
-	return l.Buffer.Write(p)
+	return l.kept.Write(p)
 }
 
 // split cuts a command line into words at blanks. In a line within double

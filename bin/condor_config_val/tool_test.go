@@ -109,7 +109,7 @@ func TestAnswers(t *testing.T) {
 			"MAXJOBRETIREMENTTIME = ifthenelse($(A),-1,0)\n # at: ${DIR}/condor_config, line 11, use POLICY:PREEMPT_IF+8\nPREEMPT = $(A) || False\n # at: ${DIR}/condor_config, line 11, use POLICY:PREEMPT_IF+4\n" +
 			"WANT_SUSPEND = $(A) =!= true && False\n # at: ${DIR}/condor_config, line 11, use POLICY:PREEMPT_IF+10\n"}},
 		{"writeconfig, environment only", []string{"-writeconfig:environment,only", "-"}, answer{out: "\n#\n# from <Environment>\n#\nFROM_ENV = e\n"}},
-		{"writeconfig, nowhere", []string{"-writeconfig", "${DIR}/none/x"}, answer{err: "Failed to create configuration file ${DIR}/none/x: open ${DIR}/none/x: no such file or directory\n", exit: 2}},
+		{"writeconfig, nowhere", []string{"-writeconfig", "${DIR}/none/x"}, answer{err: "failed to create configuration file ${DIR}/none/x: open ${DIR}/none/x: no such file or directory\n", exit: 2}},
 		{"summary and writeconfig", []string{"-summary", "-writeconfig", "x"}, answer{err: "-writeconfig cannot be used with -summary\n" + usage, exit: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -203,7 +203,7 @@ func (r *run) writeConfiguration() error {
 		return err
 	}
 	if err := r.writeFile(r.write, b.Bytes()); err != nil {
-		return fmt.Errorf("Failed to create configuration file %s: %w", r.write, err)
+		return fmt.Errorf("failed to create configuration file %s: %w", r.write, err)
 	}
 	return nil
 }
