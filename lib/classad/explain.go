@@ -46,14 +46,18 @@ const (
 
 // Explain evaluates the Requirements of my with target as the other ad and
 // says what came of each of its conditions. env gives clock, random source
-// and limits; its ads and OnRead are not looked at, and it may be nil. For a
-// match explain both sides.
+// and limits; its ads and OnRead are not looked at, and it may be nil. All
+// conditions together may take the steps of one evaluation; those beyond are
+// left out. For a match explain both sides.
 func Explain(my, target *Ad, env *Env) Explanation {
 	x := explainer{seen: map[string]bool{}}
 	if env != nil {
 		x.env = *env
 	}
 	x.env.My, x.env.Target, x.env.OnRead = my, target, nil
+	if x.left = x.env.MaxSteps; x.left <= 0 {
+		x.left = DefaultMaxSteps
+	}
 	e := Explanation{Value: my.Eval(attrRequirements.text, &x.env)}
 	e.OK = e.Value.IsTrue()
 	x.attribute(attrRequirements.text, 0)
@@ -65,6 +69,7 @@ type explainer struct {
 	env     Env
 	clauses []Clause
 	seen    map[string]bool
+	left    int // steps that all clauses together may still take
 }
 
 // attribute takes the definition of an attribute apart and reports whether it
@@ -104,7 +109,7 @@ func (x *explainer) conjuncts(from string, n node, nested int) {
 }
 
 func (x *explainer) condition(from string, n node, nested int) {
-	if len(x.clauses) >= maxClauses {
+	if len(x.clauses) >= maxClauses || x.left <= 0 {
 		return
 	}
 	if name, ok := ownName(n); ok && x.attribute(name, nested+1) {
@@ -117,11 +122,20 @@ func (x *explainer) condition(from string, n node, nested int) {
 			c.Reads = append(c.Reads, r)
 		}
 	}
-	c.Value = c.Expr.Eval(&env)
-	env.OnRead, env.Target = nil, nil
+	var ev evaluator
+	env.MaxSteps = x.left
+	ev.start(&env, env.My, env.Target)
+	c.Value = ev.expr(c.Expr)
+	if ev.failed {
+		c.Value = ErrorValue()
+	}
 	c.Rest = c.Expr
-	if rest, ok := c.Expr.Flatten(&env); ok {
-		c.Rest = rest
+	if x.left = ev.steps; x.left > 0 {
+		env.OnRead, env.Target, env.MaxSteps = nil, nil, x.left
+		rest, left, ok := c.Expr.flattenCounted(&env, false)
+		if x.left = left; ok {
+			c.Rest = rest
+		}
 	}
 	x.clauses = append(x.clauses, c)
 }

@@ -43,6 +43,10 @@ undefined  TARGET.RequestGPUs <= 1   with TARGET.RequestGPUs = undefined
 	if e := Explain(loop, job, nil); e.OK || len(e.Clauses) == 0 {
 		t.Errorf("%v", e)
 	}
+	slow := mustAd(t, "Requirements = "+strings.Repeat("size(L) > 1 && countMatches(L[0] == 1, { [ a = L ],[ a = L ] }) >= 0 && ", 200)+"true\nL = { "+strings.Repeat("1,", 200)+"1 }\n")
+	if e := Explain(slow, job, &Env{MaxSteps: 500}); len(e.Clauses) == 0 || len(e.Clauses) > 300 {
+		t.Errorf("%d clauses in 500 steps", len(e.Clauses))
+	}
 	deep := mustAd(t, "Requirements = "+strings.Repeat("true && ", 3000)+"false\n")
 	if e := Explain(deep, job, nil); e.OK || len(e.Clauses) > maxClauses {
 		t.Errorf("%d clauses", len(e.Clauses))

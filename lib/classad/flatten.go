@@ -15,6 +15,12 @@ func (e *Expr) Flatten(env *Env) (rest *Expr, ok bool) { return e.flatten(env, f
 func (e *Expr) FlattenInline(env *Env) (rest *Expr, ok bool) { return e.flatten(env, true) }
 
 func (e *Expr) flatten(env *Env, inline bool) (*Expr, bool) {
+	rest, _, ok := e.flattenCounted(env, inline)
+	return rest, ok
+}
+
+// flattenCounted is flatten and returns how many steps are left of env's.
+func (e *Expr) flattenCounted(env *Env, inline bool) (rest *Expr, left int, ok bool) {
 	if env == nil {
 		env = &noEnv
 	}
@@ -26,9 +32,9 @@ func (e *Expr) flatten(env *Env, inline bool) (*Expr, bool) {
 	f.ev.scope()
 	p := f.flatten(e.n, false)
 	if f.ev.failed {
-		return nil, false
+		return nil, f.ev.steps, false
 	}
-	return &Expr{n: p.node()}, true
+	return &Expr{n: p.node()}, f.ev.steps, true
 }
 
 type flattener struct {
