@@ -68,7 +68,7 @@ func (p *parser) fail(t *token, msg string) {
 func (p *parser) descend() bool {
 	p.depth++
 	if p.depth > maxParseDepth {
-		p.fail(p.peek(), "nested too deep")
+		p.fail(p.peek(), "nested too deep: more than 500 levels")
 		return false
 	}
 	return true
