@@ -157,13 +157,8 @@ func classadPrint(args []string, s classadStreams) int {
 	case !slices.Contains(syntaxes, *syntax):
 		return usageError(s.err, who, "-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
 	}
-	ad, err := readAd(fs.Arg(0), *syntax, s.in)
-	if err != nil {
+	if err := printAds(s.out, fs.Arg(0), *syntax, *format, s.in); err != nil {
 		printInputError(s.err, who, err)
-		return exitUsage
-	}
-	if _, err := io.WriteString(s.out, formatAd(ad, *format)); err != nil {
-		fmt.Fprintf(s.err, "%s: %v\n", who, err)
 		return exitUsage
 	}
 	return exitOK

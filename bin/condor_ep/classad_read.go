@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,11 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
-// The syntaxes of -syntax. The formats of output are no part of them: there is
-// no reader of XML.
+// syntaxAuto is the syntax that is told by how the text begins.
 const syntaxAuto = "auto"
 
-var syntaxes = []string{syntaxAuto, formatOld, formatNew, formatJSON}
+// The syntaxes of -syntax.
+var syntaxes = []string{syntaxAuto, formatOld, formatNew, formatJSON, formatXML}
 
 // stdinName is the file name that stands for the standard input.
 const stdinName = "-"
@@ -61,14 +62,7 @@ func readAd(name, syntax string, stdin io.Reader) (*classad.Ad, error) {
 	shown := adName(name)
 	text, err := readText(name, stdin)
 	if err != nil {
-		var path *fs.PathError
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = errNoFile
-		case errors.As(err, &path): // its text would name the file again
-			err = path.Err
-		}
-		return nil, &inputError{Name: shown, Err: err}
+		return nil, &inputError{Name: shown, Err: plainFileError(err)}
 	}
 	ad, err := parseAd(text, syntax)
 	if err != nil {
@@ -114,15 +108,74 @@ func parseAd(text, syntax string) (*classad.Ad, error) {
 	switch syntax {
 	case formatJSON:
 		return classad.ParseJSON(text)
+	case formatXML:
+		return classad.ParseXML(text)
 	case formatNew:
 		return classad.ParseAd(text, classad.New)
 	}
 	return classad.ParseAd(text, classad.Old)
 }
 
+// forms are the reader's words for the syntaxes.
+var forms = map[string]classad.Form{
+	formatOld: classad.FormOld, formatNew: classad.FormNew, formatJSON: classad.FormJSON, formatXML: classad.FormXML,
+}
+
+// printAds prints every ad of a file as it is read. In the old syntax an empty
+// line stands between ads, as it does where they are read.
+func printAds(out io.Writer, name, syntax, format string, stdin io.Reader) error {
+	shown := adName(name)
+	in := stdin
+	if name != stdinName {
+		f, err := os.Open(name)
+		if err != nil {
+			return &inputError{Name: shown, Err: plainFileError(err)}
+		}
+		// It is only read: closing it cannot lose anything.
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	buf := bufio.NewReaderSize(in, 64<<10)
+	if syntax == syntaxAuto {
+		// What Peek cannot give, the reader will not get either.
+		head, _ := buf.Peek(buf.Size())
+		syntax = detectSyntax(string(head))
+	}
+	ads := classad.NewReader(buf, forms[syntax])
+	for n := 0; ; n++ {
+		ad, err := ads.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return &inputError{Name: shown, Err: plainFileError(err)}
+		}
+		text := formatAd(ad, format)
+		if n > 0 && format == formatOld {
+			text = "\n" + text
+		}
+		if _, err := io.WriteString(out, text); err != nil {
+			return err
+		}
+	}
+}
+
+// plainFileError is what is wrong with a file without its name, which the
+// message begins with.
+func plainFileError(err error) error {
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errNoFile
+	case errors.As(err, &path):
+		return path.Err
+	}
+	return err
+}
+
 // detectSyntax looks at how a text begins, behind blanks and comments: an ad in
-// the new syntax begins with a bracket, one in JSON with a brace, and a line of
-// the old syntax with neither.
+// the new syntax begins with a bracket, one in JSON with a brace, one in XML
+// with an angle bracket, and a line of the old syntax with none of them.
 func detectSyntax(text string) string {
 	rest := text
 	for {
@@ -137,6 +190,8 @@ func detectSyntax(text string) string {
 			return formatNew
 		case strings.HasPrefix(rest, "{"):
 			return formatJSON
+		case strings.HasPrefix(rest, "<"):
+			return formatXML
 		default:
 			return formatOld
 		}

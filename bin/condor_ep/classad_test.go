@@ -76,7 +76,7 @@ func TestClassadCommands(t *testing.T) {
 			stderr: "condor_ep classad print: testdata/classad/none.ad: no such file\n",
 		}, {
 			name: "a syntax that the text does not have", args: "print|-syntax|new|-", stdin: "A = 1\n", status: exitUsage,
-			stderr: "condor_ep classad print: <stdin>:1:1: expected [, found \"A\"\nA = 1\n^\n",
+			stderr: "condor_ep classad print: <stdin>:1:1: expected an ad that begins with [, found 'A'\nA\n^\n",
 		}, {
 			name: "printing in the old syntax", args: "print|" + slot,
 			stdout: `ClaimId = "<secret>"
@@ -159,7 +159,7 @@ WithinResourceLimits = (TARGET.RequestCpus <= MY.Cpus && TARGET.RequestMemory <=
 		{name: "standard input twice in eval", args: "eval|-my|-|-target|-|1", status: exitUsage, help: true, stderr: "condor_ep classad eval: only one of -my and -target can be the standard input\n\n"},
 		{name: "no file", args: "print", status: exitUsage, help: true, stderr: "condor_ep classad print: want one ad file, got 0\n\n"},
 		{name: "a format", args: "print|-format|yaml|a", status: exitUsage, help: true, stderr: "condor_ep classad print: -format is \"yaml\", want old, new, json, xml\n\n"},
-		{name: "a syntax", args: "eval|-syntax|xml|1", status: exitUsage, help: true, stderr: "condor_ep classad eval: -syntax is \"xml\", want auto, old, new, json\n\n"},
+		{name: "a syntax", args: "eval|-syntax|yaml|1", status: exitUsage, help: true, stderr: "condor_ep classad eval: -syntax is \"yaml\", want auto, old, new, json, xml\n\n"},
 		{name: "an option", args: "eval|-nope|1", status: exitUsage, help: true, stderr: "flag provided but not defined: -nope\n"},
 		{name: "a batch of one", args: "eval|-batch|-new|1", status: exitUsage, help: true, stderr: "condor_ep classad eval: -batch stands alone, got -batch -new 1\n\n"},
 		{name: "a batch of files", args: "match|-batch|a|b", status: exitUsage, help: true, stderr: "condor_ep classad match: -batch stands alone, got -batch a b\n\n"},
@@ -272,6 +272,25 @@ func TestDetectSyntax(t *testing.T) {
 	} {
 		if got := detectSyntax(tt.text); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestClassadPrintMany prints a file of several ads in each syntax and reads
+// it back.
+func TestClassadPrintMany(t *testing.T) {
+	t.Parallel()
+	const old = "A = 1\nB = \"x\"\n\nA = 2\n"
+	for _, format := range formats {
+		var there, back, errs strings.Builder
+		if status := cmdClassad([]string{"print", "-format", format, "-"}, strings.NewReader(old), &there, &errs); status != exitOK {
+			t.Fatalf("%s: status %d: %s", format, status, errs.String())
+		}
+		if status := cmdClassad([]string{"print", "-"}, strings.NewReader(there.String()), &back, &errs); status != exitOK {
+			t.Fatalf("%s: %q: status %d: %s", format, there.String(), status, errs.String())
+		}
+		if d := cmp.Diff(old, back.String()); d != "" {
+			t.Errorf("%s: by way of %q: %s", format, there.String(), d)
 		}
 	}
 }
