@@ -33,6 +33,45 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+// large is a configuration of two thousand lines, of which a hundred use
+// templates.
+func large() string {
+	uses := []string{
+		"use ROLE : Execute", "use POLICY : Desktop", "use POLICY : Always_Run_Jobs", "use FEATURE : PartitionableSlot(1, cpus=50%)", "use FEATURE : GPUs",
+		"use POLICY : Hold_If_Memory_Exceeded", "use POLICY : Preempt_If_Cpus_Exceeded", "use SECURITY : Recommended", "use FEATURE : StartdCronPeriodic(probe, 60, /bin/probe)",
+		"use POLICY : UWCS_Desktop",
+	}
+	var b strings.Builder
+	for i := range 1900 {
+		switch {
+		case i%19 == 0:
+			fmt.Fprintln(&b, uses[i/19%len(uses)])
+			fmt.Fprintf(&b, "SLOT_TYPE_%d = cpus=1, mem=$(BASE_%d)\n", i, i)
+		case i%7 == 0:
+			fmt.Fprintf(&b, "SITE_LIST = $(SITE_LIST:none) item%d\n", i%50)
+		case i%11 == 0:
+			fmt.Fprintf(&b, "SITE_EXPR_%d = (TARGET.RequestMemory > 10 * %d) && $(SITE_EXPR_%d:True)\n", i, i, i-11)
+		default:
+			fmt.Fprintf(&b, "SITE_VALUE_%d = $(LOCAL_DIR)/value/%d\n", i, i)
+		}
+	}
+	return b.String()
+}
+
+func BenchmarkLoadLarge(b *testing.B) {
+	text := large()
+	if n := strings.Count(text, "\n"); n != 2000 || strings.Count(text, "use ") != 100 {
+		b.Fatalf("%d lines, %d uses", n, strings.Count(text, "use "))
+	}
+	o := Options{Subsystem: "STARTD", Facts: goldenFacts}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse("/etc/condor/condor_config", text, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkLookup(b *testing.B) {
 	s := mustParse(b, ordinary())
 	b.Run("plain", func(b *testing.B) {

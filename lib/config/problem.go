@@ -106,9 +106,9 @@ func (p *Problem) Error() string {
 		b.WriteString("warning: ")
 	}
 	if p.Knob != "" {
-		b.WriteString("knob " + p.Knob + ": ")
+		b.WriteString("knob " + clip(p.Knob) + ": ")
 	}
-	b.WriteString(p.Message)
+	b.WriteString(clip(p.Message))
 	var notes []string
 	if p.Value != "" {
 		notes = append(notes, "value "+strconv.Quote(clip(p.Value)))
@@ -137,7 +137,7 @@ func (p *Problem) Unwrap() error {
 
 // clip shortens a value for a message: a value may be a page long.
 func clip(s string) string {
-	const most = 200
+	const most = 500
 	if len(s) <= most {
 		return s
 	}
