@@ -4,10 +4,14 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
@@ -71,11 +75,24 @@ func (p *platform) sweep(execute string) error {
 	return err
 }
 
-// runCommand runs a command that a configuration includes the output of.
+// commandTime is how long a command that a configuration includes may take.
+const commandTime = time.Minute
+
+// runCommand runs a command that a configuration includes the output of, in a
+// process group of its own that is killed when its time is over.
 func runCommand(command string) ([]byte, error) {
-	out, err := exec.Command("/bin/sh", "-c", command).Output()
+	ctx, cancel := context.WithTimeout(context.Background(), commandTime)
+	defer cancel()
+	c := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.WaitDelay = time.Second
+	out, err := c.Output()
 	var ended *exec.ExitError
-	if errors.As(err, &ended) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("the command took longer than %v and was killed", commandTime)
+	case errors.As(err, &ended):
 		return out, &config.ExitError{Status: ended.ExitCode()}
 	}
 	return out, err
