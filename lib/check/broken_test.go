@@ -34,7 +34,7 @@ func planted(text string) []string {
 // row: S0-221
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("testdata", "broken", "*.conf"))
+	files, err := filepath.Glob(filepath.Join("testdata", "check", "*.conf"))
 	if err != nil || len(files) != 10 {
 		t.Fatalf("%d configurations, %v", len(files), err)
 	}
