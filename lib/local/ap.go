@@ -131,6 +131,9 @@ func (a *AP) Negotiate(now clock.Instant, offers []Offer) (ep.Event, bool) {
 	}
 	failed := make(map[int]string)
 	for i, j := range a.idle {
+		if j.retry.Boot > now.Boot {
+			continue
+		}
 		if why, ok := failed[j.sig]; ok {
 			j.refused = why
 			continue
@@ -205,6 +208,7 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 		a.pending--
 		if r.Err != nil {
 			q.job.refused = r.Err.Error()
+			q.job.retry = now.Add(firstRetry) // the ad promised what the slot does not keep
 			a.requeue(q.job)
 			return nil
 		}
@@ -215,8 +219,13 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 		if r.Err != nil {
 			q.job.refused = r.Err.Error()
 			a.requeue(q.job)
-			if r.Closing {
+			switch {
+			case r.Closing:
 				q.lease.going = true
+			case errs.Is(r.Err, errs.Denied):
+				// The job itself is refused; a claim that is over says nothing
+				// about it.
+				q.job.retry = now.Add(firstRetry)
 			}
 			return a.release(q.lease)
 		}
@@ -308,7 +317,7 @@ func (a *AP) nextFor(now clock.Instant, l *lease) *job {
 	}
 	failed := make(map[int]bool)
 	for i, j := range a.idle {
-		if failed[j.sig] {
+		if failed[j.sig] || j.retry.Boot > now.Boot {
 			continue
 		}
 		if !classad.Match(j.ad, l.ad, a.env(now)).OK() {

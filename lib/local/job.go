@@ -78,8 +78,10 @@ type job struct {
 	sent, recv int64 // bytes of all runs
 	wall       time.Duration
 	hold       *starter.Hold
-	impossible string // why no slot can ever run it, "" if one can
-	refused    string // why it was not started at the last try
+	impossible string        // why no slot can ever run it, "" if one can
+	refused    string        // why it was not started at the last try
+	crashes    int           // starters in a row that ended without a word
+	retry      clock.Instant // not to be started before
 }
 
 // run is one activation of a job.

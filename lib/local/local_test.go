@@ -303,20 +303,40 @@ func TestOnExitPolicy(t *testing.T) {
 	}
 }
 
+// A job whose starter crashes is tried again, each time later.
 func TestStarterThatCrashes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, jobs(t, 1))
-	_, req := s.claim(1)
-	act := s.activate(req, 1)
-	out := s.ap.StarterExited(s.clock.Now(), act, "the starter died on signal 9")
-	if len(out) != 1 {
-		t.Fatalf("got %v", out)
+	for n, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		_, req := s.claim(n + 1)
+		act := s.activate(req, int64(n+1))
+		out := s.ap.StarterExited(s.clock.Now(), act, "the starter died on signal 9")
+		if len(out) != 1 {
+			t.Fatalf("got %v", out)
+		}
+		if _, ok := out[0].(ep.ReleaseRequested); !ok {
+			t.Errorf("the claim must be given back, got %#v", out[0])
+		}
+		s.ap.ClaimEnded(s.clock.Now(), ep.ClaimEnded{Claim: req.Claim, ByClient: true})
+		if ev := s.log[len(s.log)-1].(eventlog.Evicted); ev.ReasonCode != 1007 || ev.Reason != "the starter died on signal 9" {
+			t.Errorf("%+v", ev)
+		}
+		s.clock.Advance(wait - time.Millisecond)
+		if _, ok := s.ap.Negotiate(s.clock.Now(), s.offers); ok {
+			t.Fatalf("try %d comes before %v", n+2, wait)
+		}
+		if st, _ := s.ap.Job(ID{7, 0}); !strings.Contains(st.Waiting, "tried again later: the starter died") {
+			t.Errorf("Waiting = %q", st.Waiting)
+		}
+		s.clock.Advance(time.Millisecond)
 	}
-	if _, ok := out[0].(ep.ActivateRequested); !ok {
-		t.Errorf("the job must be tried again, got %#v", out[0])
+	if got := backoff(60); got != lastRetry {
+		t.Errorf("after many crashes %v", got)
 	}
-	if ev := s.log[len(s.log)-1].(eventlog.Evicted); ev.ReasonCode != 1007 || ev.Reason != "the starter died on signal 9" {
-		t.Errorf("%+v", ev)
+	_, req := s.claim(9)
+	s.end(s.activate(req, 9), exited(0))
+	if c := s.ap.Counts(); c.Done != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -331,6 +351,10 @@ func TestRefusedRequests(t *testing.T) {
 	if st, _ := s.ap.Job(ID{7, 0}); !strings.Contains(st.Waiting, "no cpus") {
 		t.Errorf("Waiting = %q", st.Waiting)
 	}
+	if _, ok := s.ap.Negotiate(s.clock.Now(), s.offers); ok {
+		t.Error("what was refused must not be asked for again in the same instant")
+	}
+	s.clock.Advance(firstRetry)
 	id, req := s.claim(1)
 	out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: req.Ref, Err: errs.E("ep.Activate", errs.Denied, "", errors.New("START is FALSE"))})
 	if rel, ok := out[0].(ep.ReleaseRequested); !ok || rel.Claim != id {

@@ -239,8 +239,12 @@ func (a *AP) evict(now clock.Instant, r *run, e eviction) {
 	if e.at.IsZero() {
 		e.at = now.Wall
 	}
+	j.refused = ""
 	if e.crashed {
 		e.code = cmp.Or(e.code, int(reason.StarterError))
+		j.crashes++
+		j.retry = now.Add(backoff(j.crashes))
+		j.refused = "it is tried again later: " + e.reason
 	}
 	a.close(now, r, e.at)
 	a.log(e.at, j, eventlog.Evicted{
@@ -252,12 +256,23 @@ func (a *AP) evict(now clock.Instant, r *run, e eviction) {
 	a.changed(Change{Job: j.id, At: e.at, Status: Idle, What: "evicted", Slot: r.lease.name, Detail: e.reason, Wall: r.wall(e.at)})
 }
 
+// The time a job waits after its starter crashed doubles from the one to the
+// other: whatever kills starters must not be fed with them.
+const (
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+func backoff(crashes int) time.Duration {
+	return min(firstRetry<<min(crashes-1, 16), lastRetry)
+}
+
 // terminate ends a run whose job ended by itself. OnExitHold and OnExitRemove
 // of the job decide what becomes of it.
 func (a *AP) terminate(now clock.Instant, r *run, rec starter.ExitRecord) {
 	j := r.job
 	a.close(now, r, rec.Ended)
-	j.exit = rec.Status
+	j.exit, j.crashes = rec.Status, 0
 	j.ad.SetBool("ExitBySignal", rec.Status.Signal != 0)
 	if rec.Status.Signal != 0 {
 		j.ad.SetInt("ExitSignal", int64(rec.Status.Signal))
