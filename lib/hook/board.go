@@ -1,0 +1,271 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// maxTags is how many ads of one job a Board holds.
+const maxTags = 1000
+
+// The attributes that say which slots an ad is for. They reach no slot.
+const (
+	attrConstraint = "SlotMergeConstraint"
+	attrSlotName   = "SlotName"
+	attrPlainName  = "Name"
+	attrSlotType   = "SlotTypeId"
+	attrSlotID     = "SlotId"
+)
+
+var selectors = [...]string{attrConstraint, attrSlotName, attrPlainName, attrSlotType, attrSlotID}
+
+// Slot is a slot as a Board sees it.
+type Slot struct {
+	ID     slot.ID
+	Name   string // as advertised, with the host
+	TypeID int
+	Ad     *classad.Ad // what SlotMergeConstraint sees as TARGET; only read
+}
+
+// posted is one ad of the board.
+type posted struct {
+	job   string
+	tag   string
+	ad    *classad.Ad
+	keyed bool               // it says which slots it is for
+	total map[string]float64 // of its metrics, since the board began
+}
+
+// Board holds the last output of every job and lays it out over the slots. It
+// is owned by one goroutine.
+type Board struct {
+	cron  Cron
+	began time.Time
+	ads   []posted // in order of first arrival
+
+	shown  map[slot.ID]string // what was published, as text
+	source string
+}
+
+// NewBoard returns an empty board. began is the instant from which metrics are
+// averaged.
+func NewBoard(c Cron, began time.Time) *Board {
+	return &Board{cron: c, began: began, shown: map[slot.ID]string{}, source: c.Family}
+}
+
+// Reconfigure takes a new list of jobs over. The ads of jobs that are no longer
+// in it are gone with the next Publish.
+func (b *Board) Reconfigure(c Cron) {
+	b.cron = c
+	b.ads = slices.DeleteFunc(b.ads, func(p posted) bool { return b.index(p.job) < 0 })
+}
+
+func (b *Board) index(job string) int {
+	return slices.IndexFunc(b.cron.Jobs, func(j Job) bool { return strings.EqualFold(j.Name, job) })
+}
+
+// Put takes what a job printed at an instant in the place of what stood under
+// the same tag, and tells whether an update is to be sent at once. The block is
+// the board's from then on. The error says why it is left out.
+func (b *Board) Put(job string, block Block, at time.Time) (update bool, err error) {
+	i := b.index(job)
+	if i < 0 {
+		return false, errs.E("hook.Put", errs.NotFound, job, fmt.Errorf("the job is not configured any more"))
+	}
+	j := &b.cron.Jobs[i]
+	p := posted{job: j.Name, tag: block.Tag, ad: block.Ad}
+	for _, name := range selectors {
+		_, has := p.ad.Lookup(name)
+		p.keyed = p.keyed || has
+	}
+	if _, constrained := p.ad.Lookup(attrConstraint); len(j.Metrics) > 0 && !constrained {
+		return false, errs.E("hook.Put", errs.Invalid, j.Name, fmt.Errorf("an ad of a job with METRICS needs a %s that says whose resource it measures", attrConstraint))
+	}
+	at = at.UTC()
+	k := slices.IndexFunc(b.ads, func(q posted) bool { return q.job == p.job && q.tag == p.tag })
+	var before *classad.Ad
+	if k >= 0 {
+		before = b.ads[k].ad
+		p.total = b.ads[k].total
+	} else if b.tags(p.job) >= maxTags {
+		return false, errs.E("hook.Put", errs.Exhausted, j.Name, fmt.Errorf("the job has printed more than %d different tags", maxTags))
+	}
+	p.measure(j)
+	changed := before == nil || !sameBut(before, p.ad, j.Prefix+"LastUpdate")
+	p.ad.SetInt(j.Prefix+"LastUpdate", at.Unix())
+	if k >= 0 {
+		b.ads[k] = p
+	} else {
+		b.ads = append(b.ads, p)
+	}
+	switch block.Update {
+	case UpdateNow:
+		return true, nil
+	case NoUpdate:
+		return false, nil
+	}
+	return b.cron.AutoPublish == Always || b.cron.AutoPublish == IfChanged && changed, nil
+}
+
+func (b *Board) tags(job string) int {
+	n := 0
+	for _, p := range b.ads {
+		if p.job == job {
+			n++
+		}
+	}
+	return n
+}
+
+// measure adds the figures of a new ad to those before.
+func (p *posted) measure(j *Job) {
+	if len(j.Metrics) == 0 {
+		return
+	}
+	if p.total == nil {
+		p.total = map[string]float64{}
+	}
+	for _, m := range j.Metrics {
+		if v, ok := p.ad.EvalReal(m.Attr(), nil); ok && v == v {
+			old, seen := p.total[m.Attr()]
+			if seen {
+				v = m.combine(old, v)
+			}
+			p.total[m.Attr()] = v
+		}
+	}
+}
+
+func sameBut(a, b *classad.Ad, except string) bool {
+	a, b = a.Clone(), b.Clone()
+	a.Delete(except)
+	b.Delete(except)
+	return a.Equal(b)
+}
+
+// isFor reports whether the ad is for a slot: SlotMergeConstraint alone if
+// there is one, else the first that can be read of SlotName or Name, a prefix
+// of the slot's name, SlotTypeId and SlotId. An ad without any is for all.
+func (p *posted) isFor(s *Slot) bool {
+	if _, ok := p.ad.Lookup(attrConstraint); ok {
+		yes, _ := p.ad.EvalBool(attrConstraint, &classad.Env{My: p.ad, Target: s.Ad})
+		return yes
+	}
+	name, ok := p.ad.EvalString(attrSlotName, nil)
+	if !ok {
+		name, ok = p.ad.EvalString(attrPlainName, nil)
+	}
+	if ok && name != "" {
+		return strings.HasPrefix(s.Name, name)
+	}
+	if n, ok := p.ad.EvalInt(attrSlotType, nil); ok {
+		return n == int64(s.TypeID)
+	}
+	if n, ok := p.ad.EvalInt(attrSlotID, nil); ok {
+		return n == int64(s.ID.N)
+	}
+	return true
+}
+
+// Publish returns what has to be told of the slots since the last call: first
+// what is for all, then for each slot what is for it alone, in the order given.
+// An ad that says which slots it is for, or whose job may reach only some,
+// counts before one for all; else the later job of the list counts, and of one
+// job the tag that came up later. The ads are the caller's.
+func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
+	ordered := make([]*posted, len(b.ads))
+	for i := range b.ads {
+		ordered[i] = &b.ads[i]
+	}
+	slices.SortStableFunc(ordered, func(p, q *posted) int { return b.index(p.job) - b.index(q.job) })
+	slices.SortStableFunc(ordered, func(p, q *posted) int { return rank(p.keyed) - rank(q.keyed) })
+
+	ofAll := classad.NewAd()
+	var ofSome []*posted
+	for _, p := range ordered {
+		if j := b.job(p); p.keyed || len(j.Slots) > 0 {
+			ofSome = append(ofSome, p)
+		} else {
+			merge(ofAll, p.ad, j)
+		}
+	}
+	var out []ep.Published
+	out = b.tell(out, slot.ID{}, ofAll)
+	seen := map[slot.ID]bool{{}: true}
+	for i := range slots {
+		s := &slots[i]
+		seen[s.ID] = true
+		own := classad.NewAd()
+		var measured figures
+		for _, p := range ofSome {
+			j := b.job(p)
+			if len(j.Slots) > 0 && !slices.Contains(j.Slots, s.ID.N) || !p.isFor(s) {
+				continue
+			}
+			merge(own, p.ad, j)
+			last, _ := p.ad.Lookup(j.Prefix + "LastUpdate")
+			for _, m := range j.Metrics {
+				if total, ok := p.total[m.Attr()]; ok {
+					measured.add(m, total, last)
+				}
+			}
+		}
+		measured.show(own, now.Sub(b.began).Seconds())
+		out = b.tell(out, s.ID, own)
+	}
+	for id := range b.shown {
+		if !seen[id] {
+			delete(b.shown, id) // the slot is gone
+		}
+	}
+	return out
+}
+
+// tell adds what a slot gets unless it has just that already.
+func (b *Board) tell(out []ep.Published, id slot.ID, ad *classad.Ad) []ep.Published {
+	text := ad.TextAll(classad.Old)
+	if b.shown[id] == text {
+		return out
+	}
+	if b.shown[id] = text; text == "" {
+		delete(b.shown, id)
+	}
+	return append(out, ep.Published{Source: b.source, Slot: id, Attrs: ad})
+}
+
+func (b *Board) job(p *posted) *Job { return &b.cron.Jobs[b.index(p.job)] }
+
+func rank(keyed bool) int {
+	if keyed {
+		return 1
+	}
+	return 0
+}
+
+// merge copies what of a job's ad is for slots; metrics are added up elsewhere.
+func merge(into, from *classad.Ad, j *Job) {
+	for name, e := range from.All() {
+		if _, metric := metricOf(j, name); !metric && !isSelector(name) {
+			into.Set(name, e)
+		}
+	}
+}
+
+func isSelector(name string) bool {
+	for _, s := range selectors {
+		if strings.EqualFold(s, name) {
+			return true
+		}
+	}
+	return false
+}
