@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -81,10 +82,10 @@ func testSystem(dir string, env []string, stdout, stderr *bytes.Buffer) system {
 	return system{
 		stdout: stdout, stderr: stderr, env: env, tilde: "/var/lib/condor",
 		readFile:   func(path string) ([]byte, error) { return os.ReadFile(at(path)) },
-		readDir:    func(path string) ([]string, error) { return readDir(at(path)) },
-		writeFile:  func(path string, data []byte) error { return writeFile(at(path), data) },
-		open:       func(path string) (bool, error) { return open(at(path)) },
-		runCommand: runCommand,
+		readDir:    func(path string) ([]string, error) { return confio.ReadDir(at(path)) },
+		writeFile:  func(path string, data []byte) error { return confio.WriteFile(at(path), data) },
+		open:       func(path string) (bool, error) { return confio.IsDir(at(path)) },
+		runCommand: confio.RunCommand,
 		facts:      func(*config.Snapshot) (map[string]string, bool) { return goldenFacts, false },
 	}
 }

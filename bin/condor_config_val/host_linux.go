@@ -9,10 +9,8 @@ import (
 	"context"
 	"maps"
 	"os"
-	"os/exec"
 	"os/user"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
@@ -55,9 +53,3 @@ func processFacts(tilde string) map[string]string {
 }
 
 func registry(string) (string, bool) { return "", false }
-
-// prepare lets a command that takes too long be ended with all it started.
-func prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-}

@@ -5,8 +5,4 @@
 
 package main
 
-import "os/exec"
-
 func registry(string) (string, bool) { return "", false }
-
-func prepare(*exec.Cmd) {}

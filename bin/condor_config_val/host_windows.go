@@ -6,8 +6,6 @@
 package main
 
 import (
-	"os/exec"
-
 	winreg "golang.org/x/sys/windows/registry"
 )
 
@@ -21,5 +19,3 @@ func registry(name string) (string, bool) {
 	value, kind, err := key.GetStringValue(name)
 	return value, err == nil && kind == winreg.SZ
 }
-
-func prepare(*exec.Cmd) {}

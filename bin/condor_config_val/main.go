@@ -20,6 +20,8 @@ import (
 	"os"
 	"os/user"
 	"runtime"
+
+	"github.com/execpoint/execpoint/bin/internal/confio"
 )
 
 func main() {
@@ -29,6 +31,6 @@ func main() {
 	}
 	os.Exit(tool(os.Args[1:], system{
 		stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), tilde: home, windows: runtime.GOOS == "windows",
-		readFile: os.ReadFile, readDir: readDir, runCommand: runCommand, writeFile: writeFile, open: open, registry: registry, facts: newFacts(home),
+		readFile: os.ReadFile, readDir: confio.ReadDir, runCommand: confio.RunCommand, writeFile: confio.WriteFile, open: confio.IsDir, registry: registry, facts: newFacts(home),
 	}))
 }

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/check"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -142,7 +143,7 @@ func checkRoot(root string, inv *machine.Inventory) ([]check.Finding, error) {
 	}
 	snap, partial, list := check.Load(config.Options{
 		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", Windows: runtime.GOOS == "windows",
-		ReadFile: os.ReadFile, ReadDir: readDir, RunCommand: runCommand, Seed: rand.Uint64(),
+		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 	})
 	if snap != nil {
 		list = append(list, check.Snapshot(check.Subject{

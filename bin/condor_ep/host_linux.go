@@ -4,14 +4,8 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"syscall"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
@@ -73,27 +67,4 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 func (p *platform) sweep(execute string) error {
 	_, err := sandbox.Sweep(execute, p.census)
 	return err
-}
-
-// commandTime is how long a command that a configuration includes may take.
-const commandTime = time.Minute
-
-// runCommand runs a command that a configuration includes the output of, in a
-// process group of its own that is killed when its time is over.
-func runCommand(command string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTime)
-	defer cancel()
-	c := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	c.WaitDelay = time.Second
-	out, err := c.Output()
-	var ended *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("the command took longer than %v and was killed", commandTime)
-	case errors.As(err, &ended):
-		return out, &config.ExitError{Status: ended.ExitCode()}
-	}
-	return out, err
 }

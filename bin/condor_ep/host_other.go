@@ -35,5 +35,3 @@ func (p *platform) volume(string) machine.Scanner { return nil }
 func (p *platform) host(string, *config.Snapshot) (run.Host, error) { return run.Host{}, errNoPlatform }
 
 func (p *platform) sweep(string) error { return errNoPlatform }
-
-func runCommand(string) ([]byte, error) { return nil, errNoPlatform }

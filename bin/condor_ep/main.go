@@ -9,6 +9,7 @@
 //	condor_ep explain [-json] SLOT|JOB
 //	condor_ep classad eval|match|print …
 //	condor_ep check [-json] [-warnings-ok] [FILE…]
+//	condor_ep slots [-config FILE] [-machine FILE.json] [-json|-long]
 //
 // The commands of classad show what an expression or a match comes to, for a
 // person or, with -batch, for a program that asks line by line.
@@ -56,6 +57,8 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdExplain(args[1:], stdout, stderr)
 	case "check":
 		return cmdCheck(args[1:], stdout, stderr)
+	case "slots":
+		return cmdSlots(args[1:], stdout, stderr)
 	case "classad":
 		return cmdClassad(args[1:], os.Stdin, stdout, stderr)
 	case starter.Command:
@@ -88,6 +91,13 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         or with each FILE as one; nothing is started
         -json         one JSON object a finding
         -warnings-ok  show warnings, but count only errors
+  slots [-config FILE] [-machine FILE.json] [-json|-long]
+        show the slots that a configuration makes; nothing is started
+        -config FILE   the configuration (default: that of this machine)
+        -machine FILE  a machine to divide instead of this one: an object with
+                       cpus, memory_mb, disk_kb, swap_kb and resources
+        -json          a list of the slots' ads
+        -long          the ads in the old syntax
   classad eval [-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...
         print what expressions come to
         -my FILE      the ad they belong to
@@ -110,6 +120,8 @@ Exit status of run: 0 all jobs exited 0; 1 some did not; 2 bad command line,
 submit file or configuration; 3 jobs that can never run here.
 Exit status of check: 0 nothing found; 1 something is wrong; 2 bad command line,
 or a file that cannot be read.
+Exit status of slots: 0 every slot can be made; 1 some cannot; 2 bad command
+line, configuration or description of a machine.
 Exit status of classad: 0 done; 1 the ads do not match, or a record of a batch
 could not be read; 2 bad command line, file or expression.
 `

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -225,7 +226,7 @@ func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, err
 	}
 	o := config.Options{
 		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD",
-		ReadFile: os.ReadFile, ReadDir: readDir, RunCommand: runCommand, Seed: rand.Uint64(),
+		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 	}
 	if root == "" {
 		return checked(config.Parse("<no configuration>", "", o))
@@ -252,20 +253,6 @@ func checked(s *config.Snapshot, err error) (*config.Snapshot, error) {
 		return nil, problems
 	}
 	return s, nil
-}
-
-func readDir(path string) ([]string, error) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		if !e.IsDir() {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
 }
 
 // currentUser names who runs this as "user@domain".

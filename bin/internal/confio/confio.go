@@ -1,7 +1,11 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package confio reads for lib/config what a configuration names: files,
+// directories and the output of commands. It bounds what a command may take and
+// write, and ends it with all it started. It must never run anything that no
+// configuration names.
+package confio
 
 import (
 	"bytes"
@@ -24,8 +28,8 @@ const (
 	commandGrace = time.Second      // for whoever holds its output after its end
 )
 
-// readDir returns the names in a directory that are not directories.
-func readDir(path string) ([]string, error) {
+// ReadDir returns the names in a directory that are not directories.
+func ReadDir(path string) ([]string, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, err
@@ -39,8 +43,8 @@ func readDir(path string) ([]string, error) {
 	return names, nil
 }
 
-// open opens a file for reading and says whether it is a directory.
-func open(path string) (directory bool, err error) {
+// IsDir opens a file for reading and says whether it is a directory.
+func IsDir(path string) (directory bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
@@ -53,13 +57,13 @@ func open(path string) (directory bool, err error) {
 	return info.IsDir(), nil
 }
 
-// writeFile writes a whole file.
-func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
+// WriteFile writes a whole file.
+func WriteFile(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
 
-// runCommand runs a command of the configuration and returns its output.
-func runCommand(command string) ([]byte, error) { return runWithin(commandTime, command) }
+// RunCommand runs a command of the configuration and returns its output.
+func RunCommand(command string) ([]byte, error) { return runWithin(commandTime, command) }
 
-// runWithin is runCommand with another limit.
+// runWithin is RunCommand with another limit.
 func runWithin(limit time.Duration, command string) ([]byte, error) {
 	words, err := split(command)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package confio
 
 import (
 	"errors"
@@ -59,11 +59,11 @@ func TestCommands(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the programs are those of Unix")
 	}
-	if out, err := runCommand("/bin/echo A = 1"); string(out) != "A = 1\n" || err != nil {
+	if out, err := RunCommand("/bin/echo A = 1"); string(out) != "A = 1\n" || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
 	var ended *config.ExitError
-	if out, err := runCommand(`"/bin/sh -c 'echo x; exit 3'"`); string(out) != "x\n" || !errors.As(err, &ended) || ended.Status != 3 {
+	if out, err := RunCommand(`"/bin/sh -c 'echo x; exit 3'"`); string(out) != "x\n" || !errors.As(err, &ended) || ended.Status != 3 {
 		t.Errorf("%q, %v", out, err)
 	}
 	begin := time.Now()
@@ -73,10 +73,10 @@ func TestCommands(t *testing.T) {
 	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("a command that hangs held us for %v", took)
 	}
-	if _, err := runCommand("/bin/cat /dev/zero"); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := RunCommand("/bin/cat /dev/zero"); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a command that never stops writing: %v", err)
 	}
-	if _, err := runCommand("/no/such/program"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := RunCommand("/no/such/program"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no program: %v", err)
 	}
 }
@@ -103,17 +103,17 @@ func TestReadDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := readDir(dir)
+	got, err := ReadDir(dir)
 	if d := cmp.Diff([]string{"a", "b"}, got); d != "" || err != nil {
 		t.Error(err, d)
 	}
-	if is, err := open(dir); !is || err != nil {
+	if is, err := IsDir(dir); !is || err != nil {
 		t.Error(is, err)
 	}
-	if is, err := open(filepath.Join(dir, "a")); is || err != nil {
+	if is, err := IsDir(filepath.Join(dir, "a")); is || err != nil {
 		t.Error(is, err)
 	}
-	if _, err := open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := IsDir(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
