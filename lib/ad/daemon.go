@@ -30,6 +30,7 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 			out.Delete(a.s.Name() + "_" + n)
 		}
 	}
+	m.instances(out)
 	for _, o := range m.set.ownAttrs(0) {
 		out.Set(o.name, o.expr)
 	}

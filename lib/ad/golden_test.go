@@ -6,6 +6,7 @@ package ad
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"os"
@@ -34,8 +35,9 @@ type adCase struct {
 		Attrs   map[string]string
 		Without []string
 	}
-	Daemon   map[string]string
-	Detected struct {
+	Daemon      map[string]string
+	Inventories map[string]string // what inventory programs printed
+	Detected    struct {
 		Cpus     int
 		MemoryMB int64 `json:"memory_mb"`
 	}
@@ -81,8 +83,6 @@ func (c adCase) open() string {
 		return "a name from the command line"
 	case strings.Contains(c.Config, "ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS"):
 		return "claims on a whole partitionable slot"
-	case c.ID == "slot-custom-23":
-		return "an instance asked for by its name"
 	case c.ID == "slot-start-35":
 		return "attributes averaged from what jobs use"
 	}
@@ -124,7 +124,15 @@ func (c adCase) build(t *testing.T) (*Machine, []slot.Problem) {
 	if strings.Contains(c.Config, "/nonexist") {
 		inv.Execute.FreeKiB = 0
 	}
-	layout, err := slot.LayoutFrom(cfg, inv)
+	var found []slot.Inventory
+	for name, text := range c.Inventories {
+		ad, err := classad.ParseAd(text, classad.Old)
+		if err != nil {
+			ad = nil // one bad line makes it all worthless
+		}
+		found = append(found, slot.Inventory{Resource: name, Ad: ad})
+	}
+	layout, err := slot.LayoutFrom(cfg, inv, found...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +198,51 @@ func TestAdsGolden(t *testing.T) {
 	}
 }
 
+// Cases recorded in full: resources that an inventory found, GPUs among them,
+// consumption policies, and single settings.
+//
+// row: S0-288, S0-292, S0-293
+func TestResourceAdsGolden(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("testdata/resources.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	cases := 0
+	for lines.Scan() {
+		var c adCase
+		var full struct{ Slots []map[string]string }
+		if err := errors.Join(json.Unmarshal(lines.Bytes(), &full), json.Unmarshal(lines.Bytes(), &c)); err != nil {
+			t.Fatal(err)
+		}
+		cases++
+		t.Run(c.ID, func(t *testing.T) {
+			m, problems := c.build(t)
+			if len(m.slots) != len(full.Slots) {
+				t.Fatalf("%d slots, want %d: %v", len(m.slots), len(full.Slots), problems)
+			}
+			now := goldenStart.Add(time.Second)
+			for _, a := range m.slots {
+				a.SetPair(policy.UnclaimedIdle, now)
+			}
+			m.Refresh(machine.Sample{}, now)
+			for i, want := range full.Slots {
+				compareAd(t, m.slots[i].Snapshot(now), want, c.Detected.MemoryMB<<10)
+			}
+			c.compareDaemon(t, m.Daemon(problems, now))
+			if t.Failed() {
+				t.Log(c.Config)
+			}
+		})
+	}
+	if err := lines.Err(); err != nil || cases < 38 {
+		t.Errorf("%d cases: %v", cases, err)
+	}
+}
+
 // compareAd holds a published ad against a recorded one. Attributes that were
 // not recorded are only looked for where they would be wrong.
 func compareAd(t *testing.T, got *classad.Ad, want map[string]string, swapKiB int64) {
@@ -242,7 +295,7 @@ func compareAd(t *testing.T, got *classad.Ad, want map[string]string, swapKiB in
 func conditional(name string) bool {
 	for _, prefix := range []string{
 		"Child", "Slot", "Broken", "Assigned", "Available", "Offline", "DynamicSlot", "PartitionableSlot", "BackfillSlot",
-		"Start", "Within", "Remote", "Job", "TotalJob", "TotalClaim", "TotalSlot", "NumDynamic", "Pslot", "Foo", "Bar", "Baz", "slot",
+		"Start", "Within", "Remote", "Job", "TotalJob", "TotalClaim", "TotalSlot", "NumDynamic", "Pslot", "GPUs", "CUDA", "Consumption", "NumClaims", "Foo", "Bar", "Baz", "slot",
 	} {
 		if strings.HasPrefix(name, prefix) {
 			return true

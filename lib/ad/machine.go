@@ -155,6 +155,9 @@ func (m *Machine) publishStatic() {
 				ad.SetReal(prefix+r.Name, r.Count)
 			}
 		}
+		if r.Attrs != nil {
+			ad.Update(r.Attrs)
+		}
 		if len(r.Offline) > 0 {
 			ad.SetString("Offline"+r.Name, strings.Join(r.Offline, ","))
 		}

@@ -27,6 +27,9 @@ type settings struct {
 	hasDaemon  bool     // a daemon ad goes with the slot ads
 	withinText string   // WithinResourceLimits without the custom resources
 
+	nested  bool // properties in which instances differ stand in ads, not in lists
+	verbose bool // such an ad has all properties of the instance
+
 	keyboardSlots int64         // the first so many slots feel the keyboard
 	consoleSlots  int64         // and these the console
 	idleBoost     time.Duration // that the others have been idle before the start
@@ -52,6 +55,13 @@ func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
 	s.idleBoost, err = cfg.Duration("DISCONNECTED_KEYBOARD_IDLE_BOOST")
 	bad = append(bad, err)
 	s.withinText = withinLimits(cfg)
+	s.nested, err = cfg.Bool("USE_NESTED_CUSTOM_RESOURCE_PROPS")
+	bad = append(bad, err)
+	s.verbose = s.nested
+	if set, ok := cfg.Lookup("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS"); ok && strings.TrimSpace(set.Value) != "" {
+		s.verbose, err = cfg.Bool("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS")
+		bad = append(bad, err)
+	}
 	return s, errors.Join(bad...)
 }
 

@@ -106,6 +106,8 @@ func (a *Slot) dress() {
 		a.ad.SetBool(attrRollup, true)
 	}
 	a.own = a.m.ownOf(a.s)
+	a.instances()
+	a.consumption()
 	a.setState()
 	a.Resources()
 }
@@ -184,6 +186,15 @@ func (a *Slot) setCpus(name string, v float64) {
 func (a *Slot) custom(c slot.Custom) {
 	free, _ := a.s.Free.Find(c.Name)
 	lost, _ := a.s.Lost.Find(c.Name)
+	if a.s.Asked != nil {
+		// A slot that found too few instances shows those that it found.
+		free = c
+		for _, asked := range a.s.Asked {
+			if strings.EqualFold(asked.Name, c.Name) {
+				c.Count = asked.Count
+			}
+		}
+	}
 	a.setInt(c.Name, free.Count)
 	a.setInt("TotalSlot"+c.Name, c.Count-lost.Count)
 	if len(c.Assets) > 0 {

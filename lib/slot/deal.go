@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // dealOpen gives every open share its part of what the fixed ones left. Of
@@ -100,38 +102,60 @@ func (b *builder) leastSwap() float64 {
 }
 
 // bind gives names of instances to the slots, in inventory order; backfill
-// slots, which share them, take from the end.
+// slots, which share them, take from the end. A slot that finds too few that
+// suit it keeps those, and is broken.
 func (b *builder) bind() {
-	for i, p := range b.plans {
+	for _, p := range b.plans {
 		p.assets = make([][]string, len(b.resources))
-		for k := range b.resources {
-			if p.constraints[k] == "" || p.custom[k].value < 1 || p.broken != nil {
-				continue
-			}
-			reason := BrokenReason{Code: BrokenAssets, Reason: "Not enough instances of resource " + b.resources[k].Name}
-			p.broken = &reason
-			b.problems = append(b.problems, Problem{
-				Slot: ID{N: i + 1}, TypeID: p.typ.Number, Reason: reason.Reason,
-				Detail: fmt.Sprintf("choosing instances by a constraint (%s) is not supported", p.constraints[k]),
-			})
-		}
 	}
 	for k, r := range b.resources {
 		if len(r.Assets) == 0 {
 			continue
 		}
-		front, back := r.Assets, slices.Clone(r.Assets)
+		front, back := slices.Clone(r.Assets), slices.Clone(r.Assets)
 		slices.Reverse(back)
-		for _, p := range b.plans {
+		for i, p := range b.plans {
 			pool := &front
 			if p.typ.Backfill {
 				pool = &back
 			}
-			n := min(int(p.custom[k].value), len(*pool))
-			p.assets[k] = slices.Clone((*pool)[:n])
-			*pool = (*pool)[n:]
+			n := int(p.custom[k].value)
+			var constraint *classad.Expr
+			detail := ""
+			if text := p.constraints[k]; text != "" {
+				var err error
+				if constraint, err = classad.ParseExpr(text, classad.Old); err != nil {
+					detail = fmt.Sprintf("the constraint %q is not an expression: %v", text, err)
+					constraint = classad.Literal(classad.ErrorValue())
+				} else {
+					detail = fmt.Sprintf("%d of %s with %s", n, r.Name, text)
+				}
+			}
+			p.assets[k] = slices.Clone(r.choose(*pool, n, constraint))
+			*pool = slices.DeleteFunc(*pool, func(id string) bool { return slices.Contains(p.assets[k], id) })
+			if len(p.assets[k]) < n && p.broken == nil {
+				b.unequipped(i, r.Name, fmt.Sprintf("%s, only %d left", detail, len(p.assets[k])))
+			}
 		}
 	}
+	for k, r := range b.resources {
+		for i, p := range b.plans {
+			if p.constraints[k] != "" && len(r.Assets) == 0 && p.custom[k].value >= 1 && p.broken == nil {
+				b.unequipped(i, r.Name, fmt.Sprintf("%s has no named instances to choose from by %s", r.Name, p.constraints[k]))
+			}
+		}
+	}
+}
+
+// unequipped breaks the slot of a plan that lacks instances of a resource.
+func (b *builder) unequipped(i int, resource, detail string) {
+	p := b.plans[i]
+	if p.typ.Where != "" {
+		detail += " (" + p.typ.Where + ")"
+	}
+	reason := BrokenReason{Code: BrokenAssets, Reason: "Not enough instances of resource " + resource}
+	p.broken = &reason
+	b.problems = append(b.problems, Problem{Slot: ID{N: i + 1}, TypeID: p.typ.Number, Reason: reason.Reason, Detail: detail})
 }
 
 // ledger turns the plans into slots. Parts of a processor that are left over
@@ -175,6 +199,9 @@ func (b *builder) ledger() *Ledger {
 		for k, r := range b.resources {
 			c := Custom{Name: r.Name, Count: int64(p.custom[k].value)}
 			if len(r.Assets) > 0 {
+				if p.broken != nil && p.broken.Code == BrokenAssets {
+					s.Asked = append(s.Asked, c)
+				}
 				c.Count, c.Assets = int64(len(p.assets[k])), p.assets[k]
 			}
 			s.Total.Custom = append(s.Total.Custom, c)

@@ -5,12 +5,9 @@ package slot
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 )
@@ -20,9 +17,12 @@ import (
 // open. The error is a config.Problems with every setting that cannot be
 // read; a description that cannot be built is told by Build instead, because
 // what becomes of it is the owner's choice.
-func LayoutFrom(cfg *config.Snapshot, inv *machine.Inventory) (Layout, error) {
+//
+// found is what inventory programs said, by whoever ran them. A number or list
+// in the configuration counts before it.
+func LayoutFrom(cfg *config.Snapshot, inv *machine.Inventory, found ...Inventory) (Layout, error) {
 	r := layoutReader{cfg: cfg}
-	layout := Layout{Failure: r.failureMode(), Resources: r.resources()}
+	layout := Layout{Failure: r.failureMode(), Resources: r.resources(found)}
 	layout.Types = r.types(inv.UsableCores)
 	slots := 0
 	for _, t := range layout.Types {
@@ -180,78 +180,4 @@ func (r *layoutReader) prefix(typeKnob string) string {
 		return own
 	}
 	return r.cfg.String("STARTD_RESOURCE_PREFIX")
-}
-
-const resourcePrefix = "MACHINE_RESOURCE_"
-
-// resources reads the custom resources that are given as a count or a list of
-// instances. MACHINE_RESOURCE_NAMES, when set, keeps all others out.
-func (r *layoutReader) resources() []Resource {
-	allowed := r.cfg.List(resourcePrefix + "NAMES")
-	var out []Resource
-	for _, knob := range r.cfg.Names() {
-		if len(knob) <= len(resourcePrefix) || !strings.EqualFold(knob[:len(resourcePrefix)], resourcePrefix) {
-			continue
-		}
-		name := knob[len(resourcePrefix):]
-		value := r.cfg.String(knob)
-		fold := func(s string) bool { return strings.EqualFold(s, name) }
-		switch {
-		case fold("NAMES"), len(name) > 10 && strings.EqualFold(name[:10], "INVENTORY_"):
-			continue
-		case value == "" || len(allowed) > 0 && !slices.ContainsFunc(allowed, fold):
-			continue
-		case slices.ContainsFunc(reservedNames[:], fold):
-			r.problem(knob, name+" is a standard resource", "another name")
-			continue
-		case strings.Contains(value, "\n"):
-			r.problem(knob, "a description by an ad is not supported", "a number, or the names of the instances")
-			continue
-		}
-		out = append(out, r.resource(knob, name, value))
-	}
-	slices.SortFunc(out, func(a, b Resource) int { return compareFold(a.Name, b.Name) })
-	return slices.CompactFunc(out, func(a, b Resource) bool { return strings.EqualFold(a.Name, b.Name) })
-}
-
-var reservedNames = [...]string{"CPU", "CPUS", "DISK", "SWAP", "MEM", "MEMORY", "RAM"}
-
-func (r *layoutReader) resource(knob, name, value string) Resource {
-	count, ids := countOrNames(value)
-	off, offIDs := countOrNames(r.cfg.String("OFFLINE_" + knob))
-	if ids == nil {
-		return Resource{Name: name, Count: max(count-off, 0)}
-	}
-	out := Resource{Name: name, Assets: []string{}}
-	for _, id := range ids {
-		switch {
-		case slices.Contains(out.Assets, id) || slices.Contains(out.Offline, id):
-			r.problem(knob, fmt.Sprintf("the instance %q is listed twice", id), "different names")
-		case slices.Contains(offIDs, id):
-			out.Offline = append(out.Offline, id)
-		default:
-			out.Assets = append(out.Assets, id)
-		}
-	}
-	out.Count = float64(len(out.Assets))
-	return out
-}
-
-// countOrNames reads a number, an expression that is one, or else a list of
-// names, whose length is the count.
-func countOrNames(text string) (float64, []string) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return 0, nil
-	}
-	if v, rest := leadingNumber(text); strings.TrimSpace(rest) == "" {
-		return max(v, 0), nil
-	}
-	if e, err := classad.ParseExpr(text, classad.Old); err == nil {
-		if v, ok := e.Eval(nil).AsNumber(); ok && v == v {
-			return min(max(v, 0), maxWhole), nil
-		}
-	}
-	names := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
-	return float64(len(names)), names
 }

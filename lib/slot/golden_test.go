@@ -80,7 +80,6 @@ var completeGroups = [...]string{"static", "type", "default", "disk", "fail"}
 // Cases outside these groups that need what is not built: constraints and
 // inventories of instances with properties, a second step, a shared resource.
 var openCases = map[string]string{
-	"slot-custom-23": "an instance asked for by its name",
 	"slot-custom-24": "a reconfiguration that takes instances offline",
 }
 
@@ -224,6 +223,14 @@ func published(s *Slot) map[string]any {
 	for _, c := range s.Total.Custom {
 		free, _ := s.Free.Find(c.Name)
 		out[c.Name], out["TotalSlot"+c.Name] = free.Count, c.Count
+		if s.Asked != nil {
+			out[c.Name] = c.Count
+		}
+		for _, asked := range s.Asked {
+			if asked.Name == c.Name {
+				out["TotalSlot"+c.Name] = asked.Count
+			}
+		}
 		if len(c.Assets) > 0 {
 			out["Assigned"+c.Name] = strings.Join(c.Assets, ",")
 		}

@@ -5,6 +5,8 @@ package slot
 
 import (
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // FailureMode says what becomes of a layout that does not fit the machine.
@@ -59,6 +61,21 @@ type Resource struct {
 	Count   float64  // usable ones: without those that are offline
 	Assets  []string // names of the usable instances; nil when they are only counted
 	Offline []string // names of the instances configured out of use
+
+	// Attrs is what an inventory says besides the instances, for every ad; nil
+	// without one. Properties are those of the named instances, offline ones
+	// included. Neither may be changed.
+	Attrs      *classad.Ad
+	Properties map[string]*classad.Ad
+}
+
+// Inventory is what an inventory program said of one custom resource:
+// DetectedX, a number or a text of names, OfflineX, and ads with the properties
+// of all instances (Common) or of one. Ad is nil if it said nothing that can
+// be read, which makes a resource of which there is nothing.
+type Inventory struct {
+	Resource string
+	Ad       *classad.Ad
 }
 
 // Capacity is what there is to divide.

@@ -250,8 +250,8 @@ func TestLayoutErrors(t *testing.T) {
 		{"NUM_SLOTS_TYPE_1 = 65537\n", "at most 65536"},
 		{"NUM_SLOTS_TYPE_1 = 65536\nNUM_SLOTS_TYPE_2 = 1\n", "the layout has 65537 slots"},
 		{"MACHINE_RESOURCE_Memory = 5\n", "Memory is a standard resource"},
-		{"MACHINE_RESOURCE_Bolts = a b a\n", `the instance "a" is listed twice`},
-		{"MACHINE_RESOURCE_Bolts @=end\nDetectedBolts = 2\nx = 1\n@end\n", "by an ad is not supported"},
+		{"MACHINE_RESOURCE_Bolts = a b a\n", `the instance "a" of Bolts is listed twice`},
+		{"MACHINE_RESOURCE_Bolts @=end\nDetectedBolts = 2\nx = (\n@end\n", "the description is not an ad"},
 	} {
 		cfg, inv, err := scan(t, c.config, fixedMachine{4, 1000, 1000})
 		if err == nil {
@@ -273,7 +273,7 @@ func TestLayoutProblems(t *testing.T) {
 		{"SLOT_TYPE_1 = cpus=3\nNUM_SLOTS_TYPE_1 = 2\n", "not enough Cpus (2.00 short) (slots.conf:1"},
 		{"SLOT_TYPE_1 = cpus=1/0,mem=5\nNUM_SLOTS_TYPE_1 = 1\n", `slot type 1: "cpus=1/0" counts as nothing: not a fraction`},
 		{"SLOT_TYPE_1 = gizmo=10%,1/4\nNUM_SLOTS_TYPE_1 = 1\n", `"gizmo=10%" counts as nothing: there is no such resource`},
-		{"MACHINE_RESOURCE_Bolts = a b\nSLOT_TYPE_1 = bolts=1:Hard,1/4\nNUM_SLOTS_TYPE_1 = 1\n", "choosing instances by a constraint (Hard) is not supported"},
+		{"MACHINE_RESOURCE_Bolts = a b\nSLOT_TYPE_1 = bolts=1:Hard,1/4\nNUM_SLOTS_TYPE_1 = 1\n", "1 of Bolts with Hard, only 0 left"},
 	} {
 		_, problems := divided(t, c.config)
 		if len(problems) != 1 || !strings.Contains(problems[0].Error(), c.say) {

@@ -161,6 +161,10 @@ type Slot struct {
 	// returned; only a partitionable slot has any.
 	Lost Quantities
 
+	// Asked is what a slot that found too few instances (BrokenAssets) was to
+	// have of the resources with named instances; Total is what it found.
+	Asked []Custom
+
 	Broken   *BrokenReason // nil for a sound slot
 	Backfill bool          // overlaps the ordinary slots
 

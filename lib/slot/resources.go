@@ -1,0 +1,216 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+const resourcePrefix = "MACHINE_RESOURCE_"
+
+// resources reads the custom resources that are given as a count, a list of
+// instances or a description, and takes over what inventories found.
+// MACHINE_RESOURCE_NAMES, when set, keeps all others out.
+func (r *layoutReader) resources(found []Inventory) []Resource {
+	allowed := r.cfg.List(resourcePrefix + "NAMES")
+	var out []Resource
+	put := func(knob, name string, read func() Resource) {
+		fold := func(s string) bool { return strings.EqualFold(s, name) }
+		switch {
+		case len(allowed) > 0 && !slices.ContainsFunc(allowed, fold):
+			return
+		case slices.ContainsFunc(reservedNames[:], fold):
+			r.problem(knob, name+" is a standard resource", "another name")
+			return
+		}
+		next := read()
+		if i := slices.IndexFunc(out, func(o Resource) bool { return fold(o.Name) }); i >= 0 {
+			// The inventory still says what it found.
+			if next.Attrs == nil {
+				next.Attrs = out[i].Attrs
+			}
+			out[i] = next
+			return
+		}
+		out = append(out, next)
+	}
+	for _, f := range found {
+		knob := resourcePrefix + "INVENTORY_" + f.Resource
+		put(knob, f.Resource, func() Resource { return r.described(knob, f.Resource, f.Ad) })
+	}
+	for _, knob := range r.cfg.Names() {
+		if len(knob) <= len(resourcePrefix) || !strings.EqualFold(knob[:len(resourcePrefix)], resourcePrefix) {
+			continue
+		}
+		name, value := knob[len(resourcePrefix):], r.cfg.String(knob)
+		if value == "" || strings.EqualFold(name, "NAMES") || len(name) > 10 && strings.EqualFold(name[:10], "INVENTORY_") {
+			continue
+		}
+		if !strings.Contains(value, "\n") {
+			put(knob, name, func() Resource { return r.resource(knob, name, value) })
+			continue
+		}
+		ad, err := classad.ParseAd(value, classad.Old)
+		if err != nil {
+			r.problem(knob, "the description is not an ad: "+err.Error(), "a number, the names of the instances, or an ad with Detected"+name)
+			continue
+		}
+		put(knob, name, func() Resource { return r.described(knob, name, ad) })
+	}
+	slices.SortFunc(out, func(a, b Resource) int { return compareFold(a.Name, b.Name) })
+	return out
+}
+
+var reservedNames = [...]string{"CPU", "CPUS", "DISK", "SWAP", "MEM", "MEMORY", "RAM"}
+
+func (r *layoutReader) resource(knob, name, value string) Resource {
+	count, ids := countOrNames(value)
+	off, offIDs := countOrNames(r.cfg.String("OFFLINE_" + knob))
+	return r.counted(knob, name, count, ids, off, offIDs)
+}
+
+// counted makes a resource of an amount or of the names of its instances.
+// Names that are offline but not among the instances do not count.
+func (r *layoutReader) counted(knob, name string, count float64, ids []string, off float64, offIDs []string) Resource {
+	if ids == nil {
+		return Resource{Name: name, Count: max(count-off, 0)}
+	}
+	out := Resource{Name: name, Assets: []string{}}
+	for _, id := range ids {
+		switch {
+		case slices.Contains(out.Assets, id) || slices.Contains(out.Offline, id):
+			r.problem(knob, fmt.Sprintf("the instance %q of %s is listed twice", id, name), "different names")
+		case slices.Contains(offIDs, id):
+			out.Offline = append(out.Offline, id)
+		default:
+			out.Assets = append(out.Assets, id)
+		}
+	}
+	out.Count = float64(len(out.Assets))
+	return out
+}
+
+// described makes a resource of an ad: that of an inventory, or a description
+// in the configuration. What the ad says is offline counts instead of what the
+// configuration says.
+func (r *layoutReader) described(knob, name string, ad *classad.Ad) Resource {
+	if ad == nil {
+		return Resource{Name: name}
+	}
+	offText, ok := ad.EvalString("Offline"+name, nil)
+	if !ok {
+		offText = r.cfg.String("OFFLINE_" + resourcePrefix + name)
+	}
+	off, offIDs := countOrNames(offText)
+	var (
+		count float64
+		ids   []string
+	)
+	if text, ok := ad.EvalString("Detected"+name, nil); ok {
+		count, ids = countOrNames(text)
+	} else if n, ok := ad.EvalReal("Detected"+name, nil); ok && n > 0 {
+		count = min(n, maxWhole)
+	}
+	out := r.counted(knob, name, count, ids, off, offIDs)
+	out.Attrs = ad.Clone()
+	out.Attrs.Delete(name) // the amount is the slot's to say
+	out.properties()
+	return out
+}
+
+// properties takes the ads of properties out of what the inventory said. An ad
+// belongs to the instance that it names as id, or else to the one of its name;
+// Common belongs to all of them.
+func (r *Resource) properties() {
+	nested := make(map[string]*classad.Ad)
+	for name, e := range r.Attrs.All() {
+		if !strings.HasPrefix(e.String(), "[") {
+			continue
+		}
+		if ad, ok := e.Eval(nil).AsAd(); ok {
+			nested[name] = ad
+		}
+	}
+	if len(nested) == 0 {
+		return
+	}
+	r.Properties = make(map[string]*classad.Ad)
+	add := func(id string, ad *classad.Ad) {
+		if r.Properties[id] == nil {
+			r.Properties[id] = classad.NewAd()
+		}
+		r.Properties[id].Update(ad)
+	}
+	known := slices.Concat(r.Assets, r.Offline)
+	for name, ad := range nested {
+		if strings.EqualFold(name, "Common") {
+			for _, id := range known {
+				add(id, ad)
+			}
+			r.Attrs.Delete(name)
+			delete(nested, name)
+		}
+	}
+	for name, ad := range nested {
+		id, ok := ad.EvalString("id", nil)
+		if !ok {
+			id = name
+		}
+		if slices.Contains(known, id) {
+			add(id, ad)
+			r.Properties[id].Delete("id")
+			r.Attrs.Delete(name)
+		}
+	}
+}
+
+// choose returns up to n of the instances that have what a constraint asks
+// for, in the order given. The constraint is the name of one instance in
+// quotes, or an expression over the properties; nil takes any.
+func (r *Resource) choose(from []string, n int, constraint *classad.Expr) []string {
+	if constraint == nil {
+		return from[:min(n, len(from))]
+	}
+	name, byName := "", false
+	if v, ok := constraint.LiteralValue(); ok {
+		name, byName = v.AsString()
+	}
+	var out []string
+	for _, id := range from {
+		if len(out) == n {
+			break
+		}
+		switch props := r.Properties[id]; {
+		case byName && id == name:
+			out = append(out, id)
+		case byName || props == nil:
+		case constraint.Eval(&classad.Env{My: props}).IsTrue():
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// countOrNames reads a number, an expression that is one, or else a list of
+// names, whose length is the count.
+func countOrNames(text string) (float64, []string) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0, nil
+	}
+	if v, rest := leadingNumber(text); strings.TrimSpace(rest) == "" {
+		return max(v, 0), nil
+	}
+	if e, err := classad.ParseExpr(text, classad.Old); err == nil {
+		if v, ok := e.Eval(nil).AsNumber(); ok && v == v {
+			return min(max(v, 0), maxWhole), nil
+		}
+	}
+	names := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
+	return float64(len(names)), names
+}
