@@ -352,6 +352,9 @@ func TestJSONAndKeep(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(kept, "log", "StartLog")); err != nil || kept == "" {
 		t.Errorf("-keep: %q: %v", kept, err)
 	}
+	if b, err := os.ReadFile(filepath.Join(kept, "config.snapshot")); err != nil || !strings.Contains(string(b), `"name":"START"`) {
+		t.Errorf("-keep must keep the configuration: %v", err)
+	}
 	if found, _ := filepath.Glob(filepath.Join(kept, "execute", "dir_*", "scratch")); len(found) != 1 {
 		t.Errorf("-keep must keep the sandbox, found %v", found)
 	}

@@ -204,6 +204,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	kept := ""
 	if keepDir = f.keep; keepDir {
 		kept = dir.Path
+		if err := saveConfig(snap, filepath.Join(dir.Path, "config.snapshot")); err != nil {
+			return res, err
+		}
 	}
 	show.end(res.Counts, time.Since(began), kept)
 	return res, nil
@@ -238,6 +241,16 @@ func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, err
 	}
 	o.Root = abs
 	return checked(config.Load(o))
+}
+
+// saveConfig writes what was configured, and what of it was used, for
+// condor_config_val -snapshot.
+func saveConfig(snap *config.Snapshot, path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(snap.Save(f), f.Close())
 }
 
 // warningText is what a warning says, without the word itself: the line it is
