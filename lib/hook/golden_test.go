@@ -187,7 +187,7 @@ func (r *recorded) open() string {
 	case "slot-cron-23", "slot-cron-48", "slot-cronx-01", "slot-cronx-02":
 		return "several runs: TestBoardRuns, TestMetrics"
 	case "slot-cron-25":
-		return "the text of ARGS holds quotes within words: TestCronArguments"
+		return "it prints text behind an expression, which HTCondor does not read"
 	case "slot-cron-24", "slot-cron-36", "slot-cron-50", "slot-cron-51", "slot-cron-47":
 		return "" // nothing runs
 	case "slot-cron-37", "slot-cron-41":

@@ -121,8 +121,13 @@ type reader struct {
 
 func (r *reader) problem(knob, message, want string, severity config.Severity) {
 	p := &config.Problem{Knob: knob, Message: message, Want: want, Severity: severity, Class: config.BadValue}
-	if s, ok := r.cfg.Lookup(knob); ok {
+	s, ok := r.cfg.Lookup(knob)
+	if ok && !s.IsDefault {
 		p.Value = s.Value
+	} else {
+		s, ok = r.cfg.Lookup(r.family + "_JOBLIST") // a setting that is missing is missed there
+	}
+	if ok {
 		p.File, p.Line, p.Column, p.EndLine = s.Origin.File, s.Origin.Line, s.Origin.Column, s.Origin.EndLine
 		if p.File == "" {
 			p.File = s.Origin.Kind.String()
@@ -141,10 +146,11 @@ func (r *reader) number(knob string, def, low, high float64) float64 {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
+		v = math.NaN()
 		if e, bad := classad.ParseExpr(text, classad.Old); bad == nil {
-			v, _ = e.Eval(nil).AsNumber()
-		} else {
-			v = math.NaN()
+			if n, ok := e.Eval(nil).AsNumber(); ok {
+				v = n
+			}
 		}
 	}
 	if !(v >= low && v <= high) {

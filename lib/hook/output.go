@@ -123,13 +123,14 @@ func (p *Parser) endLine(out []Block) []Block {
 		p.full = true
 		p.bad(line, fmt.Errorf("the ad is larger than %d bytes and is left out", maxBlock))
 	default:
-		p.size += len(line)
 		if p.ad == nil {
 			p.ad = classad.NewAd()
 		}
 		if err := insert(p.ad, p.Prefix, line); err != nil {
 			p.bad(line, err)
+			break
 		}
+		p.size += len(line)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -43,8 +44,29 @@ type Report struct {
 	Leftovers int             // processes that outlived the program and were ended
 }
 
-// Failed reports whether the run is to be logged under LOG_NON_ZERO_EXIT.
+// Failed reports whether the program did not end with status 0.
 func (r *Report) Failed() bool { return !r.Status.Success() }
+
+// Log tells what was not as it should be. With failures (LOG_NON_ZERO_EXIT) a
+// program that failed is told with what it printed and was not published yet,
+// and all that it wrote to its standard error.
+func (r *Report) Log(ctx context.Context, log *slog.Logger, failures bool) {
+	if r.Err != nil {
+		log.ErrorContext(ctx, "hook went wrong", "hook", r.Job, "err", r.Err)
+	}
+	for _, b := range r.Bad {
+		log.WarnContext(ctx, "hook printed a bad line", "hook", r.Job, "err", b)
+	}
+	if r.MoreBad > 0 {
+		log.WarnContext(ctx, "hook printed more bad lines", "hook", r.Job, "count", r.MoreBad)
+	}
+	if r.Leftovers > 0 {
+		log.WarnContext(ctx, "hook left processes behind, which were ended", "hook", r.Job, "count", r.Leftovers)
+	}
+	if failures && r.Failed() {
+		log.ErrorContext(ctx, "hook failed", "hook", r.Job, "status", r.Status.String(), "stdout", string(r.Output), "stderr", string(r.Stderr))
+	}
+}
 
 // Run is one program that was started.
 type Run struct {

@@ -1,0 +1,230 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// stage is a board over slots of their own, and what they show.
+type stage struct {
+	t     *testing.T
+	board *Board
+	slots []Slot
+	shown map[slot.ID]*classad.Ad
+	calls int // values that Publish handed out
+}
+
+func newStage(t *testing.T, slots int, c Cron) *stage {
+	s := &stage{t: t, board: NewBoard(c, start.Wall), shown: map[slot.ID]*classad.Ad{}}
+	for n := 1; n <= slots; n++ {
+		a := classad.NewAd()
+		a.SetInt("SlotID", int64(n))
+		name := "slot" + strconv.Itoa(n) + "@host"
+		a.SetString("Name", name)
+		a.SetString("AssignedGPUs", "g"+strconv.Itoa(n-1))
+		s.slots = append(s.slots, Slot{ID: slot.ID{N: n}, Name: name, TypeID: 1, Ad: a})
+	}
+	return s
+}
+
+// put gives the board what a job printed and returns whether it asked for an
+// update.
+func (s *stage) put(job, text string, after time.Duration) (update bool) {
+	s.t.Helper()
+	p := &Parser{}
+	for _, b := range append(p.Feed([]byte(text)), p.End()...) {
+		u, err := s.board.Put(job, b, start.Wall.Add(after))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		update = update || u
+	}
+	return update
+}
+
+// see returns what each slot shows, without LastUpdate.
+func (s *stage) see(after time.Duration) []string {
+	for _, p := range s.board.Publish(start.Wall.Add(after), s.slots) {
+		s.calls++
+		s.shown[p.Slot] = p.Attrs
+	}
+	var out []string
+	for _, sl := range s.slots {
+		a := classad.NewAd()
+		for _, id := range [...]slot.ID{{}, sl.ID} {
+			if from := s.shown[id]; from != nil {
+				a.Update(from)
+			}
+		}
+		a.Delete("LastUpdate")
+		out = append(out, strings.TrimSpace(strings.ReplaceAll(a.Text(classad.Old), "\n", "; ")))
+	}
+	return out
+}
+
+func (s *stage) want(after time.Duration, want ...string) {
+	s.t.Helper()
+	if d := cmp.Diff(want, s.see(after)); d != "" {
+		s.t.Error(d)
+	}
+}
+
+// row: S0-226, S0-230, S0-234
+func TestBoardExample(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 3, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j"}}})
+	if !s.put("j", "Value=10\n-\nValue=1\nSlotMergeConstraint = TARGET.SlotID == 1\n-s1\nValue=2\nSlotMergeConstraint = TARGET.SlotID == 2\nSlotId=3\n-s2 update:true\n", 0) {
+		t.Error("no update")
+	}
+	s.want(0, "Value = 1;", "Value = 2;", "Value = 10;")
+}
+
+// row: S0-228
+func TestBoardRuns(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 1, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "aa"}, {Name: "bb"}}})
+	s.want(0, "")
+	if s.calls != 0 {
+		t.Error("something was published of nothing")
+	}
+	s.put("bb", "V=\"b\"\n", 0)
+	s.put("aa", "V=\"a\"\nOnlyA=1\n- one\nX=1\n- two\n", time.Second)
+	s.want(0, `OnlyA = 1; V = "b"; X = 1;`)
+	calls := s.calls
+	s.want(0, `OnlyA = 1; V = "b"; X = 1;`)
+	if s.calls != calls {
+		t.Error("what has not changed is published again")
+	}
+	s.put("aa", "Y=2\n- two\n", 2*time.Second)
+	s.want(0, `OnlyA = 1; V = "b"; Y = 2;`)
+	s.board.Reconfigure(Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "aa"}}})
+	s.want(0, `OnlyA = 1; V = "a"; Y = 2;`)
+	if _, err := s.board.Put("bb", Block{Ad: classad.NewAd()}, start.Wall); !errs.Is(err, errs.NotFound) {
+		t.Errorf("a job that is gone: %v", err)
+	}
+}
+
+// An ad with a merge key wins over one without, whatever the order.
+func TestBoardKeysFirst(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 2, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "a"}, {Name: "b"}}})
+	s.put("a", "V=1\nSlotId=1\n- x\nV=2\n", 0)
+	s.want(0, "V = 1;", "V = 2;")
+	s.put("b", "V=3\n", 0)
+	s.want(0, "V = 1;", "V = 3;")
+	s.put("a", "V=4\nSlotId=2\n- x\n", 0)
+	s.want(0, "V = 3;", "V = 4;")
+}
+
+// row: S0-229
+func TestBoardUpdates(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		auto             AutoPublish
+		plain, yes, no   bool
+		again, different bool
+	}{
+		{auto: Never, yes: true},
+		{auto: Always, plain: true, yes: true, again: true, different: true},
+		{auto: IfChanged, plain: true, yes: true, different: true},
+	} {
+		s := newStage(t, 1, Cron{Family: "STARTD_CRON", AutoPublish: c.auto, Jobs: []Job{{Name: "j"}}})
+		got := []bool{
+			s.put("j", "A=1\n- a\n", 0), s.put("j", "A=1\n- b update:true\n", 0), s.put("j", "A=1\n- c update:false\n", 0),
+			s.put("j", "A=1\n- a\n", time.Minute), s.put("j", "A=2\n- a\n", time.Minute),
+		}
+		if d := cmp.Diff([]bool{c.plain, c.yes, c.no, c.again, c.different}, got); d != "" {
+			t.Errorf("%v: %s", c.auto, d)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 3, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j", Metrics: []Metric{{Resource: "GPUs"}, {Resource: "GPUsMemory", Peak: true}}}}})
+	for second := range 4 {
+		s.put("j", `SlotMergeConstraint = StringListMember("g0",AssignedGPUs)
+UptimeGPUsSeconds=1.5
+UptimeGPUsMemoryPeakUsage=`+strconv.Itoa(20-second)+`
+- g0
+SlotMergeConstraint = StringListMember("g1",AssignedGPUs)
+UptimeGPUsSeconds=2.5
+UptimeGPUsMemoryPeakUsage=30
+- g1
+`, time.Duration(second)*time.Second)
+	}
+	const average = "UptimeGPUsSecondsAverageUsage = (UptimeGPUsSeconds - StartOfJobUptimeGPUsSeconds) / (LastUpdateUptimeGPUsSeconds - FirstUpdateUptimeGPUsSeconds);"
+	s.want(4*time.Second,
+		"DeviceGPUsAverageUsage = 1.5; DeviceGPUsMemoryPeakUsage = 20.0; GPUsMemoryUsage = 20.0; "+average,
+		"DeviceGPUsAverageUsage = 2.5; DeviceGPUsMemoryPeakUsage = 30.0; GPUsMemoryUsage = 30.0; "+average, "")
+
+	// A slot with both has the sum and the larger.
+	s.slots[0].Ad.SetString("AssignedGPUs", "g0,g1")
+	if got := s.see(4 * time.Second)[0]; !strings.HasPrefix(got, "DeviceGPUsAverageUsage = 4.0; DeviceGPUsMemoryPeakUsage = 30.0;") {
+		t.Error(got)
+	}
+
+	// Where HTCondor dies, the ad is left out and said to be.
+	p := &Parser{}
+	for _, b := range p.Feed([]byte("UptimeGPUsSeconds=1\n-\n")) {
+		if _, err := s.board.Put("j", b, start.Wall); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "SlotMergeConstraint") {
+			t.Errorf("without a constraint: %v", err)
+		}
+	}
+}
+
+func TestBoardBounds(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 1, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j"}}})
+	var text strings.Builder
+	for n := range maxTags {
+		text.WriteString("A=1\n- t" + strconv.Itoa(n) + "\n")
+	}
+	s.put("j", text.String(), 0)
+	ad := classad.NewAd()
+	ad.SetInt("A", 1)
+	if _, err := s.board.Put("j", Block{Tag: "one more", Ad: ad}, start.Wall); !errs.Is(err, errs.Exhausted) {
+		t.Errorf("too many tags: %v", err)
+	}
+	if _, err := s.board.Put("j", Block{Tag: "t5", Ad: ad}, start.Wall); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkBoard(b *testing.B) {
+	c := Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j"}}}
+	board := NewBoard(c, start.Wall)
+	var slots []Slot
+	for n := range 1024 {
+		a := classad.NewAd()
+		a.SetInt("SlotID", int64(n+1))
+		slots = append(slots, Slot{ID: slot.ID{N: n + 1}, Name: "slot" + strconv.Itoa(n+1) + "@h", Ad: a})
+	}
+	n := int64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		for _, key := range []string{"", "SlotId = 7\n", "SlotMergeConstraint = SlotID % 2 == 0\n"} {
+			p := &Parser{}
+			for _, block := range p.Feed([]byte(key + "V = " + strconv.FormatInt(n, 10) + "\n- t" + strconv.Itoa(len(key)) + "\n")) {
+				if _, err := board.Put("j", block, start.Wall); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		if got := len(board.Publish(start.Wall, slots)); got != 514 {
+			b.Fatal(got)
+		}
+	}
+}
