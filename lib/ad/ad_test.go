@@ -252,7 +252,7 @@ func TestPublish(t *testing.T) {
 	m.Publish("all", slot.ID{}, attrs("Hot = 1\nStart = false\nState = \"Odd\"\nCpus = 99\nLoadAvg = 77"))
 	expect(t, "parent", show(p, names...), `Hot=2 Start=false State="Odd" Cpus=7`)
 	expect(t, "d-slot", show(a, names...), `Hot=2 Start=false State="Odd" Cpus=1`)
-	expect(t, "load", show(a, "LoadAvg"), "LoadAvg=0.0")
+	expect(t, "load", show(a, "LoadAvg"), "LoadAvg=77")
 	if e, _ := a.Snapshot(goldenStart).Lookup("Hot"); e.String() != "2" {
 		t.Errorf("published Hot = %s", e)
 	}
@@ -338,7 +338,7 @@ func TestTimes(t *testing.T) {
 }
 
 // manySlots is a machine with n dynamic slots, each running a job.
-func manySlots(b *testing.B, n int, extra string) *Machine {
+func manySlots(b testing.TB, n int, extra string) *Machine {
 	b.Helper()
 	m, _ := machineWith(b, extra)
 	cfg := m.src.Config
@@ -373,6 +373,56 @@ func BenchmarkRefresh10000(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Second)
 		m.Refresh(machine.Sample{LoadAvg: 5000, KeyboardIdle: now.Boot}, now)
+	}
+}
+
+// A sample that brings nothing new for most slots costs them no memory, with
+// latches and without.
+func TestRefreshAllocates(t *testing.T) {
+	for _, text := range []string{"", "STARTD_LATCH_EXPRS = Odd, NumDynamicSlots\nOdd = LoadAvg > 3\n"} {
+		m := manySlots(t, 200, text)
+		now := goldenStart
+		n := testing.AllocsPerRun(10, func() {
+			now = now.Add(time.Second)
+			m.Refresh(machine.Sample{LoadAvg: 50, KeyboardIdle: now.Boot}, now)
+		})
+		if n > 100 {
+			t.Errorf("%q: a refresh of 200 slots allocates %v times", text, n)
+		}
+	}
+}
+
+// A source outside may replace what the machine measures, and policies see it;
+// the clock and the name it may not.
+func TestPublishedReadings(t *testing.T) {
+	t.Parallel()
+	m, _ := machineWith(t, "NUM_SLOTS = 1\nSLOT_TYPE_0_PARTITIONABLE = false\nuse POLICY : DESKTOP\n")
+	now := goldenStart.Add(time.Minute)
+	a := m.slots[0]
+	said, err := classad.ParseAd("KeyboardIdle = 10000\nLoadAvg = 0.0\nMyCurrentTime = 5\nName = \"x\"\n", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() bool { return a.Ad().Eval("Start", &classad.Env{Now: now.Wall}).IsTrue() }
+	m.Refresh(machine.Sample{KeyboardIdle: time.Second, LoadAvg: 3}, now)
+	if start() {
+		t.Error("Start is true with somebody at the keyboard")
+	}
+	m.Publish("knobs", slot.ID{}, said)
+	if !start() {
+		t.Error("Start does not see what was published")
+	}
+	m.Refresh(machine.Sample{KeyboardIdle: 2 * time.Second, LoadAvg: 3}, now)
+	shown := a.Snapshot(now)
+	for name, want := range map[string]string{"KeyboardIdle": "10000", "LoadAvg": "0.0", "Name": a.Ad().Eval("Name", nil).Text(classad.Old)} {
+		expect(t, name, shown.Eval(name, nil).Text(classad.Old), want)
+	}
+	if n, _ := shown.EvalInt("MyCurrentTime", nil); n != now.Wall.Unix() {
+		t.Errorf("MyCurrentTime %d", n)
+	}
+	m.Publish("knobs", slot.ID{}, nil)
+	if start() {
+		t.Error("Start still sees what was taken away")
 	}
 }
 

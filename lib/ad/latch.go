@@ -4,6 +4,7 @@
 package ad
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -13,22 +14,39 @@ import (
 // latch remembers what an expression of STARTD_LATCH_EXPRS last came to, and
 // when that changed.
 type latch struct {
+	name    string // of the expression; the ad has its NameValue and NameTime
 	defined bool
 	value   int64
 	changed clock.Instant // zero: never
+
+	shownValue, shownTime bool // in the ad
+}
+
+// latched is an expression that is latched, with the names of what is shown
+// of it.
+type latched struct {
+	name, value, time string
+	computes          bool // the owner configured it and it is not a constant
 }
 
 // latch looks at the slot's latches. Booleans count as 0 and 1, reals are cut
 // off, anything else is undefined. Value is published only for an expression
 // that the owner configured and that is more than a constant.
-func (a *Slot) latch(now clock.Instant) {
-	if len(a.layer.latches) != len(a.latches) {
+func (a *Slot) latch(env *classad.Env, now clock.Instant) {
+	if len(a.layer.latches) == 0 && len(a.latches) == 0 {
+		return
+	}
+	if !slices.EqualFunc(a.layer.latches, a.latches, func(want latched, l latch) bool { return want.name == l.name }) {
+		for _, l := range a.latches {
+			a.drop(l.name + "Value")
+			a.drop(l.name + "Time")
+		}
 		a.latches = make([]latch, len(a.layer.latches))
 	}
-	for i, name := range a.layer.latches {
+	for i, of := range a.layer.latches {
 		l := &a.latches[i]
-		env := classad.Env{Now: now.Wall, Location: a.m.src.Location}
-		value, defined := a.Ad().EvalInt(name, &env)
+		l.name = of.name
+		value, defined := a.Ad().EvalInt(of.name, env)
 		if defined != l.defined || defined && value != l.value {
 			l.changed = now
 		}
@@ -36,15 +54,19 @@ func (a *Slot) latch(now clock.Instant) {
 		if defined {
 			l.value = value
 		}
-		if defined && a.layer.computes(name) {
-			a.ad.SetInt(name+"Value", l.value)
-		} else {
-			a.drop(name + "Value")
+		if defined && of.computes {
+			a.setInt(of.value, l.value)
+			l.shownValue = true
+		} else if l.shownValue {
+			a.drop(of.value)
+			l.shownValue = false
 		}
-		if l.changed.IsZero() {
-			a.drop(name + "Time")
-		} else {
-			a.ad.SetInt(name+"Time", l.changed.Wall.Unix())
+		if !l.changed.IsZero() {
+			a.setInt(of.time, l.changed.Wall.Unix())
+			l.shownTime = true
+		} else if l.shownTime {
+			a.drop(of.time)
+			l.shownTime = false
 		}
 	}
 }

@@ -55,7 +55,7 @@ type Machine struct {
 type typeLayer struct {
 	ad      *classad.Ad
 	own     []owner // of STARTD_ATTRS, for what the slot would otherwise say itself
-	latches []string
+	latches []latched
 	// offered is what Requirements is while the slot can be matched, one for
 	// each kind of slot.
 	offered [3]*classad.Expr
@@ -181,7 +181,7 @@ func (m *Machine) layer(typeID int) *typeLayer {
 	l.publishPolicy(m, typeID)
 	for _, n := range names(m.set.cfg, "STARTD_LATCH_EXPRS") {
 		if !strings.EqualFold(n, attrNumDynamicSlots) {
-			l.latches = append(l.latches, n)
+			l.latches = append(l.latches, latched{name: n, value: n + "Value", time: n + "Time", computes: l.computes(n)})
 		}
 	}
 	m.types[typeID] = l

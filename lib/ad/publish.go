@@ -5,6 +5,7 @@ package ad
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -21,7 +22,8 @@ type published struct {
 // a periodic job, over the ads of a slot and its dynamic slots, or of all
 // slots if id is zero. They replace all that the same source said for the same
 // slots before; nil or empty takes that away. They stand over everything but
-// the name and the amounts of the slot and what Refresh brings. What is said
+// the name and the amounts of the slot, the time and the number of slots; idle
+// times and loads may be replaced, and policies then see those. What is said
 // of one slot counts before what is said of all, and a source that came later
 // before an earlier one. The machine keeps attrs.
 func (m *Machine) Publish(source string, id slot.ID, attrs *classad.Ad) {
@@ -55,7 +57,7 @@ func (a *Slot) overlay() {
 				continue
 			}
 			for name, e := range p.attrs.All() {
-				if isStatic(name) || isShared(name) {
+				if isStatic(name) || isShared(name) && !isReading(name) {
 					continue
 				}
 				if a.over == nil {
@@ -66,4 +68,17 @@ func (a *Slot) overlay() {
 			}
 		}
 	}
+}
+
+// isReading reports whether an attribute is measured by the machine, so that
+// another source may know it better.
+func isReading(name string) bool {
+	for _, n := range [...]string{
+		attrLoadAvg, attrCondorLoadAvg, attrTotalLoadAvg, attrTotalCondorLoadAvg, attrKeyboardIdle, attrConsoleIdle,
+	} {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
 }

@@ -31,10 +31,16 @@ func (m *Machine) Refresh(s machine.Sample, now clock.Instant) {
 	m.ad.SetInt(attrTotalSlots, int64(len(m.slots)))
 	m.idle(s, now)
 	m.load()
+	env := m.env(now)
 	for _, a := range m.slots {
-		a.latch(now)
+		a.latch(env, now)
 		a.share()
 	}
+}
+
+// env is what expressions of the machine's own ads may ask for.
+func (m *Machine) env(now clock.Instant) *classad.Env {
+	return &classad.Env{Now: now.Wall, Location: m.src.Location}
 }
 
 // hundredths rounds as loads are published.
@@ -163,7 +169,7 @@ func (m *Machine) Add(s *slot.Slot, now clock.Instant) *Slot {
 	a.dress()
 	a.overlay()
 	a.idle()
-	a.latch(now)
+	a.latch(m.env(now), now)
 	if parent, ok := m.byID[s.ID.Parent()]; ok && parent != a {
 		parent.Resources()
 	}

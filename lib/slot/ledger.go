@@ -102,8 +102,9 @@ func (l *Ledger) share(id ID) *share {
 
 // Carve takes r out of a partitionable slot and makes a dynamic slot of it,
 // with the lowest number that is free. Instances of a resource with names are
-// taken in inventory order. A request that does not fit is refused with the
-// numbers (kind Exhausted) and changes nothing.
+// taken in inventory order, those alone that have what the request requires of
+// them. A request that does not fit is refused with the numbers (kind
+// Exhausted) and changes nothing.
 func (l *Ledger) Carve(parent ID, r Request) (*Slot, error) {
 	const op = "slot.Carve"
 	sh := l.share(parent)
@@ -127,7 +128,10 @@ func (l *Ledger) Carve(parent ID, r Request) (*Slot, error) {
 	if sub > MaxDynamicSlots {
 		return nil, errs.E(op, errs.Exhausted, p.Name(), fmt.Errorf("%d dynamic slots are the most", MaxDynamicSlots))
 	}
-	given := p.Free.take(r)
+	given, err := l.take(p.Free, r)
+	if err != nil {
+		return nil, errs.E(op, errs.Exhausted, p.Name(), err)
+	}
 	child := &Slot{
 		ID: ID{N: p.ID.N, Sub: sub}, Kind: Dynamic, TypeID: p.TypeID, Prefix: p.Prefix,
 		Total: given, Free: given, Backfill: p.Backfill, Sliver: p.Sliver, VolumeDiskKiB: p.VolumeDiskKiB,
@@ -220,20 +224,30 @@ func (l *Ledger) CouldEverFit(r Request) error {
 	if err := r.valid(); err != nil {
 		return errs.E(op, errs.Invalid, "", err)
 	}
-	var largest Quantities
-	sound := 0
+	var (
+		largest    Quantities
+		sound      int
+		unequipped error
+	)
 	for _, sh := range l.shares {
 		if sh.slot.Broken != nil {
 			continue
 		}
 		sound++
 		if r.Fits(sh.slot.Total) {
-			return nil
+			_, err := l.take(sh.slot.Total, r)
+			if err == nil {
+				return nil
+			}
+			unequipped = err
 		}
 		largest = most(largest, sh.slot.Total)
 	}
 	if sound == 0 {
 		return errs.E(op, errs.Exhausted, "", fmt.Errorf("there is no usable slot"))
+	}
+	if unequipped != nil {
+		return errs.E(op, errs.Exhausted, "", unequipped)
 	}
 	misfits := r.misfits(largest)
 	if len(misfits) == 0 {

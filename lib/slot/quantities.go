@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // Quantities are amounts of every resource. The zero value is nothing at all.
@@ -29,6 +31,10 @@ type Custom struct {
 	Name   string
 	Count  int64
 	Assets []string
+
+	// Require, in a Request, is what each instance must have: an expression
+	// over its properties. Nil takes any instance.
+	Require *classad.Expr
 }
 
 // microsPerCpu is the grain of processors. Amounts are kept as float64 but
@@ -124,21 +130,33 @@ func (q Quantities) valid() error {
 }
 
 // take returns what a slot gets that asks for r out of q: every custom
-// resource of q, named instances from the front of the list.
-func (q Quantities) take(r Request) Quantities {
+// resource of q, the first named instances that have what r requires.
+func (l *Ledger) take(q Quantities, r Request) (Quantities, error) {
 	out := Quantities{Cpus: roundCpus(r.Cpus), MemoryMiB: r.MemoryMiB, DiskKiB: r.DiskKiB, SwapKiB: r.SwapKiB}
 	if len(q.Custom) == 0 {
-		return out
+		return out, nil
 	}
 	out.Custom = make([]Custom, len(q.Custom))
 	for i, c := range q.Custom {
 		want, _ := r.Find(c.Name)
 		out.Custom[i] = Custom{Name: c.Name, Count: want.Count}
-		if len(c.Assets) > 0 {
+		switch {
+		case want.Count == 0:
+		case want.Require != nil:
+			var of Resource
+			if k := slices.IndexFunc(l.resources, func(r Resource) bool { return strings.EqualFold(r.Name, c.Name) }); k >= 0 {
+				of = l.resources[k]
+			}
+			chosen := of.choose(c.Assets, int(want.Count), want.Require)
+			if int64(len(chosen)) < want.Count {
+				return Quantities{}, fmt.Errorf("%s %d > %d with %s", c.Name, want.Count, len(chosen), want.Require)
+			}
+			out.Custom[i].Assets = chosen
+		case len(c.Assets) > 0:
 			out.Custom[i].Assets = c.Assets[:want.Count:want.Count]
 		}
 	}
-	return out
+	return out, nil
 }
 
 // ordered returns q with its assets in the order they have in inventory.

@@ -54,6 +54,9 @@ func ModifiersFrom(cfg *config.Snapshot) (RequestModifiers, error) {
 // otherwise the job gets exactly what it asks for, unless
 // MUST_MODIFY_REQUEST_EXPRS forbids that.
 //
+// A slot with a consumption policy says by itself what the job is to have,
+// and the modifiers do not count.
+//
 // slotAd is the ad of the partitionable slot; its Requirements, if it has
 // any, must hold for the job. env gives the time and the random source; its
 // My and Target are not used. Neither ad is changed. An error of kind Invalid
@@ -64,6 +67,16 @@ func (m RequestModifiers) Request(job, slotAd *classad.Ad, env *classad.Env) (Re
 	e := requestEval{slot: slotAd}
 	if env != nil {
 		e.env = *env
+	}
+	if _, ok := slotAd.Lookup("ConsumptionCpus"); ok {
+		r, err := e.consumed(job)
+		if err == nil {
+			err = e.takes(job, r)
+		}
+		if err != nil {
+			return Request{}, errs.E(op, errs.Other, "", fmt.Errorf("as the slot's consumption policy has it: %w", err))
+		}
+		return r, nil
 	}
 	modified := classad.NewAd()
 	modified.SetParent(job)
@@ -159,7 +172,8 @@ func (e *requestEval) request(job *classad.Ad) (Request, error) {
 		if v != math.Trunc(v) || v < 0 || v > maxWhole {
 			return Request{}, errs.E("", errs.Invalid, "Request"+name, fmt.Errorf("%v is not a number of instances", v))
 		}
-		r.Custom = append(r.Custom, Custom{Name: name, Count: int64(v)})
+		require, _ := job.Lookup("Require" + name)
+		r.Custom = append(r.Custom, Custom{Name: name, Count: int64(v), Require: require})
 	}
 	slices.SortFunc(r.Custom, func(a, b Custom) int { return compareFold(a.Name, b.Name) })
 	if err := r.valid(); err != nil {
@@ -219,6 +233,53 @@ func (e *requestEval) free(r Request) Quantities {
 	}
 	for i, c := range has.Custom {
 		has.Custom[i].Count, _ = e.slot.EvalInt(c.Name, env)
+		if c.Require != nil {
+			has.Custom[i].Count = min(has.Custom[i].Count, e.suited(c))
+		}
 	}
 	return has
+}
+
+// suited counts the instances that the slot has left and that have what is
+// required of them.
+func (e *requestEval) suited(c Custom) (n int64) {
+	list, _ := e.slot.Eval("Available"+c.Name, &classad.Env{My: e.slot}).AsList()
+	for _, ref := range list {
+		props, ok := ref.Eval(&classad.Env{My: e.slot}).AsAd()
+		if ok && c.Require.Eval(&classad.Env{My: props}).IsTrue() {
+			n++
+		}
+	}
+	return n
+}
+
+// consumed is what the job is to have by the slot's consumption policy. A
+// policy by which the job takes nothing at all never matches.
+func (e *requestEval) consumed(job *classad.Ad) (Request, error) {
+	env := e.env
+	env.My, env.Target = e.slot, job
+	var bad error
+	amount := func(resource string) float64 {
+		v, ok := e.slot.EvalReal("Consumption"+resource, &env)
+		if !ok || !(v >= 0 && v <= maxWhole) {
+			bad = errs.E("", errs.Invalid, "Consumption"+resource, fmt.Errorf("it is %s for the job, not an amount", e.slot.Eval("Consumption"+resource, &env)))
+			return 0
+		}
+		return v
+	}
+	r := Request{Cpus: roundCpus(amount("Cpus")), MemoryMiB: int64(amount("Memory")), DiskKiB: int64(amount("Disk"))}
+	for _, name := range customNames(e.slot) {
+		if _, ok := e.slot.Lookup("Consumption" + name); !ok {
+			continue
+		}
+		if n := int64(amount(name)); n > 0 {
+			require, _ := job.Lookup("Require" + name)
+			r.Custom = append(r.Custom, Custom{Name: name, Count: n, Require: require})
+		}
+	}
+	slices.SortFunc(r.Custom, func(a, b Custom) int { return compareFold(a.Name, b.Name) })
+	if bad == nil && r.IsZero() {
+		bad = errs.E("", errs.Denied, "", fmt.Errorf("the job would take nothing"))
+	}
+	return r, bad
 }

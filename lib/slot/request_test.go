@@ -25,8 +25,9 @@ type carveCase struct {
 		Request map[string]string
 		Count   int
 	}
-	Actions []string
-	Snaps   []struct {
+	Actions     []string
+	Inventories map[string]string // what inventory programs printed
+	Snaps       []struct {
 		Label string
 		Slots []map[string]string
 	}
@@ -55,14 +56,10 @@ func carveCases(t testing.TB) []carveCase {
 	return out
 }
 
-// Cases that need more than the sizes of slots: policies of consumption,
-// inventories of GPUs, overlapping backfill, START for the slot to be.
+// Cases that need more than the sizes of slots: overlapping backfill, START for
+// the slot to be.
 func (c carveCase) open() string {
 	switch {
-	case strings.Contains(c.Config, "CONSUMPTION_"):
-		return "consumption policy"
-	case strings.Contains(c.Config, "INVENTORY"):
-		return "inventory of GPUs"
 	case strings.Contains(c.Config, "BACKFILL"):
 		return "backfill"
 	case strings.Contains(c.Config, "START ="):
@@ -77,7 +74,15 @@ func (c carveCase) build(t *testing.T) (*Ledger, RequestModifiers, *classad.Ad) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	layout, err := LayoutFrom(cfg, inv)
+	var found []Inventory
+	for name, text := range c.Inventories {
+		ad, err := classad.ParseAd(text, classad.Old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, Inventory{Resource: name, Ad: ad})
+	}
+	layout, err := LayoutFrom(cfg, inv, found...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +94,22 @@ func (c carveCase) build(t *testing.T) (*Ledger, RequestModifiers, *classad.Ad) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return led, mods, classad.NewAd()
+	// What the slot's ad has besides amounts: its consumption policy.
+	also := classad.NewAd()
+	if strings.Contains(c.Config, "CONSUMPTION_POLICY") {
+		for name, text := range map[string]string{"Cpus": "quantize(target.RequestCpus,{1})", "Memory": "quantize(target.RequestMemory,{128})",
+			"Disk": "quantize(target.RequestDisk,{1024})", "Bolts": "0"} {
+			for _, knob := range []string{"SLOT_TYPE_1_CONSUMPTION_" + name, "CONSUMPTION_" + name} {
+				if set, ok := cfg.Lookup(knob); ok && !set.IsDefault && set.Value != "" {
+					text = set.Value
+				}
+			}
+			if err := also.SetText("Consumption"+name, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return led, mods, also
 }
 
 // pslotAd is as much of a slot's ad as sizing looks at.
@@ -106,6 +126,18 @@ func pslotAd(s *Slot) *classad.Ad {
 	}
 	ad.SetString("MachineResources", strings.Join(names, " "))
 	return ad
+}
+
+// showInstances puts the instances that a slot has left into its ad.
+func showInstances(ad *classad.Ad, s *Slot, r Resource) {
+	free, _ := s.Free.Find(r.Name)
+	var list []*classad.Expr
+	for _, id := range free.Assets {
+		if props := r.Properties[id]; props != nil {
+			list = append(list, classad.Literal(classad.AdValue(props)))
+		}
+	}
+	ad.SetValue("Available"+r.Name, classad.List(list...))
 }
 
 func jobAd(t testing.TB, request map[string]string) *classad.Ad {
@@ -147,13 +179,13 @@ func TestCarveGolden(t *testing.T) {
 		})
 	}
 	t.Logf("%d passed, %d not compared", passed, open)
-	if passed < 26 {
+	if passed < 34 {
 		t.Errorf("only %d cases were compared", passed)
 	}
 }
 
 func (c carveCase) replay(t *testing.T) {
-	led, mods, _ := c.build(t)
+	led, mods, also := c.build(t)
 	want := c.Snaps[0]
 	var dynamic []map[string]string
 	for _, s := range want.Slots {
@@ -174,9 +206,21 @@ func (c carveCase) replay(t *testing.T) {
 			if made == len(dynamic) && made > 0 {
 				break
 			}
-			r, err := mods.Request(job, pslotAd(p), nil)
+			shown := pslotAd(p)
+			shown.Update(also)
+			for _, res := range led.Resources() {
+				showInstances(shown, p, res)
+			}
+			r, err := mods.Request(job, shown, nil)
 			if len(dynamic) == 0 && want.Label == "x" {
-				if !errs.Is(err, errs.Exhausted) || led.CouldEverFit(mustAsk(t, job)) == nil {
+				never := strings.Contains(c.Config, "CONSUMPTION_")
+				if require, ok := job.Lookup("RequireGPUs"); ok {
+					n, _ := job.EvalInt("RequestGPUs", nil)
+					never = led.CouldEverFit(Request{Cpus: 1, Custom: []Custom{{Name: "GPUs", Count: n, Require: require}}}) != nil
+				} else if !never {
+					never = led.CouldEverFit(mustAsk(t, job)) != nil
+				}
+				if !errs.Is(err, errs.Exhausted) && !errs.Is(err, errs.Denied) || !never {
 					t.Errorf("%s: request %v, %v: want it never to fit", name, r, err)
 				}
 				return
@@ -204,6 +248,12 @@ func (c carveCase) replay(t *testing.T) {
 		for name, got := range map[string]float64{"Cpus": s.Free.Cpus, "Memory": float64(s.Free.MemoryMiB), "Disk": float64(s.Free.DiskKiB)} {
 			if strings.Contains(want[name], "TotalDisk") {
 				continue // a proportion of a disk of unknown size
+			}
+			if ids, ok := want["AssignedGPUs"]; ok {
+				held, _ := s.Total.Find("GPUs")
+				if got := strconv.Quote(strings.Join(held.Assets, ",")); got != ids {
+					t.Errorf("%s holds %s, want %s", s.ID, got, ids)
+				}
 			}
 			n, err := strconv.ParseFloat(want[name], 64)
 			if err != nil || got != n {
