@@ -16,7 +16,7 @@ import (
 )
 
 // maxTags is how many ads of one job a Board holds.
-const maxTags = 1000
+const maxTags = 250
 
 // The attributes that say which slots an ad is for. They reach no slot.
 const (

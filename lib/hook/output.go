@@ -15,10 +15,11 @@ import (
 
 // The bounds of what is believed of one program's output.
 const (
-	maxLine  = 64 << 10 // bytes of one line
-	maxBlock = 1 << 20  // bytes of the lines of one ad
-	maxBad   = 20       // bad lines told of one run
-	maxShown = 80       // bytes of a bad line that are shown
+	maxLine  = 64 << 10  // bytes of one line
+	maxBlock = 256 << 10 // bytes of the lines of one ad
+	maxBad   = 20        // bad lines told of one run
+	maxShown = 80        // bytes of a bad line that are shown
+	maxTag   = 200       // bytes of a tag
 )
 
 // Update says what a separator line asks for.
@@ -146,6 +147,9 @@ func (p *Parser) separator(out []Block, words string) []Block {
 	for i, word := range strings.Fields(words) {
 		name, value, valued := strings.Cut(word, ":")
 		switch {
+		case i == 0 && !valued && len(word) > maxTag:
+			p.bad("-"+words, fmt.Errorf("a tag longer than %d bytes; the ad is left out", maxTag))
+			return out
 		case i == 0 && !valued:
 			b.Tag = word
 		case strings.EqualFold(name, "update"):
