@@ -58,7 +58,7 @@ func tool(args []string, stdout, stderr io.Writer) int {
 	case "check":
 		return cmdCheck(args[1:], stdout, stderr)
 	case "slots":
-		return cmdSlots(args[1:], stdout, stderr)
+		return cmdSlots(args[1:], os.Stdin, stdout, stderr)
 	case "classad":
 		return cmdClassad(args[1:], os.Stdin, stdout, stderr)
 	case starter.Command:
@@ -98,6 +98,9 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
                        cpus, memory_mb, disk_kb, swap_kb and resources
         -json          a list of the slots' ads
         -long          the ads in the old syntax
+  slots -record
+        answer JSON records (id, config, args, detected) from the standard
+        input, one to a line, with the ads of the slots and of the daemon
   classad eval [-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...
         print what expressions come to
         -my FILE      the ad they belong to

@@ -34,16 +34,18 @@ const (
 type slotsFlags struct {
 	config, machine string
 	json, long      bool
+	record          bool
 }
 
 // cmdSlots shows the slots that a configuration would make.
-func cmdSlots(args []string, stdout, stderr io.Writer) int {
+func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var f slotsFlags
 	fs := newFlags("slots", stderr)
 	fs.StringVar(&f.config, "config", "", "")
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.BoolVar(&f.long, "long", false, "")
+	fs.BoolVar(&f.record, "record", false, "")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitOK
@@ -53,6 +55,18 @@ func cmdSlots(args []string, stdout, stderr io.Writer) int {
 	if fs.NArg() > 0 || f.json && f.long {
 		fmt.Fprintf(stderr, "condor_ep slots: want -json or -long or neither, and no other words\n\n%s", usage)
 		return exitUsage
+	}
+	if f.record {
+		if f.config != "" || f.machine != "" || f.json || f.long {
+			fmt.Fprintf(stderr, "condor_ep slots: -record stands alone: a record has its own configuration and machine\n\n%s", usage)
+			return exitUsage
+		}
+		status, err := answerSlots(stdin, stdout)
+		if err != nil {
+			printError(stderr, "condor_ep slots", err)
+			return exitUsage
+		}
+		return status
 	}
 	d, err := f.divide()
 	if err != nil {
@@ -144,8 +158,10 @@ func divide(load func(*machine.Inventory) (*config.Snapshot, error), found []slo
 	}
 	if volume != nil {
 		execute := snap.String("EXECUTE")
-		if _, err := os.Stat(execute); err != nil {
-			execute = os.TempDir() // the daemon makes the directory
+		if s, ok := snap.Lookup("EXECUTE"); !ok || s.IsDefault {
+			if _, err := os.Stat(execute); err != nil {
+				execute = os.TempDir() // an installation makes the directory
+			}
 		}
 		// A file system that cannot be measured has nothing to give.
 		_ = inv.Apply(ctx, now, volume(execute))

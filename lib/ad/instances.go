@@ -138,6 +138,14 @@ func (a *Slot) consumption() {
 	a.ad.SetInt("NumClaims", claims)
 }
 
+// whole shows for how long the whole of a partitionable slot may be claimed,
+// where the owner allows that at all.
+func (a *Slot) whole() {
+	if a.s.Kind == slot.Partitionable && a.m.set.wholeClaims {
+		a.ad.SetInt("MaxClaimTime", seconds(a.m.set.wholeTime))
+	}
+}
+
 // truth reads a flag for a slot type.
 func (s *settings) truth(knob string, typeID int) bool {
 	e := s.expr(typeID, knob)

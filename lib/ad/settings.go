@@ -27,6 +27,9 @@ type settings struct {
 	hasDaemon  bool     // a daemon ad goes with the slot ads
 	withinText string   // WithinResourceLimits without the custom resources
 
+	wholeClaims bool          // a partitionable slot can be claimed as a whole
+	wholeTime   time.Duration // for so long
+
 	nested  bool // properties in which instances differ stand in ads, not in lists
 	verbose bool // such an ad has all properties of the instance
 
@@ -55,6 +58,10 @@ func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
 	s.idleBoost, err = cfg.Duration("DISCONNECTED_KEYBOARD_IDLE_BOOST")
 	bad = append(bad, err)
 	s.withinText = withinLimits(cfg)
+	s.wholeClaims, err = cfg.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
+	bad = append(bad, err)
+	s.wholeTime, err = cfg.Duration("MAX_PARTITIONABLE_SLOT_CLAIM_TIME")
+	bad = append(bad, err)
 	s.nested, err = cfg.Bool("USE_NESTED_CUSTOM_RESOURCE_PROPS")
 	bad = append(bad, err)
 	s.verbose = s.nested

@@ -108,6 +108,7 @@ func (a *Slot) dress() {
 	a.own = a.m.ownOf(a.s)
 	a.instances()
 	a.consumption()
+	a.whole()
 	a.setState()
 	a.Resources()
 }
