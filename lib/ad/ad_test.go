@@ -392,6 +392,46 @@ func TestRefreshAllocates(t *testing.T) {
 	}
 }
 
+// A type's own consumption policy covers its custom resources, and only that
+// type has one.
+//
+// row: S0-296
+func TestConsumptionOfType(t *testing.T) {
+	t.Parallel()
+	m, _ := machineWith(t, `MACHINE_RESOURCE_GPUs = 4
+SLOT_TYPE_1 = 50%
+SLOT_TYPE_1_PARTITIONABLE = true
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_2 = 50%
+SLOT_TYPE_2_PARTITIONABLE = true
+NUM_SLOTS_TYPE_2 = 1
+SLOT_TYPE_2_CONSUMPTION_POLICY = true
+SLOT_TYPE_2_CONSUMPTION_gpus = quantize(target.RequestGPUs,{2})
+`)
+	if _, ok := m.slots[0].Ad().Lookup("ConsumptionGPUs"); ok {
+		t.Error("type 1 has a policy")
+	}
+	e, ok := m.slots[1].Ad().Lookup("ConsumptionGPUs")
+	if !ok || e.String() != classad.MustParseExpr("quantize(target.RequestGPUs,{2})").String() {
+		t.Errorf("ConsumptionGPUs is %v", e)
+	}
+	job, err := classad.ParseAd("RequestCpus = 1\nRequestMemory = 1\nRequestDisk = 1\nRequestGPUs = 3\n", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Three are charged as four, of which the slot has two.
+	within := func() bool {
+		return m.slots[1].Ad().Eval("WithinResourceLimits", &classad.Env{Target: job}).IsTrue()
+	}
+	if within() {
+		t.Error("a job that would be charged four of two GPUs is within limits")
+	}
+	job.SetInt("RequestGPUs", 1)
+	if !within() {
+		t.Error("a job that would be charged two of two GPUs is not within limits")
+	}
+}
+
 // A source outside may replace what the machine measures, and policies see it;
 // the clock and the name it may not.
 func TestPublishedReadings(t *testing.T) {

@@ -108,3 +108,36 @@ func FuzzParseShares(f *testing.F) {
 		}
 	})
 }
+
+// A value of several lines is cut at line ends only: constraints may hold
+// commas. With a type that takes the first kind of GPU, two static slots share
+// the others.
+//
+// row: S0-290
+func TestConstraintWithComma(t *testing.T) {
+	t.Parallel()
+	const config = `MACHINE_RESOURCE_GPUs @=end
+DetectedGPUs = "g0, g1, g2, g3"
+g0 = [ Capability = 7.5 ]
+g1 = [ Capability = 8.0 ]
+g2 = [ Capability = 9.0 ]
+g3 = [ Capability = 7.5 ]
+@end
+SLOT_TYPE_1 @=slot
+  GPUs = 2 : member(Capability, {8.0, 9.0})
+  50%
+@slot
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_2 = auto
+NUM_SLOTS_TYPE_2 = 2
+`
+	led, problems := divided(t, config)
+	var got []string
+	for s := range led.Slots() {
+		c, _ := s.Total.Find("GPUs")
+		got = append(got, strings.Join(c.Assets, " "))
+	}
+	if want := "g1 g2; g0; g3"; strings.Join(got, "; ") != want || len(problems) > 0 {
+		t.Errorf("got %q, want %q; %v", got, want, problems)
+	}
+}
