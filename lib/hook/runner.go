@@ -5,6 +5,7 @@ package hook
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,13 @@ import (
 
 // maxKept is how many bytes of what is only logged are kept of one run.
 const maxKept = 64 << 10
+
+// lastWords is how long output is read on when nothing of the program should
+// be left to write.
+const lastWords = 2 * time.Second
+
+// markName begins the variable by which the descendants of a run are found.
+const markName = "_CONDOR_HOOK_RUN="
 
 // Runner starts programs. Its fields do not change while it is used.
 type Runner struct {
@@ -180,6 +188,8 @@ func (r *Runner) start(ctx context.Context, run *Run, spec host.SpawnSpec, feed 
 		return errs.E(op, errs.Exhausted, run.report.Job, err)
 	}
 	spec.Stdout, spec.Stderr = outEnd, loggedEnd
+	spec.Marker = markName + rand.Text()
+	spec.Env = append(spec.Env, spec.Marker)
 	run.family, err = r.Spawner.Spawn(spec)
 	if err != nil {
 		for _, f := range [...]*os.File{out, outEnd, logged, loggedEnd} {
@@ -222,7 +232,10 @@ func (r *Runner) start(ctx context.Context, run *Run, spec host.SpawnSpec, feed 
 		// the ends held is still to be read.
 		outEnd.Close()
 		loggedEnd.Close()
+		// A process that got away keeps its ends open; nobody waits for it.
+		patience := time.AfterFunc(lastWords, func() { out.Close(); logged.Close() })
 		readers.Wait()
+		patience.Stop()
 		run.mu.Lock()
 		if run.timer != nil {
 			run.timer.Stop()

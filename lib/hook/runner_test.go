@@ -78,7 +78,7 @@ func TestRunnerStart(t *testing.T) {
 		t.Error(d)
 	}
 	spec := m.Families()[0].Spec
-	if d := cmp.Diff([]string{"PATH=/bin", "A=new"}, spec.Env); d != "" {
+	if d := cmp.Diff([]string{"PATH=/bin", "A=new", spec.Marker}, spec.Env); d != "" {
 		t.Error(d)
 	}
 	if !slices.Equal(spec.Args, []string{"j", "x"}) || spec.Dir != "/log" || spec.Bond != host.Bound || spec.Stdin != nil {
