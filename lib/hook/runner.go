@@ -33,8 +33,9 @@ const markName = "_CONDOR_HOOK_RUN="
 // Runner starts programs. Its fields do not change while it is used.
 type Runner struct {
 	Spawner host.Spawner
-	Env     []string // what every program finds in its environment, as NAME=value
-	Dir     string   // working directory of jobs that do not have their own
+	Census  host.Census // finds by their mark those who left the family; nil does without
+	Env     []string    // what every program finds in its environment, as NAME=value
+	Dir     string      // working directory of jobs that do not have their own
 
 	Hangup, Terminate int           // the system's numbers of SIGHUP and SIGTERM; 0 for none
 	Grace             time.Duration // between the request to end and the end by force
@@ -228,6 +229,10 @@ func (r *Runner) start(ctx context.Context, run *Run, spec host.SpawnSpec, feed 
 			<-run.family.Done()
 		}
 		left, err := run.family.Close()
+		if c := r.Census; c != nil {
+			fled, bad := c.KillRemains(host.Remains{Boot: c.Boot(), Parent: c.Self(), Main: run.family.Main(), Marker: spec.Marker})
+			left, err = left+fled, errors.Join(err, bad)
+		}
 		// Only now: while anything of the family lived it could write, and what
 		// the ends held is still to be read.
 		outEnd.Close()

@@ -184,12 +184,18 @@ func TestRunnerEndsWhatIsLeftBehind(t *testing.T) {
 		p.Fork(2)
 		return says("A=1\n", "", 0)(p)
 	}})
+	r.Census = m
 	run, blocks := begin(t, t.Context(), r, "/forks")
 	if report := run.Report(); report.Leftovers != 2 || report.Err != nil {
 		t.Errorf("%+v", report)
 	}
 	if got := collected(blocks); len(got) != 1 {
 		t.Errorf("%d blocks", len(got))
+	}
+	f := m.Families()[0]
+	want := []host.Remains{{Boot: "boot", Parent: m.Self(), Main: f.Main(), Marker: f.Spec.Marker}}
+	if d := cmp.Diff(want, m.Remains()); d != "" || !slices.Contains(f.Spec.Env, f.Spec.Marker) {
+		t.Errorf("those who fled are not looked for by their mark: %s", d)
 	}
 	if !m.Families()[0].Alone() {
 		t.Error("something of the family is left")
