@@ -51,8 +51,6 @@ func describe(inv *machine.Inventory, problems []error, dir string) string {
 }
 
 // Whole machines, real and hostile, must give exactly the expected inventory.
-//
-// row: S0-002
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	for _, path := range fixtures(t) {
