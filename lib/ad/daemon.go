@@ -31,6 +31,15 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 		}
 	}
 	m.instances(out)
+	for _, p := range m.published {
+		if p.slot.IsZero() {
+			for name, e := range p.attrs.All() {
+				if !isStatic(name) && !isShared(name) {
+					out.Set(name, e)
+				}
+			}
+		}
+	}
 	for _, o := range m.set.ownAttrs(0) {
 		out.Set(o.name, o.expr)
 	}

@@ -43,9 +43,10 @@ type Machine struct {
 	slots []*Slot         // ascending by ID
 	byID  map[slot.ID]*Slot
 
-	published  []published
-	sample     machine.Sample
-	condorLoad float64 // made by jobs, of all slots
+	published   []published
+	benchmarked time.Time // when benchmarks were last complete
+	sample      machine.Sample
+	condorLoad  float64 // made by jobs, of all slots
 
 	away                        int64 // seconds that slots without a keyboard have been idle
 	mixedKeyboard, mixedConsole bool  // some slots are connected and some are not
@@ -78,7 +79,7 @@ func New(src Source, now clock.Instant) (*Machine, error) {
 // Reconfigure takes new settings, inventory and policy over; all slots stay as
 // they are. On an error nothing changes.
 func (m *Machine) Reconfigure(src Source, now clock.Instant) error {
-	next := &Machine{started: m.started, byID: m.byID, slots: m.slots, published: m.published, sample: m.sample}
+	next := &Machine{started: m.started, byID: m.byID, slots: m.slots, published: m.published, benchmarked: m.benchmarked, sample: m.sample}
 	if err := next.configure(src); err != nil {
 		return err
 	}
@@ -139,9 +140,12 @@ func (m *Machine) publishStatic() {
 	ad.SetBool("AcceptedWhileDraining", false)
 	for _, name := range [...]string{
 		"ExpectedMachineGracefulDrainingBadput", "ExpectedMachineQuickDrainingBadput",
-		"LastBenchmark", "LastFetchWorkCompleted", "LastFetchWorkSpawned", attrNumPids, attrRetirementRemaining,
+		attrLastBenchmark, "LastFetchWorkCompleted", "LastFetchWorkSpawned", attrNumPids, attrRetirementRemaining,
 	} {
 		ad.SetInt(name, 0)
+	}
+	if !m.benchmarked.IsZero() {
+		ad.SetInt(attrLastBenchmark, m.benchmarked.Unix())
 	}
 	ad.SetInt("NextFetchWorkDelay", -1)
 	ad.SetReal(attrCurrentRank, 0)

@@ -26,6 +26,7 @@ const (
 	attrJobID                = "JobId"
 	attrJobStart             = "JobStart"
 	attrKeyboardIdle         = "KeyboardIdle"
+	attrLastBenchmark        = "LastBenchmark"
 	attrLoadAvg              = "LoadAvg"
 	attrMachineMaxVacateTime = "MachineMaxVacateTime"
 	attrMaxJobRetirementTime = "MaxJobRetirementTime"

@@ -6,6 +6,7 @@ package ad
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -44,6 +45,16 @@ func (m *Machine) Publish(source string, id slot.ID, attrs *classad.Ad) {
 			a.overlay()
 			a.share()
 		}
+	}
+}
+
+// SetLastBenchmark says of the machine and all its slots when benchmarks were
+// last complete.
+func (m *Machine) SetLastBenchmark(at time.Time) {
+	m.benchmarked = at
+	m.ad.SetInt(attrLastBenchmark, at.Unix())
+	for _, a := range m.slots {
+		a.share()
 	}
 }
 

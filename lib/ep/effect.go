@@ -131,7 +131,8 @@ type AdWithdrawn struct {
 // WakeAt asks for a Tick at that instant and replaces every earlier WakeAt.
 type WakeAt struct{ At clock.Instant }
 
-// ShutdownComplete says that no starter is left and nothing more will happen.
+// ShutdownComplete says that no starter and no benchmark is left and nothing
+// more will happen.
 type ShutdownComplete struct{}
 
 func (Reply) effect()            {}

@@ -33,6 +33,10 @@ type Config struct {
 	// any distinct ones in a simulation. It must be set.
 	NewSecret func() claim.Secret
 
+	// Benchmarks says that somebody carries RunBenchmarks out. Without it no
+	// slot is ever benchmarked.
+	Benchmarks bool
+
 	Location *time.Location // local time zone of expressions, nil is UTC
 	Rand     func() float64 // for random() in expressions; nil: it gives error
 }
@@ -59,6 +63,7 @@ type Engine struct {
 	deadline            time.Duration // of the earliest timer, 0 if none runs
 
 	shutdown shutdown
+	bench    benchmarks
 
 	now      clock.Instant
 	sampleAt clock.Instant
@@ -122,6 +127,7 @@ func (e *Engine) configure(s *config.Snapshot) error {
 		return err
 	}
 	e.times, e.request, e.exprs = times, request, exprs
+	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	return nil
 }
 
@@ -195,6 +201,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.vacateRequested(ev)
 	case ShutdownRequested:
 		e.shutdownRequested(ev.Manner)
+	case BenchmarksDone:
+		e.benchmarksDone(ev)
 	case Reconfigured:
 		e.reconfigured(ev)
 	}
@@ -218,9 +226,11 @@ func (e *Engine) tick() {
 	if !due {
 		return
 	}
+	e.bench.looking = true
 	for _, sl := range e.slots {
 		e.evaluate(sl)
 	}
+	e.bench.looking = false
 }
 
 // update shows how long the running jobs are still promised.

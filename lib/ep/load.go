@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/policy"
 )
 
 // loadWindow is the time constant of the system's load average, which the
@@ -25,7 +26,7 @@ func (e *Engine) sampled(ev Sampled) {
 	e.sampleAt = e.now
 	keep := math.Exp(-gone.Seconds() / loadWindow.Seconds())
 	for _, sl := range e.slots {
-		if sl.act == nil && sl.load == 0 {
+		if sl.processors() == 0 && sl.load == 0 {
 			continue
 		}
 		sl.load = sl.load*keep + sl.processors()*(1-keep)
@@ -37,12 +38,15 @@ func (e *Engine) sampled(ev Sampled) {
 	e.ads.Refresh(ev.Sample, e.now)
 }
 
-// processors returns how many processors the slot's job keeps busy: what was
+// processors returns how many processors the slot's job or the benchmarks run
+// for it keep busy. Of a job it is what was
 // measured, and before anything was measured all that it has, so that a job's
 // own load is not taken for the owner's.
 func (sl *slotState) processors() float64 {
 	a := sl.act
 	switch {
+	case sl.pair == policy.UnclaimedBenchmarking:
+		return benchmarkLoad
 	case a == nil || a.Phase == claim.Suspended || a.Phase == claim.Ended:
 		return 0
 	case a.measured:

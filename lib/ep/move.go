@@ -20,6 +20,7 @@ func (e *Engine) look(sl *slotState) *policy.View {
 	if sl.waiting != nil {
 		v.Waiting = sl.waiting.reason
 	}
+	v.CanBenchmark = e.mayBenchmark(sl)
 	v.Location, v.Rand = e.cfg.Location, e.cfg.Rand
 	return v
 }
@@ -119,6 +120,10 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 		sl.vacate = vacate{} // whatever it was, the claim stays
 	}
 	switch {
+	case row.Duties.Has(policy.RunBenchmark):
+		e.runBenchmarks(sl)
+	case from == policy.UnclaimedBenchmarking && on != policy.BenchmarksOver:
+		e.stopBenchmarks()
 	case row.Duties.Has(policy.SuspendJob):
 		e.suspendJob(sl)
 	case kills && row.Duties.Has(policy.SoftKillJob):

@@ -69,6 +69,7 @@ func (e *Engine) shutdownRequested(m Manner) {
 		return
 	}
 	s.begun, s.manner, s.until = true, m, 0
+	e.stopBenchmarks()
 	if m == Graceful && e.times.ShutdownGraceful > 0 {
 		s.until = e.now.Boot + e.times.ShutdownGraceful
 		e.timer(s.until)
@@ -99,9 +100,9 @@ func (s *shutdown) due(e *Engine) {
 	}
 }
 
-// check notices that no starter is left.
+// check notices that no starter and no benchmark is left.
 func (s *shutdown) check(e *Engine) {
-	if s.begun && !s.told && len(e.byAct) == 0 {
+	if s.begun && !s.told && len(e.byAct) == 0 && !e.bench.running {
 		s.told = true
 		e.emit(ShutdownComplete{})
 	}
