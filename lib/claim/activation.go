@@ -74,6 +74,10 @@ type Activation struct {
 	Irrevocable bool
 	// Peaceful retirement has no end.
 	Peaceful bool
+	// Hurried retirement is over before it begins: quick draining.
+	Hurried bool
+	// Admitted says that the job came in while the machine was being drained.
+	Admitted bool
 
 	entered        clock.Instant // when Phase began
 	run, suspended time.Duration // of the phases that are over

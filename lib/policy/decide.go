@@ -106,7 +106,7 @@ func (v *View) decideClaimed() Decision {
 	if v.Activation == nil && (act == Retiring || act == Idle && v.Waiting != NobodyWaits) {
 		return v.retired() // nothing is left to wait for
 	}
-	if act != Idle && v.inRetirement() && v.retirementOver() {
+	if act != Idle && v.mustLeave() && v.retirementOver() {
 		return v.retired()
 	}
 	wantSuspend := act != Idle && v.condition(WantSuspend, false)
@@ -191,8 +191,11 @@ func (v *View) waitingCode() int {
 // retired ends the claim because its retirement is over.
 func (v *View) retired() Decision {
 	cause := ByRetirement
-	if v.Waiting != NobodyWaits {
+	switch {
+	case v.Waiting != NobodyWaits:
 		cause = ByPreemptingClaim
+	case v.admitted():
+		cause = ByDraining
 	}
 	to := PreemptingVacating
 	if v.Activation != nil && v.Activation.PreemptWasTrue && !v.condition(WantVacate, true) {
@@ -200,6 +203,9 @@ func (v *View) retired() Decision {
 	}
 	d := v.move(to, cause, "claim retirement ended/expired")
 	d.Code = v.waitingCode()
+	if cause == ByDraining {
+		d.Code = int(reason.StartdDraining)
+	}
 	return d
 }
 
@@ -210,7 +216,7 @@ func (v *View) decideIdleClaim() Decision {
 	if life := v.worklife(); v.Claim.WorklifeOver(life, v.Now) {
 		return v.move(PreemptingVacating, ByWorklife, "idle claim shutting down due to CLAIM_WORKLIFE")
 	}
-	if v.Draining {
+	if v.Draining && v.Now.Sub(v.Claim.Since) >= v.ActivationDelay {
 		d := v.move(PreemptingVacating, ByDraining, "idle claim shutting down due to draining of this slot")
 		d.Code = int(reason.StartdDraining)
 		return d

@@ -214,6 +214,7 @@ type Times struct {
 	Match            time.Duration // MATCH_TIMEOUT
 	Alive            time.Duration // ALIVE_INTERVAL, when a client does not say
 	AlivesMissed     int           // MAX_CLAIM_ALIVES_MISSED
+	DrainActivation  time.Duration // MAX_DRAINING_ACTIVATION_DELAY: how long a claim may idle while draining
 	ShutdownGraceful time.Duration // SHUTDOWN_GRACEFUL_TIMEOUT: then a graceful shutdown becomes a fast one
 }
 
@@ -227,6 +228,7 @@ func TimesFrom(s *config.Snapshot) (Times, error) {
 	}{
 		{"POLLING_INTERVAL", &t.Polling}, {"UPDATE_INTERVAL", &t.Update}, {"KILLING_TIMEOUT", &t.Killing},
 		{"MATCH_TIMEOUT", &t.Match}, {"ALIVE_INTERVAL", &t.Alive}, {"SHUTDOWN_GRACEFUL_TIMEOUT", &t.ShutdownGraceful},
+		{"MAX_DRAINING_ACTIVATION_DELAY", &t.DrainActivation},
 	} {
 		d, err := s.Duration(f.knob)
 		if err != nil {

@@ -23,7 +23,39 @@ func seconds(n int64) time.Duration {
 // inRetirement reports whether the claim is to end as soon as the job's
 // retirement allows it.
 func (v *View) inRetirement() bool {
-	return v.Waiting != NobodyWaits || v.Draining || v.Activation != nil && v.Activation.Irrevocable
+	return v.Waiting != NobodyWaits || v.Draining && !v.admitted() || v.Activation != nil && v.Activation.Irrevocable
+}
+
+// admitted reports whether the job came in while the machine was already being
+// drained. It holds nothing up and goes with the last of the others.
+func (v *View) admitted() bool { return v.Draining && v.Activation != nil && v.Activation.Admitted }
+
+// mustLeave reports whether the job has to go once its time is over.
+func (v *View) mustLeave() bool { return v.inRetirement() || v.admitted() }
+
+// promised returns for how long the job may still stay. While only draining
+// sends it away that is at least as long as the longest of the others may,
+// since a slot that is empty earlier is of no use to anybody; the documents
+// promise it, and the original does it for some jobs only. A job that came in
+// while draining has no time of its own.
+func (v *View) promised() time.Duration {
+	a := v.Activation
+	switch {
+	case a == nil || !a.Active():
+		return 0
+	case v.admitted():
+		return v.drainLeft()
+	case v.Draining && v.Waiting == NobodyWaits && !a.Irrevocable:
+		return max(v.retirementLeft(), v.drainLeft())
+	}
+	return v.retirementLeft()
+}
+
+func (v *View) drainLeft() time.Duration {
+	if v.tracer != nil {
+		v.tracer.derive("retirement of the machine left", v.DrainLeft.Round(time.Millisecond).String())
+	}
+	return v.DrainLeft
 }
 
 // RetirementLeft returns for how long the running job may still not be
@@ -46,6 +78,10 @@ func (v *View) retirementLeft() time.Duration {
 	}
 	v.tracer.tookTime(seconds(granted))
 	limit := seconds(granted)
+	if a.Hurried {
+		v.tracer.derive("quick draining", "no retirement")
+		return 0
+	}
 	// A computed -1 ends a job at once even in a peaceful shutdown.
 	if a.Peaceful && granted != -1 {
 		limit = endless
@@ -70,7 +106,7 @@ func (v *View) retirementLeft() time.Duration {
 // 0 without a job.
 func MaxVacate(v *View) time.Duration {
 	v.prepare()
-	return v.maxVacate(v.retirementLeft)
+	return v.maxVacate(v.promised)
 }
 
 func (v *View) maxVacate(retirementLeft func() time.Duration) time.Duration {
@@ -98,7 +134,7 @@ func (v *View) maxVacate(retirementLeft func() time.Duration) time.Duration {
 // retirementOver reports whether the eviction has to begin, so that a job
 // which uses all its vacate time is gone when its retirement ends.
 func (v *View) retirementOver() bool {
-	left := v.retirementLeft()
+	left := v.promised()
 	if left <= 0 {
 		return true
 	}

@@ -60,7 +60,7 @@ var table = []Transition{
 	{13, 0, ClaimedBusy, Told, "vacate, graceful or peaceful shutdown", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
 	{14, 0, ClaimedBusy, Evaluated, "WANT_SUSPEND and SUSPEND are true", ClaimedSuspended, "SUSPEND is TRUE", SuspendJob},
 	{14, 0, ClaimedBusy, Told, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
-	{18, 'H', ClaimedBusy, Evaluated, "a preempting claim waits and no retirement is left", PreemptingVacating, "claim retirement ended/expired", toVacating},
+	{18, 'H', ClaimedBusy, Evaluated, "a preempting claim waits and no retirement is left, or the machine is drained and the job came in meanwhile", PreemptingVacating, "claim retirement ended/expired", toVacating},
 	{0, 'H', ClaimedBusy, Told, "the claim was deactivated and takes no more jobs", PreemptingVacating, "Claim deactivated", toVacating},
 	{0, 'H', ClaimedBusy, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
 

@@ -34,7 +34,17 @@ type View struct {
 	// asked.
 	Commanded bool
 
-	Draining    bool // the machine is being drained
+	Draining bool // the machine is being drained
+	// DrainLeft is what the jobs that ran when draining began have left of
+	// their retirement, the longest of them; 0 if none is honoured. The machine
+	// is of no use to anybody before, so nobody else has to go earlier.
+	DrainLeft time.Duration
+	// DrainStart is START while draining, nil if nobody is let in.
+	DrainStart *classad.Expr
+	// ActivationDelay is for how long a claim may be without a job before
+	// draining ends it: MAX_DRAINING_ACTIVATION_DELAY.
+	ActivationDelay time.Duration
+
 	AllDrained  bool // every slot is in Drained
 	CanBackfill bool // a backfill client is configured
 	// CanBenchmark is set when benchmarks could be run in this slot now.
@@ -83,6 +93,9 @@ func (v *View) local(k Key) classad.Value {
 // value evaluates k; undefined if it is not set.
 func (v *View) value(k Key) classad.Value {
 	e := v.Exprs.list[k].Expr
+	if k == Start && v.Draining {
+		return v.drainStart()
+	}
 	if e == nil {
 		return classad.Undefined()
 	}
@@ -90,6 +103,19 @@ func (v *View) value(k Key) classad.Value {
 		return v.tracer.value(v, k)
 	}
 	return e.Eval(&v.env)
+}
+
+// drainStart evaluates START as it is while draining.
+func (v *View) drainStart() classad.Value {
+	const name = "START while draining"
+	switch {
+	case v.DrainStart == nil:
+		v.tracer.derive(name, "not set")
+		return classad.Undefined()
+	case v.tracer != nil:
+		return v.tracer.evaluate(v, v.DrainStart, Trace{Name: name})
+	}
+	return v.DrainStart.Eval(&v.env)
 }
 
 // jobValue evaluates an attribute of the job with the slot as TARGET. ok is
