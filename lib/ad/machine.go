@@ -44,6 +44,7 @@ type Machine struct {
 	byID  map[slot.ID]*Slot
 
 	published   []published
+	drain       Drain
 	benchmarked time.Time // when benchmarks were last complete
 	sample      machine.Sample
 	condorLoad  float64 // made by jobs, of all slots
@@ -79,7 +80,7 @@ func New(src Source, now clock.Instant) (*Machine, error) {
 // Reconfigure takes new settings, inventory and policy over; all slots stay as
 // they are. On an error nothing changes.
 func (m *Machine) Reconfigure(src Source, now clock.Instant) error {
-	next := &Machine{started: m.started, byID: m.byID, slots: m.slots, published: m.published, benchmarked: m.benchmarked, sample: m.sample}
+	next := &Machine{started: m.started, byID: m.byID, slots: m.slots, published: m.published, drain: m.drain, benchmarked: m.benchmarked, sample: m.sample}
 	if err := next.configure(src); err != nil {
 		return err
 	}
@@ -137,9 +138,8 @@ func (m *Machine) publishStatic() {
 	ad.SetReal("TotalCpus", float64(inv.UsableCores))
 	ad.SetInt("TotalMemory", inv.UsableMemoryMiB)
 	ad.SetInt("TotalVirtualMemory", inv.SwapKiB)
-	ad.SetBool("AcceptedWhileDraining", false)
+	ad.SetBool(attrAdmitted, false)
 	for _, name := range [...]string{
-		"ExpectedMachineGracefulDrainingBadput", "ExpectedMachineQuickDrainingBadput",
 		attrLastBenchmark, "LastFetchWorkCompleted", "LastFetchWorkSpawned", attrNumPids, attrRetirementRemaining,
 	} {
 		ad.SetInt(name, 0)
@@ -168,6 +168,7 @@ func (m *Machine) publishStatic() {
 	}
 	ad.SetString("MachineResources", strings.Join(resources, " "))
 	m.ad = ad
+	m.publishDrain()
 }
 
 // layer returns what slots of a type share, made when it is first wanted.

@@ -48,6 +48,7 @@ const (
 	attrRetirementRemaining  = "RetirementTimeRemaining"
 	attrRollup               = "PslotRollupInformation"
 	attrSlotWeight           = "SlotWeight"
+	attrAdmitted             = "AcceptedWhileDraining"
 	attrStart                = "Start"
 	attrStarterPid           = "StarterPid"
 	attrState                = "State"

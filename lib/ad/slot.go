@@ -27,8 +27,9 @@ type Slot struct {
 	entered, began clock.Instant // the state, the activity
 	spent          [len(policy.States)][len(policy.Activities)]time.Duration
 
-	offered bool
-	own     []owner // that stand over what the slot says itself
+	offered    bool
+	drainStart bool    // Start is that of a drain
+	own        []owner // that stand over what the slot says itself
 
 	ownerLoad, condorLoad  float64 // as charged
 	shownLoad, shownCondor float64 // as in the ad
@@ -268,10 +269,17 @@ func (a *Slot) Offer(offered bool) {
 }
 
 func (a *Slot) require() {
+	if d := a.m.drain; d.On && d.Start != nil {
+		a.ad.Set(attrStart, d.Start)
+		a.drainStart = true
+	} else if a.drainStart {
+		a.drop(attrStart)
+		a.drainStart = false
+	}
 	switch {
 	case a.s.Broken != nil:
 		a.ad.SetString(attrRequirements, a.s.Broken.Reason)
-	case !a.offered:
+	case !a.matchable():
 		a.ad.SetBool(attrRequirements, false)
 	default:
 		a.ad.Set(attrRequirements, a.layer.offered[a.s.Kind])

@@ -19,7 +19,7 @@ func (a *Slot) Snapshot(now clock.Instant) *classad.Ad {
 	out.Update(a.layer.ad)
 	out.Update(a.ad)
 	out.SetInt(attrMyCurrentTime, now.Wall.Unix())
-	if a.s.Broken != nil || !a.offered {
+	if !a.matchable() {
 		out.Delete(attrStart)
 		out.Delete(attrWithinLimits)
 	}
