@@ -50,4 +50,5 @@ func (inv *Inventory) publish() {
 	if inv.Known("Execute") {
 		ad.SetInt("DetectedDisk", inv.Execute.TotalKiB)
 	}
+	text("ExecuteVolume", inv.Execute.ID)
 }

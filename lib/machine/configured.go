@@ -152,7 +152,10 @@ func (c configScanner) disk(inv *Inventory) error {
 		return err
 	}
 	if ok {
-		inv.Execute.FreeKiB, inv.Execute.Fixed = n, true
+		// One amount for all: every slot takes its part of it, wherever its
+		// directory lies.
+		inv.Execute.FreeKiB, inv.Execute.Fixed, inv.Execute.ID = n, true, fromConfig
+		inv.Volumes = nil
 		inv.Learn(source, "Execute.FreeKiB")
 		return nil
 	}
@@ -163,8 +166,15 @@ func (c configScanner) disk(inv *Inventory) error {
 	inv.Execute.ReservedKiB = reserved * 1024
 	inv.Execute.FreeKiB = inv.Execute.Usable(inv.Execute.AvailableKiB)
 	inv.Learn(source, "Execute.ReservedKiB", "Execute.FreeKiB")
+	for i := range inv.Volumes {
+		v := &inv.Volumes[i]
+		v.FreeKiB = inv.Execute.Usable(v.AvailableKiB)
+	}
 	return nil
 }
+
+// fromConfig is what HTCondor calls the volume that DISK describes.
+const fromConfig = "<from-config>"
 
 // rename takes over the words of the owner for what the system is called.
 func (c configScanner) rename(inv *Inventory) error {

@@ -76,7 +76,8 @@ type Inventory struct {
 	SwapKiB           int64 // what HTCondor divides as swap: free swap space plus RAM
 	SwapTotalKiB      int64 // size of all swap spaces
 
-	Execute Disk // the volume of EXECUTE
+	Execute Disk     // the volume of EXECUTE
+	Volumes []Volume // further ones that SLOT<N>_EXECUTE names, in the order of their first slot
 
 	// Attrs are further static attributes for the slot ads: Arch, the OpSys
 	// family, Utsname…, has_…, CpuFamily and so on. Scan fills it from the
@@ -108,6 +109,7 @@ type CPU struct {
 type Disk struct {
 	Path         string
 	Device       string // major:minor of the volume, "" when unknown
+	ID           string // the same as one number, as Volume.ID
 	TotalKiB     int64
 	AvailableKiB int64
 	ReservedKiB  int64 // RESERVED_DISK

@@ -30,7 +30,8 @@ var ErrHung = errors.New("the file system does not answer")
 // space is what one look at a volume finds.
 type space struct {
 	totalKiB, availableKiB int64
-	device                 string
+	device                 string // major:minor
+	id                     string // the same as one number
 	major                  uint32
 	err                    error
 }
@@ -96,6 +97,7 @@ func (v *volume) look() space {
 	}
 	var st unix.Stat_t
 	if err := v.sys.Stat(v.path, &st); err == nil {
+		s.id = strconv.FormatUint(uint64(st.Dev), 10)
 		s.major = unix.Major(uint64(st.Dev))
 		s.device = strconv.FormatUint(uint64(s.major), 10) + ":" + strconv.FormatUint(uint64(unix.Minor(uint64(st.Dev))), 10)
 	}
@@ -147,6 +149,7 @@ func (s volumeScanner) Scan(ctx context.Context, inv *machine.Inventory) error {
 	inv.Execute = machine.Disk{
 		Path:         s.v.path,
 		Device:       found.device,
+		ID:           found.id,
 		TotalKiB:     found.totalKiB,
 		AvailableKiB: found.availableKiB,
 		FreeKiB:      found.availableKiB,
