@@ -171,7 +171,7 @@ func divisible(snap *config.Snapshot, inv *machine.Inventory) *machine.Inventory
 	if _, err := os.Stat(execute); err != nil {
 		execute = os.TempDir() // the daemon makes the directory, or says that it cannot
 	}
-	if problems := one.Apply(context.Background(), time.Now(), p.volume(execute), machine.ConfigScanner(snap)); len(problems) > 0 && one.UsableCores == 0 {
+	if problems := one.Apply(context.Background(), time.Now(), p.volume(execute, snap), machine.ConfigScanner(snap)); len(problems) > 0 && one.UsableCores == 0 {
 		return nil
 	}
 	return one

@@ -43,9 +43,11 @@ func (p *platform) scanners() []machine.Scanner {
 	return append(detect.Scanners(detect.Host(p.root)), machine.EnvScanner(os.Environ()))
 }
 
-// volume looks at the file system that jobs work on.
-func (p *platform) volume(execute string) machine.Scanner {
-	return detect.Volume(detect.Host(p.root), execute)
+// volume looks at the file systems that jobs work on. What is wrong with a
+// SLOT<N>_EXECUTE is said by the scanner of the configuration.
+func (p *platform) volume(execute string, snap *config.Snapshot) machine.Scanner {
+	slots, _ := machine.SlotExecutes(snap)
+	return detect.Volume(detect.Host(p.root), execute, slots...)
 }
 
 // host gives a run what it needs of the system.

@@ -30,7 +30,7 @@ func newPlatform() (*platform, error) { return nil, errNoPlatform }
 
 func (p *platform) scanners() []machine.Scanner { return nil }
 
-func (p *platform) volume(string) machine.Scanner { return nil }
+func (p *platform) volume(string, *config.Snapshot) machine.Scanner { return nil }
 
 func (p *platform) host(string, *config.Snapshot) (run.Host, error) { return run.Host{}, errNoPlatform }
 

@@ -161,7 +161,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err := run.CheckExecute(execute); err != nil {
 		return res, err
 	}
-	for _, e := range inv.Apply(ctx, time.Now(), p.volume(execute), machine.ConfigScanner(snap)) {
+	for _, e := range inv.Apply(ctx, time.Now(), p.volume(execute, snap), machine.ConfigScanner(snap)) {
 		if errs.Is(e, errs.Invalid) {
 			return res, e
 		}

@@ -135,10 +135,10 @@ type division struct {
 }
 
 // divide goes the way of the daemon: what is there, what the owner says of it,
-// the slots, their ads. volume looks at the file system of EXECUTE; nil if the
+// the slots, their ads. volume looks at the file systems of EXECUTE; nil if the
 // scanners told its size.
 func divide(load func(*machine.Inventory) (*config.Snapshot, error), found []slot.Inventory, scanners []machine.Scanner,
-	volume func(execute string) machine.Scanner) (*division, error) {
+	volume func(execute string, snap *config.Snapshot) machine.Scanner) (*division, error) {
 	ctx, now := context.Background(), time.Now()
 	// What a scanner could not find stays unknown, and matters only if slots
 	// need it; then the configuration's scanner says so.
@@ -164,7 +164,7 @@ func divide(load func(*machine.Inventory) (*config.Snapshot, error), found []slo
 			}
 		}
 		// A file system that cannot be measured has nothing to give.
-		_ = inv.Apply(ctx, now, volume(execute))
+		_ = inv.Apply(ctx, now, volume(execute, snap))
 	}
 	if problems := inv.Apply(ctx, now, machine.ConfigScanner(snap)); len(problems) > 0 {
 		return nil, errors.Join(problems...)

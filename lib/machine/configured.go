@@ -62,7 +62,8 @@ func (configScanner) Name() string { return "configuration" }
 
 func (c configScanner) Scan(_ context.Context, inv *Inventory) error {
 	_, err := inv.Prefer(c.snap)
-	err = errors.Join(err, c.rename(inv), c.cores(inv), c.memory(inv), c.disk(inv))
+	_, errSlots := SlotExecutes(c.snap)
+	err = errors.Join(err, c.rename(inv), c.cores(inv), c.memory(inv), c.disk(inv), errSlots)
 	for attr, knob := range map[string]string{"UidDomain": "UID_DOMAIN", "FileSystemDomain": "FILESYSTEM_DOMAIN"} {
 		if value := strings.TrimSpace(c.snap.String(knob)); value != "" {
 			inv.Attrs.SetString(attr, value)

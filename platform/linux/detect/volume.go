@@ -130,17 +130,27 @@ func pathError(call, path string, err error) error {
 }
 
 // Volume returns the scanner of the volume that path, normally EXECUTE, lies
-// on. It runs after the configuration named the path and before
-// machine.ConfigScanner, which applies DISK and RESERVED_DISK.
-func Volume(sys System, path string) machine.Scanner {
-	return volumeScanner{&volume{sys: sys, path: path, name: true}}
+// on, and of those of the slots that have a directory of their own
+// (machine.SlotExecutes). It runs after the configuration named the paths and
+// before machine.ConfigScanner, which applies DISK and RESERVED_DISK.
+func Volume(sys System, path string, slots ...machine.SlotExecute) machine.Scanner {
+	return volumeScanner{&volume{sys: sys, path: path, name: true}, slots}
 }
 
-type volumeScanner struct{ v *volume }
+type volumeScanner struct {
+	v     *volume
+	slots []machine.SlotExecute
+}
 
 func (volumeScanner) Name() string { return "volume" }
 
 func (s volumeScanner) Scan(ctx context.Context, inv *machine.Inventory) error {
+	others := ask(ctx, s.v.sys, s.slots)
+	err := s.execute(ctx, inv)
+	return errors.Join(err, others.volumes(inv, s.slots))
+}
+
+func (s volumeScanner) execute(ctx context.Context, inv *machine.Inventory) error {
 	inv.Execute.Path = s.v.path
 	found, err := s.v.measure(ctx)
 	if err != nil {

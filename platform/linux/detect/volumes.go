@@ -14,49 +14,43 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 )
 
-// Volumes returns the scanner of the file systems that SLOT<N>_EXECUTE names.
-// It runs after Volume and before machine.ConfigScanner. Directories of one
-// file system share a volume; those on the file system of EXECUTE share that.
-// All are asked at once, so that any number of dead ones holds the start up
-// only as long as one. A directory that does not answer, or is not there, has
-// nothing to give: its slots get a volume of 0 KiB, and an error says why.
-func Volumes(sys System, dirs []machine.SlotExecute) machine.Scanner {
-	return volumesScanner{sys, dirs}
+// question is what was asked about the directories of slots.
+type question struct {
+	answers map[string]*space // by path
+	open    sync.WaitGroup
 }
 
-type volumesScanner struct {
-	sys  System
-	dirs []machine.SlotExecute
-}
-
-func (volumesScanner) Name() string { return "volumes" }
-
-func (s volumesScanner) Scan(ctx context.Context, inv *machine.Inventory) error {
-	if len(s.dirs) == 0 {
-		return nil
-	}
-	found := make(map[string]*space, len(s.dirs))
-	var paths []string
-	for _, d := range s.dirs {
-		if found[d.Path] == nil {
-			found[d.Path] = new(space)
-			paths = append(paths, d.Path)
+// ask asks the file systems of all directories at once, so that any number of
+// dead ones holds the start up only as long as one.
+func ask(ctx context.Context, sys System, dirs []machine.SlotExecute) *question {
+	q := &question{answers: make(map[string]*space, len(dirs))}
+	for _, d := range dirs {
+		if q.answers[d.Path] != nil {
+			continue
 		}
-	}
-	var asking sync.WaitGroup
-	for _, path := range paths {
-		answer := found[path]
-		asking.Go(func() {
-			v := volume{sys: s.sys, path: path, name: true}
+		answer := new(space)
+		q.answers[d.Path] = answer
+		q.open.Go(func() {
+			v := volume{sys: sys, path: d.Path, name: true}
 			*answer, answer.err = v.measure(ctx)
 		})
 	}
-	asking.Wait()
+	return q
+}
 
+// volumes waits for the answers. Directories of one file system share a
+// volume; those on the file system of EXECUTE share that and are left out. A
+// directory that does not answer, or is not there, has nothing to give: its
+// slots get a volume of 0 KiB, and the error says why.
+func (q *question) volumes(inv *machine.Inventory, dirs []machine.SlotExecute) error {
+	q.open.Wait()
+	if len(dirs) == 0 {
+		return nil
+	}
 	inv.Volumes = nil
 	var problems []error
-	for _, d := range s.dirs {
-		is := found[d.Path]
+	for _, d := range dirs {
+		is := q.answers[d.Path]
 		id := is.id
 		if is.err != nil {
 			id = d.Path

@@ -52,10 +52,10 @@ func TestVolumes(t *testing.T) {
 		release := make(chan struct{})
 		sys := disks(release)
 		start := time.Now()
-		inv, problems := machine.Scan(t.Context(), start, Volume(sys, "/a"), Volumes(sys, []machine.SlotExecute{
+		inv, problems := machine.Scan(t.Context(), start, Volume(sys, "/a", []machine.SlotExecute{
 			{Slot: 1, Path: "/a/one"}, {Slot: 2, Path: "/b/two"}, {Slot: 3, Path: "/c"}, {Slot: 4, Path: "/b/four"}, {Slot: 5, Path: "/hung/x"},
 			{Slot: 6, Path: "/hung/y"}, {Slot: 7, Path: "/nowhere"}, {Slot: 8, Path: "/b/two"}, {Slot: 9, Path: "/nowhere"},
-		}))
+		}...))
 		if took := time.Since(start); took != hangLimit {
 			t.Errorf("two dead file systems held the scan up for %v, want %v", took, hangLimit)
 		}
@@ -82,7 +82,7 @@ func TestRealVolumes(t *testing.T) {
 	t.Parallel()
 	sys := Host(linux.DefaultRoot())
 	dir := t.TempDir()
-	inv, problems := machine.Scan(t.Context(), time.Now(), Volume(sys, dir), Volumes(sys, []machine.SlotExecute{{Slot: 1, Path: dir}, {Slot: 2, Path: "/proc"}}))
+	inv, problems := machine.Scan(t.Context(), time.Now(), Volume(sys, dir, machine.SlotExecute{Slot: 1, Path: dir}, machine.SlotExecute{Slot: 2, Path: "/proc"}))
 	if problems != nil || len(inv.Volumes) != 1 || inv.Volumes[0].ID == inv.Execute.ID || !cmp.Equal(inv.Volumes[0].Slots, []int{2}) {
 		t.Errorf("%+v beside %+v, %v", inv.Volumes, inv.Execute, problems)
 	}
