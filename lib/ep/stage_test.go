@@ -137,6 +137,12 @@ func newStage(t testing.TB, cpus int, text string) *stage {
 	for _, p := range problems {
 		t.Fatal(p)
 	}
+	return stageWith(t, inv, snap, ledger)
+}
+
+// stageWith is a stage around a ledger that was built already.
+func stageWith(t testing.TB, inv *machine.Inventory, snap *config.Snapshot, ledger *slot.Ledger) *stage {
+	t.Helper()
 	s := &stage{t: t, inv: inv, replies: make(map[uint64]Reply), starters: make(map[claim.ActivationID]*actor)}
 	s.now = clock.Instant{Wall: time.Unix(1_800_000_000, 0).UTC(), Boot: time.Hour}
 	s.begun = s.now
