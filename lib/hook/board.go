@@ -231,6 +231,33 @@ func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
 	return out
 }
 
+// Empty reports whether there is nothing on the board and nothing that was
+// published from it.
+func (b *Board) Empty() bool { return len(b.ads) == 0 && len(b.shown) == 0 }
+
+// Overlay lays over the ad of the daemon what is for it: everything that does
+// not say which slots it is for, and what has a SlotMergeConstraint that is true
+// of that ad.
+func (b *Board) Overlay(daemon *classad.Ad) {
+	for i := range b.ads {
+		p := &b.ads[i]
+		if p.keyed {
+			if _, ok := p.ad.Lookup(attrConstraint); !ok || !p.isFor(&Slot{Ad: daemon}) {
+				continue
+			}
+		}
+		j := b.job(p)
+		merge(daemon, p.ad, j)
+		last, _ := p.ad.Lookup(j.Prefix + "LastUpdate")
+		for _, m := range j.Metrics {
+			if total, ok := p.total[m.Attr()]; ok {
+				daemon.SetReal(m.Attr(), total)
+				daemon.Set("LastUpdate"+m.Attr(), last)
+			}
+		}
+	}
+}
+
 // tell adds what a slot gets unless it has just that already.
 func (b *Board) tell(out []ep.Published, id slot.ID, ad *classad.Ad) []ep.Published {
 	text := ad.TextAll(classad.Old)

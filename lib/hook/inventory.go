@@ -29,10 +29,16 @@ type Script struct {
 	Path     string
 	Args     []string // the whole vector, the path first
 	Origin   config.Origin
+
+	// Discovery marks the program that looks for GPUs. A machine without it
+	// has none.
+	Discovery bool
 }
 
 // ScriptsFrom reads MACHINE_RESOURCE_INVENTORY_<name> of all resources, by
-// name. MACHINE_RESOURCE_NAMES, when set, keeps all others out.
+// name. Where nothing is said of GPUs, STARTD_DETECT_GPUS are the arguments of
+// the program that looks for them. MACHINE_RESOURCE_NAMES, when set, keeps all
+// others out.
 func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 	r := reader{cfg: cfg}
 	allowed := cfg.List("MACHINE_RESOURCE_NAMES")
@@ -59,7 +65,14 @@ func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 			continue
 		}
 		s, _ := cfg.Lookup(knob)
-		out = append(out, Script{Resource: name, Path: args[0], Args: args, Origin: s.Origin})
+		script := Script{Resource: name, Path: args[0], Args: args, Origin: s.Origin, Discovery: args[0] == r.discovery()}
+		if script.Discovery && s.Origin.Kind == config.Template {
+			script.Args = append(script.Args, r.extra()...)
+		}
+		out = append(out, script)
+	}
+	if s, ok := r.detect(); ok && (len(allowed) == 0 || slices.ContainsFunc(allowed, func(n string) bool { return strings.EqualFold(n, s.Resource) })) {
+		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b Script) int {
 		return strings.Compare(strings.ToLower(a.Resource), strings.ToLower(b.Resource))
@@ -77,6 +90,10 @@ type Inventory struct {
 	// Properties are those of each instance by its name: what Common says, and
 	// over it what the instance's own ad says, without id.
 	Properties map[string]*classad.Ad
+
+	// Ad is all that the script said, with each instance listed once; nil if
+	// nothing of it counts.
+	Ad *classad.Ad
 
 	// Attrs is what else the ad of a slot shows: Detected<name> as the script
 	// wrote it, and everything that is not the properties of an instance.
@@ -123,7 +140,7 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 				fmt.Errorf("nothing of the output counts: %w", BadLine{Number: number, Text: shorten(text), Err: err}))
 		}
 	}
-	inv := Inventory{Resource: resource, Attrs: ad, Properties: map[string]*classad.Ad{}}
+	inv := Inventory{Resource: resource, Ad: ad.Clone(), Attrs: ad, Properties: map[string]*classad.Ad{}}
 	if text, ok := ad.EvalString("Offline"+resource, nil); ok {
 		offline = text
 	}
@@ -137,7 +154,9 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 		inv.Doubtful = append(inv.Doubtful, errs.E(op, errs.Invalid, resource, fmt.Errorf("%s is neither a number nor a list of names; nothing is there", detected)))
 	}
 	if inv.IDs != nil {
-		inv.name(offIDs)
+		if once := inv.name(offIDs); len(once) > 0 {
+			inv.Ad.SetString(detected, strings.Join(once, ", "))
+		}
 	} else {
 		inv.Count = max(inv.Count-off, 0)
 	}
@@ -147,19 +166,25 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 	return inv, nil
 }
 
-// name sorts the instances into usable ones and others.
-func (inv *Inventory) name(offline []string) {
+// name sorts the instances into usable ones and others. Where one was listed
+// twice it returns the names once each.
+func (inv *Inventory) name(offline []string) (once []string) {
 	const op = "hook.Inventory"
 	listed := inv.IDs
 	inv.IDs = []string{}
+	twice := false
 	for i, id := range listed {
 		switch {
 		case slices.Contains(listed[:i], id):
+			twice = true
 			inv.Doubtful = append(inv.Doubtful, errs.E(op, errs.Invalid, inv.Resource, fmt.Errorf("the instance %q is listed twice", id)))
 		case slices.Contains(offline, id):
 			inv.Offline = append(inv.Offline, id)
 		default:
 			inv.IDs = append(inv.IDs, id)
+		}
+		if !slices.Contains(once, id) {
+			once = append(once, id)
 		}
 	}
 	for _, id := range offline {
@@ -168,6 +193,10 @@ func (inv *Inventory) name(offline []string) {
 		}
 	}
 	inv.Count = float64(len(inv.IDs))
+	if !twice {
+		return nil
+	}
+	return once
 }
 
 // properties moves the nested ads of instances out of Attrs.

@@ -196,7 +196,7 @@ func (r *Runner) start(ctx context.Context, run *Run, spec host.SpawnSpec, feed 
 		for _, f := range [...]*os.File{out, outEnd, logged, loggedEnd} {
 			f.Close()
 		}
-		return errs.E(op, errs.Other, run.report.Job, fmt.Errorf("%s cannot be started: %w", spec.Path, err))
+		return errs.E(op, errs.Other, run.report.Job, &NotStarted{Path: spec.Path, Err: err})
 	}
 	var readers sync.WaitGroup
 	readers.Go(func() {

@@ -182,6 +182,12 @@ func (s *Schedule) Next() (time.Duration, bool) {
 	return next, found
 }
 
+// Waiting reports whether a job waits for its condition to become true, so that
+// Due may have something to say at any time.
+func (s *Schedule) Waiting() bool {
+	return slices.ContainsFunc(s.turns, func(t *turn) bool { return t.ready && !t.running && t.job.Condition != nil })
+}
+
 // Idle reports whether nothing runs.
 func (s *Schedule) Idle() bool { return !s.any() }
 
