@@ -80,6 +80,10 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.activations++
 	id := claim.NewActivationID(sl.name, e.activations)
 	sl.act = &activation{Activation: claim.Start(id, ev.Job, universe, policy.Pledge(v), e.now)}
+	if e.drain.on {
+		sl.act.Admitted = true
+		sl.ad.SetAdmitted(true)
+	}
 	sl.cur.Activations++
 	e.byAct[id] = sl
 	length := claim.LeaseLength(ev.Job, 0, 0)
@@ -165,6 +169,12 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool) {
 	a := sl.act
 	delete(e.byAct, id)
 	sl.cur.Add(&a.Activation, e.now)
+	if a.drained {
+		e.drain.badput += processorTime(a.RunTime(e.now), sl.s.Total.Cpus)
+	}
+	if a.Admitted {
+		sl.ad.SetAdmitted(false)
+	}
 	sl.act, sl.commanded = nil, false
 	sl.ad.ClearActivation(sl.cur, e.now)
 	if sl.cur.KeptByStarter {
@@ -264,7 +274,7 @@ func (e *Engine) continueRequested(ev ContinueRequested) {
 	}
 	sl.commanded = false
 	to := policy.ClaimedBusy
-	if sl.act.Irrevocable || sl.waiting != nil {
+	if sl.act.Irrevocable || sl.waiting != nil || e.drain.on && !sl.act.Admitted {
 		to = policy.ClaimedRetiring
 	}
 	e.told(sl, to, policy.Told, policy.ByCommand, "received CONTINUE_CLAIM command")

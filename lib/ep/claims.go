@@ -50,6 +50,9 @@ func (e *Engine) claimRequested(ev ClaimRequested) {
 	case e.shutdown.begun:
 		e.refuse(ev.Ref, int(reason.StartdShutdown), errs.E(op, errs.Conflict, sl.name, errors.New("the execution point is shutting down")))
 		return
+	case e.refusesClaims() != nil:
+		e.refuse(ev.Ref, int(reason.StartdDraining), errs.E(op, errs.Conflict, sl.name, e.refusesClaims()))
+		return
 	case sl.s.Broken != nil:
 		e.refuse(ev.Ref, refusedBroken, errs.E(op, errs.Broken, sl.name, errors.New(sl.s.Broken.Reason)))
 		return
@@ -59,7 +62,7 @@ func (e *Engine) claimRequested(ev ClaimRequested) {
 		return
 	}
 	switch sl.pair.State {
-	case policy.Owner, policy.Unclaimed, policy.Matched:
+	case policy.Owner, policy.Unclaimed, policy.Matched, policy.Drained:
 		e.claimWhole(sl, ev)
 	case policy.Claimed:
 		e.claimOver(sl, ev)

@@ -22,6 +22,8 @@ type Effect interface{ effect() }
 type Reply struct {
 	Ref     uint64
 	Granted *Grant // of a claim request that was granted
+	// DrainID names the drain that was begun or cancelled.
+	DrainID string
 	// Activation is set for an activation that was granted.
 	Activation claim.ActivationID
 	// Closing tells the holder of a claim that it takes no more jobs and is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -64,6 +65,9 @@ type Engine struct {
 
 	shutdown shutdown
 	bench    benchmarks
+	drain    drain
+	// drainDefault is DEFAULT_DRAINING_START_EXPR, nil if it is not set.
+	drainDefault *classad.Expr
 
 	now      clock.Instant
 	sampleAt clock.Instant
@@ -95,6 +99,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 	}
 	e.sampleAt = now
 	e.ads.Refresh(cfg.Sample, now)
+	e.showDrain()
 	e.nextUpdate = now.Boot + e.times.Update
 	for s := range e.ledger.Slots() {
 		show, _ := e.ads.Slot(s.ID)
@@ -113,6 +118,8 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	bad := []error{err}
 	request, err := slot.ModifiersFrom(s)
 	bad = append(bad, err)
+	drainDefault, err := s.Expr("DEFAULT_DRAINING_START_EXPR")
+	bad = append(bad, err)
 	exprs := make(map[int]*policy.Expressions)
 	for sl := range e.ledger.Slots() {
 		if exprs[sl.TypeID] == nil {
@@ -126,7 +133,7 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
-	e.times, e.request, e.exprs = times, request, exprs
+	e.times, e.request, e.exprs, e.drainDefault = times, request, exprs, drainDefault
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	return nil
 }
@@ -155,6 +162,7 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	if now.Boot < e.now.Boot {
 		now.Boot = e.now.Boot
 	}
+	e.drainOn(now.Boot - e.now.Boot)
 	e.now = now
 	if now.Boot >= e.asked.Boot {
 		e.asked = clock.Instant{}
@@ -203,6 +211,10 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.shutdownRequested(ev.Manner)
 	case BenchmarksDone:
 		e.benchmarksDone(ev)
+	case DrainRequested:
+		e.drainRequested(ev)
+	case DrainCancelled:
+		e.drainCancelled(ev)
 	case Reconfigured:
 		e.reconfigured(ev)
 	}
@@ -219,8 +231,10 @@ func (e *Engine) tick() {
 		e.nextUpdate = e.now.Boot + e.times.Update
 		e.update()
 	}
-	if e.polled > 0 && e.now.Boot >= e.nextPoll {
+	if e.polling() && e.now.Boot >= e.nextPoll {
 		due = true
+		e.drainTime()
+		e.drainPoll()
 		e.nextPoll = e.now.Boot + e.times.Polling
 	}
 	if !due {
@@ -247,13 +261,14 @@ func (e *Engine) update() {
 // Tick is due.
 func (e *Engine) finish() {
 	e.due()
+	e.drainStep()
 	for _, sl := range e.gone {
 		e.remove(sl)
 	}
 	e.gone = e.gone[:0]
 	e.shutdown.check(e)
 	at := e.nextUpdate
-	if e.polled > 0 {
+	if e.polling() {
 		at = min(at, e.nextPoll)
 	}
 	if e.deadline != 0 {

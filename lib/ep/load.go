@@ -36,6 +36,7 @@ func (e *Engine) sampled(ev Sampled) {
 		sl.ad.SetCondorLoad(sl.load)
 	}
 	e.ads.Refresh(ev.Sample, e.now)
+	e.showDrain()
 }
 
 // processors returns how many processors the slot's job or the benchmarks run

@@ -21,6 +21,8 @@ func (e *Engine) look(sl *slotState) *policy.View {
 		v.Waiting = sl.waiting.reason
 	}
 	v.CanBenchmark = e.mayBenchmark(sl)
+	d := &e.drain
+	v.Draining, v.DrainLeft, v.DrainStart, v.AllDrained, v.ActivationDelay = d.on, d.left, d.start, d.over, e.times.DrainActivation
 	v.Location, v.Rand = e.cfg.Location, e.cfg.Rand
 	return v
 }
@@ -84,6 +86,9 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 		var trace []policy.Trace
 		d.Hold, trace = policy.WantsHold(e.look(sl))
 		d.Trace = append(d.Trace, trace...)
+	}
+	if e.drain.on && d.To.State == policy.Preempting && sl.act != nil {
+		sl.act.drained = true
 	}
 	if row.Duties.Has(policy.EndClaim) {
 		e.endClaim(sl)

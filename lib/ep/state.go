@@ -51,6 +51,7 @@ type activation struct {
 	diskKiB   int64
 	softUntil time.Duration // boot time at which a soft kill becomes a hard one, 0: none
 	hardUntil time.Duration // boot time at which the starter is ended by force, 0: never
+	drained   bool          // draining ends the job before its time
 	hold      *policy.Hold  // the job was told to go on hold
 	broken    *slot.BrokenReason
 }
