@@ -51,4 +51,5 @@ func (inv *Inventory) publish() {
 		ad.SetInt("DetectedDisk", inv.Execute.TotalKiB)
 	}
 	text("ExecuteVolume", inv.Execute.ID)
+	inv.publishNetwork(ad)
 }

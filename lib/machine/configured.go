@@ -21,12 +21,17 @@ var ErrNoMemory = errors.New("no memory is left for slots")
 var ErrUndetected = errors.New("could not be detected")
 
 // Prefer applies what the owner says about the facts themselves: how cores are
-// counted (COUNT_HYPERTHREAD_CPUS) and what the machine is called
-// (NETWORK_HOSTNAME, DEFAULT_DOMAIN_NAME). These facts are themselves macros,
+// counted (COUNT_HYPERTHREAD_CPUS), what the machine is called
+// (NETWORK_HOSTNAME, DEFAULT_DOMAIN_NAME) and where it is reached
+// (NETWORK_INTERFACE). These facts are themselves macros,
 // so when changed is true the configuration should be loaded once more with
 // new ConfigFacts. It must run before ConfigScanner.
 func (inv *Inventory) Prefer(snap *config.Snapshot) (changed bool, err error) {
 	threads, err := snap.Bool("COUNT_HYPERTHREAD_CPUS")
+	if err != nil {
+		return false, err
+	}
+	changed, err = inv.preferInterface(snap)
 	if err != nil {
 		return false, err
 	}

@@ -48,6 +48,9 @@ type Inventory struct {
 	FullHostname string // qualified where the machine itself knows its domain
 	IPv4, IPv6   string // addresses a pool could reach; "" when there is none
 
+	Interfaces []Interface // all that are up
+	Network    *Interface  // the one of them with IPv4; nil when there is none
+
 	Arch          string // HTCondor's word: X86_64, aarch64, INTEL, PPC64, …
 	UnameArch     string // the kernel's word: x86_64
 	OpSys         string // LINUX

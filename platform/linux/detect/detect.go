@@ -16,8 +16,6 @@ package detect
 import (
 	"errors"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -36,12 +34,13 @@ type System struct {
 	Uname  func(*unix.Utsname) error
 	Stat   func(path string, st *unix.Stat_t) error   // used for EXECUTE only
 	Statfs func(path string, st *unix.Statfs_t) error // used for EXECUTE only
-	Addrs  func() ([]netip.Addr, error)               // of the network interfaces
+	// Interfaces lists the network interfaces that are up.
+	Interfaces func() ([]machine.Interface, error)
 }
 
 // Host returns the machine this process runs on, seen through root.
 func Host(root linux.Root) System {
-	return System{Root: root, Uname: unix.Uname, Stat: unix.Stat, Statfs: unix.Statfs, Addrs: interfaceAddrs}
+	return System{Root: root, Uname: unix.Uname, Stat: unix.Stat, Statfs: unix.Statfs, Interfaces: interfaces}
 }
 
 // Scanners returns the scanners of the facts that do not need the owner's
@@ -83,17 +82,3 @@ func readFile(limit int64, path string) ([]byte, error) {
 
 // broken says that path could be read but not understood.
 func broken(path string, err error) error { return errs.E("detect.read", errs.Broken, path, err) }
-
-func interfaceAddrs() ([]netip.Addr, error) {
-	nets, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, err
-	}
-	addrs := make([]netip.Addr, 0, len(nets))
-	for _, n := range nets {
-		if p, err := netip.ParsePrefix(n.String()); err == nil {
-			addrs = append(addrs, p.Addr().Unmap())
-		}
-	}
-	return addrs, nil
-}

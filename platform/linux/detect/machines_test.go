@@ -19,6 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/platform/linux"
 )
 
@@ -77,8 +79,8 @@ func (f fixture) system(t *testing.T, dir string) (sys System, want string) {
 		switch name {
 		case "@uname":
 			sys.Uname = fakeUname(text)
-		case "@addrs":
-			sys.Addrs = fakeAddrs(t, text)
+		case "@interfaces":
+			sys.Interfaces = fakeInterfaces(t, text)
 		case "@statfs":
 			sys.Statfs, sys.Stat = fakeStatfs(t, text)
 		case "@want":
@@ -129,18 +131,43 @@ func fakeUname(text string) func(*unix.Utsname) error {
 	}
 }
 
-func fakeAddrs(t *testing.T, text string) func() ([]netip.Addr, error) {
-	var addrs []netip.Addr
+// fakeInterfaces reads lines of a name, a hardware address or -, what the card
+// says about waking in the letters of ethtool (supported,enabled; d is none; !
+// if it cannot, ? if we may not ask) and addresses.
+func fakeInterfaces(t *testing.T, text string) func() ([]machine.Interface, error) {
+	var all []machine.Interface
 	if errno(text) == nil {
-		for _, word := range strings.Fields(text) {
-			a, err := netip.ParseAddr(word)
-			if err != nil {
-				t.Fatal(err)
+		for line := range strings.Lines(text) {
+			words := strings.Fields(line)
+			one := machine.Interface{Name: words[0], HardwareAddress: strings.TrimPrefix(words[1], "-")}
+			switch words[2] {
+			case "!":
+				one.Wake.Err = errs.E("detect.wake", errs.Unsupported, one.Name, unix.EOPNOTSUPP)
+			case "?":
+				one.Wake.Err = errs.E("detect.wake", errs.Denied, one.Name, unix.EPERM)
+			default:
+				supported, enabled, _ := strings.Cut(words[2], ",")
+				one.Wake.Supported, one.Wake.Enabled = wakeModes(supported), wakeModes(enabled)
 			}
-			addrs = append(addrs, a)
+			for _, word := range words[3:] {
+				p, err := netip.ParsePrefix(word)
+				if err != nil {
+					t.Fatal(err)
+				}
+				one.Addresses = append(one.Addresses, p)
+			}
+			all = append(all, one)
 		}
 	}
-	return func() ([]netip.Addr, error) { return slices.Clone(addrs), errno(text) }
+	return func() ([]machine.Interface, error) { return slices.Clone(all), errno(text) }
+}
+
+func wakeModes(letters string) (m machine.WakeModes) {
+	for _, l := range letters {
+		m |= map[rune]machine.WakeModes{'p': machine.WakePhysical, 'u': machine.WakeUnicast, 'm': machine.WakeMulticast,
+			'b': machine.WakeBroadcast, 'a': machine.WakeARP, 'g': machine.WakeMagic, 's': machine.WakeMagicSecure}[l]
+	}
+	return m
 }
 
 // fakeStatfs reads "blocks available blocksize major:minor".

@@ -8,7 +8,6 @@ package detect
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"path/filepath"
 	"strings"
 
@@ -108,41 +107,20 @@ func (n names) uptime(inv *machine.Inventory) error {
 	return nil
 }
 
-// addresses picks, of each family, the address that most of the world can
-// reach: public before private before loopback, the first of its kind. Addresses
-// that are valid on one link only, and the IPv6 loopback, are never picked.
+// addresses lists the interfaces and takes the addresses that the machine is
+// reached by as long as NETWORK_INTERFACE does not say otherwise.
 func (n names) addresses(inv *machine.Inventory) error {
-	addrs, err := n.Addrs()
+	interfaces, err := n.Interfaces()
 	if err != nil {
 		return errs.E("detect.addresses", errs.Transient, "", err)
 	}
-	reach := func(a netip.Addr) int {
-		switch {
-		case a.IsGlobalUnicast() && !a.IsPrivate():
-			return 3
-		case a.IsPrivate():
-			return 2
-		case a.IsLoopback() && a.Is4():
-			return 1
-		}
-		return 0
-	}
-	var best4, best6 netip.Addr
-	for _, a := range addrs {
-		best := &best6
-		if a.Is4() {
-			best = &best4
-		}
-		if r := reach(a); r > 0 && (!best.IsValid() || r > reach(*best)) {
-			*best = a
-		}
-	}
-	if best4.IsValid() {
-		inv.IPv4 = best4.String()
+	inv.Interfaces = interfaces
+	inv.Learn("network interfaces", "Interfaces")
+	inv.ChooseAddress("*")
+	if inv.IPv4 != "" {
 		inv.Learn("network interfaces", "IPv4")
 	}
-	if best6.IsValid() {
-		inv.IPv6 = best6.WithZone("").String()
+	if inv.IPv6 != "" {
 		inv.Learn("network interfaces", "IPv6")
 	}
 	return nil
