@@ -169,14 +169,15 @@ func (b *builder) ledger() *Ledger {
 	}
 	for _, r := range b.resources {
 		usable := Custom{Name: r.Name, Count: int64(math.Floor(r.Count)), Assets: slices.Clone(r.Assets)}
-		offline := Custom{Name: r.Name, Count: int64(len(r.Offline)), Assets: slices.Clone(r.Offline)}
+		offline := Custom{Name: r.Name, Count: int64(len(r.Offline)) + int64(math.Floor(grain(r.Without))), Assets: slices.Clone(r.Offline)}
 		l.offline.Custom = append(l.offline.Custom, offline)
 		l.total.Custom = append(l.total.Custom, Custom{
 			Name: r.Name, Count: usable.Count + offline.Count, Assets: slices.Concat(usable.Assets, offline.Assets),
 		})
 	}
 	l.spare = minus(l.total, l.offline)
-	l.resources = b.resources
+	l.resources, l.built = b.resources, slices.Clone(b.resources)
+	l.outages = make([]outage, len(b.resources))
 	for i, p := range b.plans {
 		s := &Slot{
 			ID: ID{N: i + 1}, TypeID: p.typ.Number, Prefix: p.typ.Prefix, Backfill: p.typ.Backfill, Broken: p.broken,
@@ -209,7 +210,9 @@ func (b *builder) ledger() *Ledger {
 		if s.Broken == nil {
 			s.Free = s.Total
 		}
-		if !s.Backfill {
+		if s.Backfill {
+			l.overlapped = true
+		} else {
 			l.spare = minus(l.spare, s.accounted(s.Total))
 		}
 		l.shares = append(l.shares, &share{slot: s})

@@ -45,9 +45,13 @@ func Build(layout Layout, inv *machine.Inventory) (*Ledger, []Problem) {
 
 // CapacityOf returns what an inventory has to divide.
 func CapacityOf(inv *machine.Inventory) Capacity {
-	return Capacity{
+	has := Capacity{
 		Cpus: inv.UsableCores, MemoryMiB: inv.UsableMemoryMiB, DiskKiB: inv.Execute.FreeKiB, SwapKiB: inv.SwapKiB,
 	}
+	for _, v := range inv.Volumes {
+		has.Volumes = append(has.Volumes, Volume{ID: v.ID, DiskKiB: v.FreeKiB, Slots: v.Slots})
+	}
+	return has
 }
 
 type layoutReader struct {

@@ -61,6 +61,7 @@ type Resource struct {
 	Count   float64  // usable ones: without those that are offline
 	Assets  []string // names of the usable instances; nil when they are only counted
 	Offline []string // names of the instances configured out of use
+	Without float64  // of a resource that is only counted, what is configured out of use
 
 	// Attrs is what an inventory says besides the instances, for every ad; nil
 	// without one. Properties are those of the named instances, offline ones

@@ -19,11 +19,17 @@ const MaxDynamicSlots = 1 << 20
 // The zero Ledger is a machine with nothing; Build makes real ones.
 type Ledger struct {
 	total   Quantities // of the machine, assets that are offline included
-	offline Quantities // configured out of use
+	offline Quantities // configured out of use from the beginning
 	spare   Quantities // of the machine but in no slot
+	resting Quantities // of spare, what was taken out of use since
 
-	resources []Resource
-	shares    []*share // ascending by number, without gaps: shares[n-1] is slot n
+	resources []Resource // as they are at present
+	built     []Resource // as they were when the slots were made
+	outages   []outage   // parallel to resources
+	shares    []*share   // ascending by number, without gaps: shares[n-1] is slot n
+
+	overlapped bool       // there are backfill slots
+	inUse      Quantities // what primary slots have in use, kept if overlapped
 }
 
 // share is one slot of the layout with the dynamic slots carved from it.
@@ -121,14 +127,15 @@ func (l *Ledger) Carve(parent ID, r Request) (*Slot, error) {
 	if err := r.valid(); err != nil {
 		return nil, errs.E(op, errs.Invalid, p.Name(), err)
 	}
-	if misfit := r.Misfit(p.Free); misfit != "" {
+	open := l.Open(p)
+	if misfit := r.Misfit(open); misfit != "" {
 		return nil, errs.E(op, errs.Exhausted, p.Name(), fmt.Errorf("%s", misfit))
 	}
 	sub := sh.lowest()
 	if sub > MaxDynamicSlots {
 		return nil, errs.E(op, errs.Exhausted, p.Name(), fmt.Errorf("%d dynamic slots are the most", MaxDynamicSlots))
 	}
-	given, err := l.take(p.Free, r)
+	given, err := l.take(open, r)
 	if err != nil {
 		return nil, errs.E(op, errs.Exhausted, p.Name(), err)
 	}
@@ -139,6 +146,7 @@ func (l *Ledger) Carve(parent ID, r Request) (*Slot, error) {
 	p.Free = minus(p.Free, given)
 	p.Children++
 	sh.put(child)
+	l.use(child, +1)
 	return child, nil
 }
 
@@ -172,10 +180,11 @@ func (l *Ledger) Return(id ID) error {
 	}
 	sh := l.share(id)
 	p := sh.slot
+	l.use(child, -1)
 	if child.Broken != nil {
 		p.Lost = plus(p.Lost, child.Total).ordered(p.Total)
-	} else if p.Broken == nil {
-		p.Free = plus(p.Free, child.Total).ordered(p.Total)
+	} else {
+		l.giveBack(p, child)
 	}
 	sh.children[id.Sub-1] = nil
 	for n := len(sh.children); n > 0 && sh.children[n-1] == nil; n-- {
@@ -184,6 +193,40 @@ func (l *Ledger) Return(id ID) error {
 	sh.low = min(sh.low, id.Sub-1)
 	p.Children--
 	return nil
+}
+
+// Reclaim gives all that a dynamic slot has back to its parent at once, though
+// the slot is still there: it goes on with nothing until Return. That is for
+// one whose job is being killed while another already has its place.
+func (l *Ledger) Reclaim(id ID) error {
+	const op = "slot.Reclaim"
+	child, ok := l.Slot(id)
+	if !ok {
+		return errs.E(op, errs.NotFound, id.String(), nil)
+	}
+	switch {
+	case child.Kind != Dynamic:
+		return errs.E(op, errs.Conflict, child.Name(), fmt.Errorf("only a dynamic slot can be reclaimed"))
+	case child.Broken != nil:
+		return errs.E(op, errs.Broken, child.Name(), fmt.Errorf("%s", child.Broken.Reason))
+	}
+	l.use(child, -1)
+	l.giveBack(l.share(id).slot, child)
+	nothing := Quantities{}
+	for _, c := range child.Total.Custom {
+		nothing.Custom = append(nothing.Custom, Custom{Name: c.Name})
+	}
+	child.Total, child.Free, child.Offline = nothing, nothing, Quantities{}
+	return nil
+}
+
+// giveBack moves what a sound dynamic slot has to its parent.
+func (l *Ledger) giveBack(p, child *Slot) {
+	p.Offline = plus(p.Offline, child.Offline).ordered(p.Total)
+	if p.Broken == nil {
+		p.Free = plus(p.Free, minus(child.Total, child.Offline)).ordered(p.Total)
+	}
+	l.settleDebts(p)
 }
 
 // Break takes everything the slot has free out of use. The dynamic slots of a
@@ -207,12 +250,8 @@ func (l *Ledger) Mend(id ID) error {
 	}
 	s.Broken = nil
 	s.Lost = Quantities{}
-	s.Free = s.Total
-	if s.Kind == Partitionable {
-		for c := range l.Children(id) {
-			s.Free = minus(s.Free, c.Total)
-		}
-	}
+	l.refit(s)
+	l.settleDebts(s)
 	return nil
 }
 
@@ -272,25 +311,27 @@ type Account struct {
 
 // Account adds up the ledger.
 func (l *Ledger) Account() Account {
-	a := Account{Total: l.total, Free: l.spare, Offline: l.offline}
+	a := Account{Total: l.total, Free: minus(l.spare, l.resting), Offline: plus(l.offline, l.resting)}
 	for _, sh := range l.shares {
 		s := sh.slot
 		if s.Backfill {
 			continue
 		}
 		add := func(sum *Quantities, q Quantities) { *sum = plus(*sum, s.accounted(q)) }
+		add(&a.Offline, s.Offline)
 		switch {
 		case s.Kind == Partitionable:
-			used := s.Lost
+			used := plus(s.Lost, s.Offline)
 			for _, c := range sh.children {
 				if c == nil {
 					continue
 				}
 				used = plus(used, c.Total)
+				add(&a.Offline, c.Offline)
 				if c.Broken != nil {
-					add(&a.Broken, c.Total)
+					add(&a.Broken, minus(c.Total, c.Offline))
 				} else {
-					add(&a.Carved, c.Total)
+					add(&a.Carved, minus(c.Total, c.Offline))
 				}
 			}
 			add(&a.Broken, s.Lost)
@@ -300,9 +341,9 @@ func (l *Ledger) Account() Account {
 				add(&a.Free, s.Free)
 			}
 		case s.Broken != nil:
-			add(&a.Broken, s.Total)
+			add(&a.Broken, minus(s.Total, s.Offline))
 		default:
-			add(&a.Carved, s.Total)
+			add(&a.Carved, minus(s.Total, s.Offline))
 		}
 	}
 	return a
@@ -318,6 +359,9 @@ func (l *Ledger) Check() error {
 	if d := difference(a.Total, sum); d != "" {
 		return errs.E(op, errs.Internal, "machine", fmt.Errorf("free + carved + broken + offline is not the total: %s", d))
 	}
+	if err := l.checkOutages(a.Offline); err != nil {
+		return errs.E(op, errs.Internal, "machine", err)
+	}
 	for _, sh := range l.shares {
 		if err := sh.check(); err != nil {
 			return errs.E(op, errs.Internal, sh.slot.Name(), err)
@@ -328,7 +372,7 @@ func (l *Ledger) Check() error {
 
 func (sh *share) check() error {
 	s := sh.slot
-	used, n := s.Lost, 0
+	used, n := plus(s.Lost, s.Offline), 0
 	for i, c := range sh.children {
 		if c == nil {
 			continue
@@ -338,6 +382,9 @@ func (sh *share) check() error {
 			return fmt.Errorf("dynamic slot %d is named %s", i+1, c.ID)
 		}
 		used = plus(used, c.Total)
+		if err := c.sound(minus(c.Total, c.Offline)); err != nil {
+			return fmt.Errorf("%s: %w", c.Name(), err)
+		}
 	}
 	if n != s.Children {
 		return fmt.Errorf("%d dynamic slots, counted %d", n, s.Children)
@@ -348,11 +395,16 @@ func (sh *share) check() error {
 	if i := slices.Index(sh.children[:min(sh.low, len(sh.children))], nil); i >= 0 {
 		return fmt.Errorf("number %d is free but will not be found", i+1)
 	}
-	want := Quantities{}
-	if s.Broken == nil {
-		want = minus(s.Total, used)
+	return s.sound(minus(s.Total, used))
+}
+
+// sound checks what the slot has free: what is left of it, or nothing if it is
+// broken.
+func (s *Slot) sound(left Quantities) error {
+	if s.Broken != nil {
+		left = Quantities{}
 	}
-	if d := difference(want, s.Free); d != "" {
+	if d := difference(left, s.Free); d != "" {
 		return fmt.Errorf("free is not total less the dynamic slots: %s", d)
 	}
 	if neg := (Quantities{}).Misfit(s.Free); neg != "" {

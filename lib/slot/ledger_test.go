@@ -306,11 +306,11 @@ func mustShares(t testing.TB, text string) Shares {
 // independent count.
 func TestLedgerConserves(t *testing.T) {
 	t.Parallel()
-	carved, returned := 0, 0
+	carved, returned, outages, reclaimed := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		led, cpus := randomLedger(t)
 		for range rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "return", "return", "break", "mend"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "offline", "reclaim", "occupy"}).Draw(t, "step") {
 			case "carve":
 				if carveAtRandom(t, led) {
 					carved++
@@ -325,6 +325,15 @@ func TestLedgerConserves(t *testing.T) {
 				}
 			case "mend":
 				_ = led.Mend(anySlot(t, led))
+			case "offline":
+				led.SetOffline(randomOutages(t))
+				outages++
+			case "reclaim":
+				if led.Reclaim(anySlot(t, led)) == nil {
+					reclaimed++
+				}
+			case "occupy":
+				_ = led.Occupy(anySlot(t, led), rapid.Bool().Draw(t, "occupied"))
 			}
 			if err := led.Check(); err != nil {
 				t.Fatal(err)
@@ -332,9 +341,17 @@ func TestLedgerConserves(t *testing.T) {
 			count(t, led, cpus)
 		}
 	})
-	t.Logf("%d carved, %d returned", carved, returned)
-	if carved < 150 || returned < 30 {
-		t.Errorf("only %d dynamic slots were carved and %d returned: the histories say little", carved, returned)
+	t.Logf("%d carved, %d returned, %d times offline, %d reclaimed", carved, returned, outages, reclaimed)
+	if carved < 150 || returned < 30 || outages < 100 || reclaimed < 10 {
+		t.Errorf("only %d dynamic slots were carved, %d returned, %d reclaimed, %d outages: the histories say little", carved, returned, reclaimed, outages)
+	}
+}
+
+// randomOutages takes some instances and units out of use, and others back in.
+func randomOutages(t *rapid.T) []Outage {
+	return []Outage{
+		{Resource: "bolts", IDs: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "z", "nowhere"}), 0, 3).Draw(t, "off")},
+		{Resource: "Cogs", Units: rapid.Int64Range(-1, 10).Draw(t, "units")},
 	}
 }
 
@@ -410,6 +427,9 @@ func carveAtRandom(t *rapid.T, led *Ledger) bool {
 		}
 		return false
 	}
+	if bolts, _ := d.Total.Find("Bolts"); len(bolts.Assets) != int(bolts.Count) {
+		t.Fatalf("%s has %d bolts, namely %v", d.ID, bolts.Count, bolts.Assets)
+	}
 	if misfit := r.Misfit(d.Total); misfit != "" {
 		t.Fatalf("%s is smaller than asked: %s", d.ID, misfit)
 	}
@@ -419,7 +439,21 @@ func carveAtRandom(t *rapid.T, led *Ledger) bool {
 // count adds processors up and looks for assets with two holders.
 func count(t *rapid.T, led *Ledger, cpus int) {
 	sum, holders := micros(led.spare.Cpus), map[string]ID{}
+	out := map[string]bool{}
+	for _, o := range led.Outages() {
+		for _, id := range o.IDs {
+			out[id] = true
+		}
+	}
 	for s := range led.Slots() {
+		for _, q := range []Quantities{s.Free, led.Open(s)} {
+			if bolts, _ := q.Find("Bolts"); slices.ContainsFunc(bolts.Assets, func(id string) bool { return out[id] }) {
+				t.Fatalf("%s has free %v, of which some are out of use: %v", s.ID, bolts.Assets, out)
+			}
+		}
+		if open := led.Open(s); !open.Fits(s.Free) || (Quantities{}).Misfit(open) != "" {
+			t.Fatalf("%s could give %v of %v", s.ID, open, s.Free)
+		}
 		if s.Backfill || s.Sliver {
 			continue
 		}

@@ -78,7 +78,8 @@ func (r *layoutReader) resource(knob, name, value string) Resource {
 // Names that are offline but not among the instances do not count.
 func (r *layoutReader) counted(knob, name string, count float64, ids []string, off float64, offIDs []string) Resource {
 	if ids == nil {
-		return Resource{Name: name, Count: max(count-off, 0)}
+		off = min(off, count)
+		return Resource{Name: name, Count: count - off, Without: off}
 	}
 	out := Resource{Name: name, Assets: []string{}}
 	for _, id := range ids {

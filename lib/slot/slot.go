@@ -154,8 +154,13 @@ type Slot struct {
 	// Total is what was handed to the slot. Free is what can still be given
 	// to a job or claim: Total for a sound static or dynamic slot, nothing for
 	// a broken one, and for a partitionable slot Total less its dynamic slots
-	// and less Lost.
+	// and less Lost. What is Offline is not free. A backfill slot may give out
+	// less than Free, see Ledger.Open.
 	Total, Free Quantities
+
+	// Offline is what of Total was taken out of use since the slot was made,
+	// in a partitionable slot without that of its dynamic slots.
+	Offline Quantities
 
 	// Lost is what broken dynamic slots took with them when they were
 	// returned; only a partitionable slot has any.
@@ -174,6 +179,8 @@ type Slot struct {
 
 	VolumeDiskKiB int64 // handed out to all slots of the volume with the slot's execute directory
 	Children      int   // number of dynamic slots carved from it
+
+	occupied bool // a static slot that is claimed
 }
 
 // Name returns the name of the slot without the host: "slot1_2".
