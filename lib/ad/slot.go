@@ -150,12 +150,13 @@ func isStatic(name string) bool {
 // Resources shows what the slot has and has left, as the ledger has it now.
 func (a *Slot) Resources() {
 	s := a.s
+	open := a.m.src.Ledger.Open(s)
 	a.ad.SetInt(attrTotalDisk, s.VolumeDiskKiB)
-	a.setCpus(attrCpus, s.Free.Cpus)
+	a.setCpus(attrCpus, open.Cpus)
 	a.setCpus("TotalSlotCpus", s.Total.Cpus-s.Lost.Cpus)
-	a.setInt(attrMemory, s.Free.MemoryMiB)
+	a.setInt(attrMemory, open.MemoryMiB)
 	a.setInt("TotalSlotMemory", s.Total.MemoryMiB-s.Lost.MemoryMiB)
-	disk, swap := s.Free.DiskKiB, s.Free.SwapKiB
+	disk, swap := open.DiskKiB, open.SwapKiB
 	if s.Broken != nil {
 		// Like the original, which takes away only what a job cannot do without.
 		disk, swap = s.Total.DiskKiB, s.Total.SwapKiB
@@ -164,7 +165,7 @@ func (a *Slot) Resources() {
 	a.setReal("TotalSlotDisk", float64(s.Total.DiskKiB-s.Lost.DiskKiB))
 	a.setInt(attrVirtualMemory, swap)
 	for _, c := range s.Total.Custom {
-		a.custom(c)
+		a.custom(c, open)
 	}
 	if s.Kind == slot.Partitionable {
 		a.setInt(attrNumDynamicSlots, int64(s.Children))
@@ -185,8 +186,8 @@ func (a *Slot) setCpus(name string, v float64) {
 
 // custom shows one custom resource: a partitionable slot keeps its whole list
 // of instances, and only the number and the list of available ones shrink.
-func (a *Slot) custom(c slot.Custom) {
-	free, _ := a.s.Free.Find(c.Name)
+func (a *Slot) custom(c slot.Custom, open slot.Quantities) {
+	free, _ := open.Find(c.Name)
 	lost, _ := a.s.Lost.Find(c.Name)
 	if a.s.Asked != nil {
 		// A slot that found too few instances shows those that it found.
