@@ -51,6 +51,7 @@ RANK = TARGET.Prio
 MAXJOBRETIREMENTTIME = KRetire
 MachineMaxVacateTime = KVacate
 CLAIM_WORKLIFE = KWorklife
+RunBenchmarks = KBench
 `
 
 // life is what the outside knows of an activation.
@@ -78,6 +79,8 @@ type model struct {
 	stamps  map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
 	steps   int
 	configs []*config.Snapshot
+	bench   string // "running" or "stopped" while benchmarks run
+	benched slot.ID
 }
 
 var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
@@ -91,6 +94,7 @@ func (m *model) knobs() *classad.Ad {
 		"KContinue": {"true", "false"}, "KPreempt": {"false", "false", "true"}, "KKill": {"false", "true"},
 		"KWantSuspend": {"true", "false"}, "KWantVacate": {"true", "false"}, "KWantHold": {"false", "true"},
 		"KRetire": {"0", "3", "20", "-1"}, "KVacate": {"0", "2", "10", "600"}, "KWorklife": {"-1", "0", "15"},
+		"KBench": {"LastBenchmark == 0", "false", "true"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(draws)) {
 		text := rapid.SampledFrom(draws[name]).Draw(m.rt, name)
@@ -168,7 +172,7 @@ func (m *model) nextRef() uint64 {
 func (m *model) event() Event {
 	kinds := []string{
 		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
-		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare",
+		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare", "benched",
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
 	case "sample":
@@ -220,6 +224,8 @@ func (m *model) event() Event {
 			return SuspendRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
 		}
 		return ContinueRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+	case "benched":
+		return BenchmarksDone{Complete: rapid.Bool().Draw(m.rt, "complete")}
 	case "renew":
 		return LeaseRenewed{Claim: m.anyClaim()}
 	case "vacate":
@@ -298,6 +304,8 @@ func (m *model) knows(ev Event) bool {
 		return held(ev.Claim)
 	case LeaseRenewed:
 		return held(ev.Claim)
+	case BenchmarksDone:
+		return m.bench != ""
 	}
 	return true
 }
@@ -307,6 +315,9 @@ func (m *model) knows(ev Event) bool {
 func (m *model) perform(ev Event) (refused bool) {
 	m.steps++
 	gone := endOf(ev)
+	if _, ok := ev.(BenchmarksDone); ok {
+		m.bench = ""
+	}
 	changed := map[string]bool{}
 	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
 		switch eff := eff.(type) {
@@ -345,12 +356,25 @@ func (m *model) perform(ev Event) (refused bool) {
 			}
 			delete(m.pairs, eff.Name)
 			delete(m.stamps, eff.Slot)
+		case RunBenchmarks:
+			if v, ok := m.eng.SlotView(eff.Slot); !ok || m.bench != "" || v.Kind == slot.Dynamic {
+				m.rt.Fatalf("benchmarks begin for %v (%v), others are %q", eff.Slot, ok, m.bench)
+			}
+			m.bench, m.benched = "running", eff.Slot
+		case StopBenchmarks:
+			if m.bench != "running" || m.benched != eff.Slot {
+				m.rt.Fatalf("benchmarks end for %v, they are %q for %v", eff.Slot, m.bench, m.benched)
+			}
+			m.bench = "stopped"
 		case WakeAt:
 			if eff.At.Boot < m.now.Boot {
 				m.rt.Fatalf("wants to be woken %v ago", m.now.Sub(eff.At))
 			}
 			m.wake = eff.At
 		case ShutdownComplete:
+			if m.bench != "" {
+				m.rt.Fatalf("shutdown is complete, but benchmarks are %s", m.bench)
+			}
 			for id := range m.lives {
 				if id != gone {
 					m.rt.Fatalf("shutdown is complete, but there is %s", id)
@@ -439,6 +463,9 @@ func (m *model) check(changed map[string]bool) {
 		if v.Claimed != claimed || claimed == (sl.cur == nil) {
 			m.rt.Fatalf("%s is %v, claim %v", v.Name, v.Pair, v.Claim)
 		}
+		if v.ID == m.benched && m.bench == "running" && v.Pair != policy.UnclaimedBenchmarking {
+			m.rt.Fatalf("benchmarks go on for %s, which is %v", v.Name, v.Pair)
+		}
 		if v.Kind == slot.Partitionable && claimed || v.Kind == slot.Dynamic && !claimed {
 			m.rt.Fatalf("a %v slot is %v", v.Kind, v.Pair)
 		}
@@ -456,6 +483,10 @@ func (m *model) check(changed map[string]bool) {
 			m.rt.Fatalf("%s runs %s in %v", v.Name, v.Activation, v.Pair)
 		}
 		switch v.Pair {
+		case policy.UnclaimedBenchmarking:
+			if m.bench == "" || m.benched != v.ID {
+				m.rt.Fatalf("%s is %v, benchmarks are %q for %v", v.Name, v.Pair, m.bench, m.benched)
+			}
 		case policy.ClaimedIdle:
 			if active {
 				m.rt.Fatalf("%s is idle with %s", v.Name, v.Activation)
@@ -525,6 +556,7 @@ func TestRandomEvents(t *testing.T) {
 	configs := []*config.Snapshot{snap, parse(t, inv, chaos+"KILLING_TIMEOUT = 0\nPOLLING_INTERVAL = 3\nPREEMPT = False\n"), nil}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newStage(t, 8, chaos)
+		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
 		m := &model{
 			rt: rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
 			lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
@@ -544,7 +576,7 @@ func TestRandomEvents(t *testing.T) {
 	})
 	t.Logf("%d steps, %v", steps, visited)
 	for _, p := range []policy.Pair{
-		policy.OwnerIdle, policy.UnclaimedIdle, policy.ClaimedIdle, policy.ClaimedBusy, policy.ClaimedSuspended,
+		policy.OwnerIdle, policy.UnclaimedIdle, policy.UnclaimedBenchmarking, policy.ClaimedIdle, policy.ClaimedBusy, policy.ClaimedSuspended,
 		policy.ClaimedRetiring, policy.ClaimedCleaning, policy.PreemptingVacating, policy.PreemptingKilling,
 	} {
 		if visited[p.String()] == 0 {

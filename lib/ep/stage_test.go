@@ -84,6 +84,7 @@ type stage struct {
 	onReply  func(Reply)
 	onEnded  func(ClaimEnded)
 	onGone   func(*actor)
+	onOther  func(Effect) // what the stage itself does not see to
 }
 
 // pending is something that the world does at a given time.
@@ -203,6 +204,10 @@ func (s *stage) perform(effects []Effect) {
 			s.wake = eff.At
 		case ShutdownComplete:
 			s.complete = true
+		default:
+			if s.onOther != nil {
+				s.onOther(eff)
+			}
 		}
 	}
 }
