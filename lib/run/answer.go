@@ -29,7 +29,8 @@ const secretBytes = 20
 func (n *node) newEngine(ledger *slot.Ledger, sample machine.Sample, now clock.Instant) (*ep.Engine, []ep.Effect, error) {
 	return ep.New(ep.Config{
 		Snapshot: n.o.Config, Inventory: n.o.Inventory, Ledger: ledger, Sample: sample,
-		Address: sinful(n.o.Inventory.FullHostname), Start: now.Wall.Unix(), Location: time.Local, Rand: n.random,
+		Benchmarks: len(n.bench.cron.Jobs) > 0,
+		Address:    sinful(n.o.Inventory.FullHostname), Start: now.Wall.Unix(), Location: time.Local, Rand: n.random,
 		NewSecret: func() claim.Secret {
 			var b [secretBytes]byte
 			n.o.Host.Rand(b[:])

@@ -33,6 +33,7 @@ type node struct {
 	eng      *ep.Engine
 	ap       *local.AP
 	launcher *starter.Launcher
+	bench    *benchmarks
 	knobs    map[string]string // the starter's
 	poll     time.Duration     // POLLING_INTERVAL
 
@@ -90,6 +91,7 @@ func newNode(o Options) (*node, error) {
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
 	}
+	n.bench = newBenchmarks(o, now)
 	var effects []ep.Effect
 	n.eng, effects, err = n.newEngine(ledger, sample, now)
 	if err != nil {
@@ -122,6 +124,7 @@ func (n *node) problem(err error) {
 func (n *node) close() {
 	close(n.done)
 	n.launcher.Close()
+	n.stopBenchmarks()
 	n.around.Wait()
 	if err := n.logs.close(); err != nil {
 		n.problem(err)
@@ -306,6 +309,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.moved = true
 	case ep.AdWithdrawn:
 		n.moved = true
+	case ep.RunBenchmarks:
+		n.runBenchmarks(now)
+	case ep.StopBenchmarks:
+		n.stopBenchmarks()
 	case ep.WakeAt:
 		n.wakeAt = e.At
 	case ep.ShutdownComplete:
