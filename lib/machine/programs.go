@@ -1,0 +1,132 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine/proctext"
+)
+
+// Prober looks for the programs by which a machine runs more than plain jobs:
+// a Java interpreter, Docker, Singularity or Apptainer. Each is really run,
+// which takes from milliseconds to a minute, so that a daemon does it beside
+// everything else and publishes what comes of it.
+type Prober struct {
+	// Run runs a program to its end, in the directory / and with nothing on
+	// its standard input, and ends it with all its descendants when ctx ends.
+	// Output may be cut at a length of its choice, not below 4 KiB. The error
+	// says why there is no exit status: it could not be started (an
+	// fs.ErrNotExist if it is not there), or was ended.
+	Run func(ctx context.Context, argv []string) (Outcome, error)
+	// UserNamespace is the number of the user namespace this process is in;
+	// 0 if the system has no such thing.
+	UserNamespace uint64
+	// Arch is Inventory.Arch. Test images differ by it.
+	Arch string
+}
+
+// Outcome is how a program ended.
+type Outcome struct {
+	Stdout, Stderr []byte
+	Status         int // exit status; not 0 if a signal ended it
+}
+
+// patience is how long one program may take where no knob says.
+const patience = 20 * time.Second
+
+// Probe returns the attributes of everything that was found. What is not
+// there has none; what is there and does not work has a problem that says why,
+// and what HTCondor publishes of it then. It ends when ctx ends at the latest.
+func (p Prober) Probe(ctx context.Context, snap *config.Snapshot) (*classad.Ad, []error) {
+	looks := [...]func(context.Context, *config.Snapshot, *classad.Ad) error{p.java, p.docker, p.singularity}
+	var (
+		ads     [len(looks)]*classad.Ad
+		results [len(looks)]error
+		looking sync.WaitGroup
+	)
+	for i, look := range looks {
+		ads[i] = classad.NewAd()
+		looking.Go(func() { results[i] = look(ctx, snap, ads[i]) })
+	}
+	looking.Wait()
+	found := classad.NewAd()
+	var problems []error
+	for i, err := range results {
+		if err != nil {
+			problems = append(problems, errs.E("machine.Probe", errs.Other, "", err))
+		}
+		found.Update(ads[i])
+	}
+	return found, problems
+}
+
+// JoinAbilities adds every attribute of ad whose name begins with Has to a
+// StarterAbilityList, if it is not there.
+func JoinAbilities(list string, ad *classad.Ad) string {
+	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	known := make(map[string]bool, len(words))
+	for _, w := range words {
+		known[strings.ToLower(w)] = true
+	}
+	for _, name := range ad.Names() {
+		if low := strings.ToLower(name); strings.HasPrefix(low, "has") && !known[low] {
+			words = append(words, name)
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+// run runs a program for at most limit. found is false if it is not there.
+func (p Prober) run(ctx context.Context, limit time.Duration, argv []string) (out Outcome, found bool, err error) {
+	cause := fmt.Errorf("took longer than %v", limit)
+	within, cancel := context.WithTimeoutCause(ctx, limit, cause)
+	defer cancel()
+	out, err = p.Run(within, argv)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return out, false, nil
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return out, true, errs.E("machine.run", errs.Expired, strings.Join(argv, " "), cause)
+	case err != nil:
+		return out, true, errs.E("machine.run", errs.Other, strings.Join(argv, " "), err)
+	}
+	return out, true, nil
+}
+
+// failed says how a program failed, by its status and first words.
+func failed(argv []string, out Outcome) error {
+	words := firstLine(out.Stderr)
+	if words == "" {
+		words = firstLine(out.Stdout)
+	}
+	if words != "" {
+		words = ": " + words
+	}
+	return errs.E("machine.run", errs.Broken, strings.Join(argv, " "), fmt.Errorf("exit status %d%s", out.Status, words))
+}
+
+// maxWords bounds what is taken over from the output of a program.
+const maxWords = 1024
+
+// firstLine returns the first line that is not empty, as one that can be
+// printed.
+func firstLine(text []byte) string {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return proctext.Printable(string(line[:min(len(line), maxWords)]))
+		}
+	}
+	return ""
+}
