@@ -30,10 +30,29 @@ func (a *Slot) SetClaim(c *claim.Claim, now clock.Instant) {
 	if a.s.Kind == slot.Dynamic {
 		put.bool(attrIsSplittable, true)
 	}
+	a.negotiated(put, c.Request)
+	a.m.took(a.s)
 	a.SetRank(c.Rank)
 	a.copyJob(c.Request)
 	a.setTimes(c, nil, now)
 	a.share()
+}
+
+// negotiated shows under which terms the match was made, as the negotiator
+// left them in the request.
+func (a *Slot) negotiated(put putter, request *classad.Ad) {
+	if request == nil {
+		return
+	}
+	env := classad.Env{Target: a.Ad()}
+	for _, name := range [...]string{"ConcurrencyLimits", "RemoteGroup", "RemoteNegotiatingGroup"} {
+		v, _ := request.EvalString(name, &env)
+		put.text(name, v)
+		if name == "RemoteNegotiatingGroup" && v != "" {
+			regrouped, _ := request.EvalBool("RemoteAutoregroup", nil)
+			put.bool("RemoteAutoregroup", regrouped)
+		}
+	}
 }
 
 // accountingGroup adds the domain of the user, as the accountant wants it.
@@ -84,6 +103,9 @@ func (a *Slot) SetActivation(c *claim.Claim, act *claim.Activation, now clock.In
 	put.text(attrGlobalJobID, global)
 	put.int(attrJobStart, act.Began.Wall.Unix())
 	a.copyJob(act.Job)
+	if _, measured := a.ad.Lookup(attrCpusUsage); !measured {
+		put.real(attrCpusUsage, 0)
+	}
 	a.setTimes(c, act, now)
 	a.share()
 }
@@ -98,7 +120,7 @@ func jobID(job *classad.Ad) (string, bool) {
 // ClearActivation takes away what is about the job and leaves the claim, whose
 // run times go on to count the activation that ended.
 func (a *Slot) ClearActivation(c *claim.Claim, now clock.Instant) {
-	for _, name := range [...]string{attrJobID, attrGlobalJobID, attrJobStart, attrStarterPid, attrCpusUsage} {
+	for _, name := range [...]string{attrJobID, attrGlobalJobID, attrJobStart, attrStarterPid, attrJobPid, attrCpusUsage, attrNumPids} {
 		a.drop(name)
 	}
 	a.condorLoad = 0
@@ -109,13 +131,46 @@ func (a *Slot) ClearActivation(c *claim.Claim, now clock.Instant) {
 // SetStarter shows the process id of the starter.
 func (a *Slot) SetStarter(pid int) { a.putter(&a.claimAttrs).int(attrStarterPid, int64(pid)) }
 
-// SetUsage shows what the running job uses: processors on average and the
-// size of its image.
-func (a *Slot) SetUsage(cpus float64, imageSizeKiB int64) {
-	put := a.putter(&a.claimAttrs)
-	put.real(attrCpusUsage, hundredths(cpus))
-	put.int(attrImageSize, imageSizeKiB)
+// SetJobPid shows the process id of the job, which is known once it runs.
+func (a *Slot) SetJobPid(pid int) {
+	if pid > 0 {
+		a.putter(&a.claimAttrs).int(attrJobPid, int64(pid))
+	}
 }
+
+// Usage is what a running job uses.
+type Usage struct {
+	Cpus         float64 // processors kept busy
+	ImageSizeKiB int64   // address space
+	ResidentKiB  int64   // memory, 0 if that is not known
+	DiskKiB      int64   // what its scratch directory holds, 0 if that is not known
+	Files        int     // in the scratch directory, 0 if that is not known
+	Processes    int     // alive
+}
+
+// SetUsage shows what the running job uses. Memory, disk and files are the
+// job's own attributes and shown as far as the owner wants (STARTD_JOB_ATTRS).
+func (a *Slot) SetUsage(u Usage) {
+	put := a.putter(&a.claimAttrs)
+	put.real(attrCpusUsage, hundredths(u.Cpus))
+	put.int(attrImageSize, u.ImageSizeKiB)
+	put.int(attrNumPids, int64(u.Processes))
+	job := classad.NewAd()
+	if u.ResidentKiB > 0 {
+		job.SetInt("ResidentSetSize", u.ResidentKiB)
+		job.Set("MemoryUsage", memoryUsage)
+	}
+	if u.DiskKiB > 0 {
+		job.SetInt("DiskUsage", u.DiskKiB)
+	}
+	if u.Files > 0 {
+		job.SetInt("ScratchDirFileCount", int64(u.Files))
+	}
+	a.UpdateJob(job)
+}
+
+// memoryUsage is a job's memory in MiB, as starters tell it.
+var memoryUsage = classad.MustParseExpr("((ResidentSetSize + 1023) / 1024)")
 
 // UpdateJob copies what changed in the job's ad, as far as the owner wants it
 // shown (STARTD_JOB_ATTRS).

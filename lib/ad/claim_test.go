@@ -285,7 +285,7 @@ func TestRunTimes(t *testing.T) {
 	if v, _ := a.Ad().EvalReal("PreemptingRank", nil); v != 9 {
 		t.Errorf("PreemptingRank %v", v)
 	}
-	a.SetUsage(0.756, 4711)
+	a.SetUsage(Usage{Cpus: 0.756, ImageSizeKiB: 4711})
 	a.ClearClaim()
 	for name := range a.Snapshot(now).All() {
 		for _, gone := range []string{"Remote", "Preempting", "TotalJob", "TotalClaim", "Job", "Client", "Accounting", "Public", "ImageSize", "CpusUsage"} {

@@ -61,37 +61,84 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 		}
 	}
 	out.SetInt(attrTotalDisk, disk)
-	m.usage(out, "TotalInUse", inUse)
-	m.usage(out, "TotalBackfillInUse", backfill)
-	m.usage(out, "ExcessBackfill", m.excess(inUse, backfill))
+	m.usage(out, "TotalInUse", inUse, func(name string) bool { return m.taken[false][name] })
+	m.usage(out, "TotalBackfillInUse", backfill, func(name string) bool { return m.taken[true][name] })
+	m.usage(out, "ExcessBackfill", m.excess(), func(string) bool { return true })
+	m.transferred.show(out)
 	m.broken(out, problems)
 	return out
 }
 
+// took remembers that a slot with its custom resources was in use.
+func (m *Machine) took(s *slot.Slot) {
+	for _, c := range s.Total.Custom {
+		if m.taken[s.Backfill] == nil {
+			m.taken[s.Backfill] = map[string]bool{}
+		}
+		m.taken[s.Backfill][c.Name] = true
+	}
+}
+
+// transfers counts what jobs have moved since the EP began.
+type transfers struct {
+	jobs    int
+	in, out int64 // bytes
+}
+
+// Transferred adds what a job that ended has moved, in bytes: its input and
+// its output.
+func (m *Machine) Transferred(in, out int64) {
+	m.transferred.jobs++
+	m.transferred.in += max(0, in)
+	m.transferred.out += max(0, out)
+}
+
+// show tells the totals and the average of a job, in MiB.
+func (t transfers) show(ad *classad.Ad) {
+	const mib = 1 << 20
+	jobs := float64(max(1, t.jobs))
+	ad.SetReal("TotalTransferInputMB", float64(t.in)/mib)
+	ad.SetReal("AvgTransferInputMB", float64(t.in)/mib/jobs)
+	ad.SetReal("TotalTransferOutputMB", float64(t.out)/mib)
+	ad.SetReal("AvgTransferOutputMB", float64(t.out)/mib/jobs)
+}
+
 // usage shows amounts under a prefix; all but disk and memory are reals.
-func (m *Machine) usage(out *classad.Ad, prefix string, q slot.Quantities) {
+// Custom resources are shown where that is wanted: what is in use of one only
+// when a slot that may have some was in use before.
+func (m *Machine) usage(out *classad.Ad, prefix string, q slot.Quantities, shown func(name string) bool) {
 	out.SetReal(prefix+attrCpus, q.Cpus)
 	out.SetInt(prefix+attrMemory, q.MemoryMiB)
 	out.SetInt(prefix+attrDisk, q.DiskKiB)
 	for _, r := range m.src.Ledger.Resources() {
-		c, _ := q.Find(r.Name)
-		out.SetReal(prefix+r.Name, float64(c.Count))
+		if shown(r.Name) {
+			c, _ := q.Find(r.Name)
+			out.SetReal(prefix+r.Name, float64(c.Count))
+		}
 	}
 }
 
-// excess is what backfill slots use of what the primary slots use as well.
-func (m *Machine) excess(inUse, backfill slot.Quantities) slot.Quantities {
-	total := m.src.Ledger.Account().Total
-	over := func(a, b, all int64) int64 { return max(0, a+b-all) }
-	out := slot.Quantities{
-		Cpus:      max(0, inUse.Cpus+backfill.Cpus-total.Cpus),
-		MemoryMiB: over(inUse.MemoryMiB, backfill.MemoryMiB, total.MemoryMiB),
-		DiskKiB:   over(inUse.DiskKiB, backfill.DiskKiB, total.DiskKiB),
+// excess is what the backfill slots were given beyond what the primary slots
+// were given.
+func (m *Machine) excess() slot.Quantities {
+	var primary, backfill slot.Quantities
+	for _, a := range m.slots {
+		switch {
+		case a.s.Kind == slot.Dynamic:
+		case a.s.Backfill:
+			backfill = slot.Sum(backfill, a.s.Total)
+		default:
+			primary = slot.Sum(primary, a.s.Total)
+		}
 	}
-	for _, c := range total.Custom {
-		used, _ := inUse.Find(c.Name)
-		shared, _ := backfill.Find(c.Name)
-		out.Custom = append(out.Custom, slot.Custom{Name: c.Name, Count: over(used.Count, shared.Count, c.Count)})
+	out := slot.Quantities{
+		Cpus:      max(0, backfill.Cpus-primary.Cpus),
+		MemoryMiB: max(0, backfill.MemoryMiB-primary.MemoryMiB),
+		DiskKiB:   max(0, backfill.DiskKiB-primary.DiskKiB),
+	}
+	for _, c := range backfill.Custom {
+		has, _ := primary.Find(c.Name)
+		out.Custom = append(out.Custom, slot.Custom{Name: c.Name, Count: max(0, c.Count-has.Count)})
 	}
 	return out
 }

@@ -103,11 +103,12 @@ func (m *Machine) instances(out *classad.Ad) {
 }
 
 // consumption shows what a job is charged for in a partitionable slot whose
-// owner says so (CONSUMPTION_POLICY), for each resource an expression about
-// the job, and how many claims the slot can have at once.
+// owner says so (CONSUMPTION_POLICY), and in its dynamic slots: for each
+// resource an expression about the job, and in the partitionable slot how many
+// claims it can have at once.
 func (a *Slot) consumption() {
 	set := &a.m.set
-	if a.s.Kind != slot.Partitionable || !set.truth("CONSUMPTION_POLICY", a.s.TypeID) {
+	if a.s.Kind == slot.Static || !set.truth("CONSUMPTION_POLICY", a.s.TypeID) {
 		return
 	}
 	names := []string{attrCpus, attrDisk, attrMemory}
@@ -128,6 +129,9 @@ func (a *Slot) consumption() {
 		if e, err := classad.ParseExpr("("+strings.Join(limits, " && ")+")", classad.Old); err == nil {
 			a.ad.Set(attrWithinLimits, e)
 		}
+	}
+	if a.s.Kind == slot.Dynamic {
+		return
 	}
 	claims := int64(a.s.Total.Cpus)
 	if e := set.expr(a.s.TypeID, "NUM_CLAIMS"); e != nil {

@@ -51,6 +51,11 @@ type Machine struct {
 
 	away                        int64 // seconds that slots without a keyboard have been idle
 	mixedKeyboard, mixedConsole bool  // some slots are connected and some are not
+
+	// taken are the custom resources that slots in use have had, by whether
+	// the slot was a backfill slot.
+	taken       map[bool]map[string]bool
+	transferred transfers
 }
 
 // typeLayer is what all slots of a type show.
@@ -66,7 +71,7 @@ type typeLayer struct {
 // New returns the ads of all slots in the ledger, in Owner/Idle since now. The
 // error names every setting about ads that cannot be read.
 func New(src Source, now clock.Instant) (*Machine, error) {
-	m := &Machine{started: now, byID: make(map[slot.ID]*Slot)}
+	m := &Machine{started: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool)}
 	if err := m.configure(src); err != nil {
 		return nil, err
 	}
@@ -80,11 +85,11 @@ func New(src Source, now clock.Instant) (*Machine, error) {
 // Reconfigure takes new settings, inventory and policy over; all slots stay as
 // they are. On an error nothing changes.
 func (m *Machine) Reconfigure(src Source, now clock.Instant) error {
-	next := &Machine{started: m.started, byID: m.byID, slots: m.slots, published: m.published, drain: m.drain, benchmarked: m.benchmarked, sample: m.sample}
+	next := *m
 	if err := next.configure(src); err != nil {
 		return err
 	}
-	*m = *next
+	*m = next
 	for _, a := range m.slots {
 		a.m = m
 		a.dress()

@@ -24,6 +24,7 @@ const (
 	attrImageSize            = "ImageSize"
 	attrIsSplittable         = "IsSplittable"
 	attrJobID                = "JobId"
+	attrJobPid               = "JobPid"
 	attrJobStart             = "JobStart"
 	attrKeyboardIdle         = "KeyboardIdle"
 	attrLastBenchmark        = "LastBenchmark"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -125,13 +126,17 @@ func (e *Engine) jobRunning(ev JobRunning) {
 		return
 	}
 	e.enterPhase(sl, claim.Running)
+	sl.ad.SetJobPid(ev.Proc.PID)
 }
 
 func (e *Engine) jobUsage(ev JobUsage) {
 	if sl, ok := e.running(ev.Activation); ok {
 		sl.act.measure(ev.Usage, sl.act.RunTime(e.now))
 		sl.act.diskKiB = ev.DiskKiB
-		sl.ad.SetUsage(sl.act.cpus, ev.Usage.ImageSizeKiB)
+		sl.ad.SetUsage(ad.Usage{
+			Cpus: sl.act.cpus, ImageSizeKiB: ev.Usage.ImageSizeKiB, ResidentKiB: max(ev.Usage.RSSKiB, ev.Usage.PeakRSSKiB),
+			DiskKiB: ev.DiskKiB, Files: ev.Files, Processes: ev.Usage.Procs,
+		})
 	}
 }
 
@@ -154,6 +159,7 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	sl.act.softUntil = 0
 	sl.act.usage = ev.Exit.Usage
 	sl.act.broken = ev.Exit.Broken
+	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
 	switch sl.pair {
 	case policy.ClaimedBusy, policy.ClaimedSuspended, policy.ClaimedRetiring:
 		e.told(sl, policy.ClaimedCleaning, policy.JobGone, policy.ByStarter, "")

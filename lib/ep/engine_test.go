@@ -327,7 +327,7 @@ func TestRefusals(t *testing.T) {
 	// Events about what is over are nothing at all.
 	moves := len(s.moves)
 	for _, ev := range []Event{
-		JobRunning{"slot9#1"}, JobEnded{Activation: "x"}, StarterExited{Activation: ""}, StarterFailed{Activation: "x"}, StarterStarted{Activation: "x"},
+		JobRunning{Activation: "slot9#1"}, JobEnded{Activation: "x"}, StarterExited{Activation: ""}, StarterFailed{Activation: "x"}, StarterStarted{Activation: "x"},
 		JobUsage{Activation: "x"}, JobSuspended{"x"}, JobContinued{"x"}, LeaseRenewed{}, ClaimWithdrawn{Ref: 99}, Reconfigured{},
 		ReleaseRequested{Claim: claim.ID{Public: "p"}},
 	} {

@@ -80,13 +80,17 @@ type StarterFailed struct {
 }
 
 // JobRunning says that the job's own process runs.
-type JobRunning struct{ Activation claim.ActivationID }
+type JobRunning struct {
+	Activation claim.ActivationID
+	Proc       host.ProcID // zero if it is not known
+}
 
 // JobUsage brings what the job has used so far.
 type JobUsage struct {
 	Activation claim.ActivationID
 	Usage      host.Usage
 	DiskKiB    int64
+	Files      int // in the scratch directory, 0 if they were not counted
 }
 
 // JobSuspended says that the starter has stopped the job.
@@ -108,6 +112,8 @@ type Exit struct {
 	Evicted bool // it was made to leave
 	Held    bool // it could not start, or its output could not be kept
 	Usage   host.Usage
+	// BytesIn and BytesOut are what was moved for the job: its input, its output.
+	BytesIn, BytesOut int64
 	// Broken says why the slot cannot be used again, nil if it can.
 	Broken *slot.BrokenReason
 }

@@ -282,7 +282,7 @@ func (s *stage) launch(e StartStarter) {
 		}
 		a.plan(a.begins, func() {
 			a.phase, a.first, a.since = "running", s.now, s.now
-			s.step(JobRunning{Activation: a.id})
+			s.step(JobRunning{Activation: a.id, Proc: host.ProcID{PID: 2000 + len(s.starters), Start: 2}})
 			if a.phase == "running" {
 				a.finishLater()
 			}
