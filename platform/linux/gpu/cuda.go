@@ -49,6 +49,7 @@ func (l *Libraries) NVIDIA(w Wanted) (gpu.Found, error) {
 	if !w.Runtime {
 		found.Devices, cudaErr = l.driver()
 	}
+	fromDriver := cudaErr == nil
 	if errors.Is(cudaErr, errNone) && !w.Driver {
 		found.Devices, cudaErr = l.runtime()
 	}
@@ -73,9 +74,11 @@ func (l *Libraries) NVIDIA(w Wanted) (gpu.Found, error) {
 			found.Devices = append(found.Devices, n.whole(p.handle, p.uuid))
 		}
 	}
-	driver := n.driverVersion()
-	for i := range found.Devices {
-		found.Devices[i].Driver = driver
+	if fromDriver {
+		version := n.driverVersion()
+		for i := range found.Devices {
+			found.Devices[i].Driver = version
+		}
 	}
 	n.manage(&found, tree, w.Dynamic)
 	return found, nil

@@ -16,7 +16,9 @@ package gpu
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -78,10 +80,10 @@ func (lib *library) bind(fn any, name string) bool {
 }
 
 // bindAll binds every function of the table, and returns the names of those
-// that are missing.
+// that are missing, sorted.
 func (lib *library) bindAll(table map[string]any) (missing []string) {
-	for name, fn := range table {
-		if !lib.bind(fn, name) {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if !lib.bind(table[name], name) {
 			missing = append(missing, name)
 		}
 	}

@@ -19,7 +19,8 @@ type part struct {
 	handle    uintptr
 	uuid      string
 	instances []part // of a device that is split
-	plain     bool   // a device that cannot be or is not split
+	split     bool   // also where it has no instance, which makes it useless
+	plain     bool   // known not to be split
 }
 
 // tree asks NVML for all devices and their instances. An error is that of a
@@ -44,16 +45,16 @@ func (n *nvml) tree() ([]part, error) {
 			return nil, errs.E("gpu.NVIDIA", errs.Broken, n.library.name, err)
 		}
 		var places uint32
-		split := status(ok)
+		known := status(ok)
 		if n.migMax != nil && n.migByIndex != nil {
-			split = n.migMax(p.handle, &places)
-			n.failed("nvmlDeviceGetMaxMigDeviceCount", split)
+			known = n.migMax(p.handle, &places)
+			n.failed("nvmlDeviceGetMaxMigDeviceCount", known)
 		}
-		p.plain = split == ok && places == 0
+		p.plain, p.split = known == ok && places == 0, known == ok && places > 0
 		for place := range min(places, maxInstances) {
 			var instance part
 			// A place without an instance is an error of NVML, and none of ours.
-			if split != ok || n.failed("nvmlDeviceGetMigDeviceHandleByIndex", n.migByIndex(p.handle, place, &instance.handle)) {
+			if !p.split || n.failed("nvmlDeviceGetMigDeviceHandleByIndex", n.migByIndex(p.handle, place, &instance.handle)) {
 				continue
 			}
 			if instance.uuid, err = n.uuidOf(instance.handle); err != nil {
@@ -75,6 +76,9 @@ func (n *nvml) manage(found *gpu.Found, tree []part, dynamic bool) {
 	var instances []part
 	for _, p := range tree {
 		handles[p.uuid] = p.handle
+		if p.split {
+			found.Parents[p.uuid] = nil
+		}
 		for _, instance := range p.instances {
 			found.Parents[p.uuid] = append(found.Parents[p.uuid], instance.uuid)
 			handles[instance.uuid] = instance.handle

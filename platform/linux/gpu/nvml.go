@@ -7,7 +7,6 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/gpu"
@@ -60,7 +59,6 @@ func (l *Libraries) openNVML() *nvml {
 		"nvmlInit_v2": &n.initialize, "nvmlShutdown": &n.shutdown, "nvmlDeviceGetCount_v2": &n.count,
 		"nvmlDeviceGetHandleByIndex_v2": &n.byIndex, "nvmlDeviceGetUUID": &n.uuid,
 	}); len(missing) > 0 {
-		slices.Sort(missing)
 		l.Warn(fmt.Sprintf("%s has no %s, so it is not used", lib.name, strings.Join(missing, ", ")))
 		return nil
 	}
@@ -77,7 +75,6 @@ func (l *Libraries) openNVML() *nvml {
 	if !lib.bind(&n.attributes, "nvmlDeviceGetAttributes_v2") && !lib.bind(&n.attributes, "nvmlDeviceGetAttributes") {
 		missing = append(missing, "nvmlDeviceGetAttributes")
 	}
-	slices.Sort(missing)
 	for _, name := range missing {
 		l.Note(lib.name + " has no " + name)
 	}
