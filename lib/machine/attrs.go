@@ -43,6 +43,9 @@ func (inv *Inventory) publish() {
 	if inv.Execute.Rotational != Unknown {
 		ad.SetBool("HasRotationalScratch", inv.Execute.Rotational == Yes)
 	}
+	if inv.UserNamespaces == Yes {
+		ad.SetBool("HasUserNamespaces", true)
+	}
 	number("DetectedCpus", inv.DetectedCores)
 	if inv.Known("DetectedMemoryMiB") {
 		ad.SetInt("DetectedMemory", inv.DetectedMemoryMiB)

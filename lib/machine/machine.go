@@ -79,6 +79,8 @@ type Inventory struct {
 	SwapKiB           int64 // what HTCondor divides as swap: free swap space plus RAM
 	SwapTotalKiB      int64 // size of all swap spaces
 
+	UserNamespaces Tristate // an ordinary user can make one
+
 	Execute Disk     // the volume of EXECUTE
 	Volumes []Volume // further ones that SLOT<N>_EXECUTE names, in the order of their first slot
 

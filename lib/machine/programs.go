@@ -130,3 +130,36 @@ func firstLine(text []byte) string {
 	}
 	return ""
 }
+
+// Programs returns the scanner that probes and puts what it finds among the
+// attributes of the machine and into StarterAbilityList. It takes as long as
+// Probe.
+func Programs(p Prober, snap *config.Snapshot) Scanner { return programs{p, snap} }
+
+type programs struct {
+	prober Prober
+	snap   *config.Snapshot
+}
+
+func (programs) Name() string { return "programs" }
+
+func (s programs) Scan(ctx context.Context, inv *Inventory) error {
+	s.prober.Arch = inv.Arch
+	found, problems := s.prober.Probe(ctx, s.snap)
+	if found.Len() > 0 {
+		list, _ := inv.Attrs.EvalString(abilityList, nil)
+		inv.Attrs.Update(found)
+		inv.Attrs.SetString(abilityList, JoinAbilities(list, found))
+	}
+	return errors.Join(problems...)
+}
+
+const abilityList = "StarterAbilityList"
+
+// ProbedAttributes are the beginnings of the names of all attributes that
+// Probe may find. An EP whose jobs and expressions mention none of them need
+// not probe.
+func ProbedAttributes() []string {
+	return []string{"HasJava", "Java", "HasDocker", "Docker", "HasContainer", "HasSingularity", "Singularity", "HasSandboxImage", "HasSIF",
+		"HasPidNamespaces", abilityList}
+}

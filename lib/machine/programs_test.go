@@ -206,6 +206,33 @@ func TestProbeIsBounded(t *testing.T) {
 	})
 }
 
+// What was found stands among the machine's attributes, and every name of it
+// begins as ProbedAttributes says.
+func TestProgramsScanner(t *testing.T) {
+	t.Parallel()
+	var ran []string
+	has := installed{"/usr/bin/java -XshowSettings:properties -version": ended(0, java17), "/usr/bin/singularity --version": said("3.8\n")}
+	snap := settings(t, "")
+	inv, problems := Scan(t.Context(), time.Unix(0, 0), found{set: func(inv *Inventory) {
+		inv.Attrs.SetString("StarterAbilityList", "HasFileTransfer")
+	}}, Programs(has.prober(&ran), snap))
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "Both SIF and Sandbox") {
+		t.Errorf("problems %v", problems)
+	}
+	if list, _ := inv.Attrs.EvalString("StarterAbilityList", nil); list != "HasFileTransfer,HasJava,HasSingularity" {
+		t.Errorf("abilities %s", list)
+	}
+	for _, name := range inv.Attrs.Names() {
+		if !slices.ContainsFunc(ProbedAttributes(), func(p string) bool { return strings.HasPrefix(name, p) }) {
+			t.Errorf("%s is not among %q", name, ProbedAttributes())
+		}
+	}
+	inv, _ = Scan(t.Context(), time.Unix(0, 0), Programs(installed{}.prober(&ran), snap))
+	if inv.Attrs.Len() != 0 {
+		t.Errorf("a bare machine shows %s", inv.Attrs.Text(classad.Old))
+	}
+}
+
 func TestJoinAbilities(t *testing.T) {
 	t.Parallel()
 	ad := classad.NewAd()

@@ -36,18 +36,20 @@ type System struct {
 	Statfs func(path string, st *unix.Statfs_t) error // used for EXECUTE only
 	// Interfaces lists the network interfaces that are up.
 	Interfaces func() ([]machine.Interface, error)
+	// CloneUser tries to make a user namespace.
+	CloneUser func() error
 }
 
 // Host returns the machine this process runs on, seen through root.
 func Host(root linux.Root) System {
-	return System{Root: root, Uname: unix.Uname, Stat: unix.Stat, Statfs: unix.Statfs, Interfaces: interfaces}
+	return System{Root: root, Uname: unix.Uname, Stat: unix.Stat, Statfs: unix.Statfs, Interfaces: interfaces, CloneUser: cloneUser}
 }
 
 // Scanners returns the scanners of the facts that do not need the owner's
 // configuration. The volume of EXECUTE is scanned by Volume, once the
 // configuration has named it.
 func Scanners(sys System) []machine.Scanner {
-	return []machine.Scanner{names{sys}, processors{sys}, memory{sys}}
+	return []machine.Scanner{names{sys}, processors{sys}, memory{sys}, namespaces{sys}}
 }
 
 // The largest texts that are read. The list of processors grows with the

@@ -63,7 +63,7 @@ func readFixture(t *testing.T, path string) fixture {
 // system builds the machine below dir.
 func (f fixture) system(t *testing.T, dir string) (sys System, want string) {
 	t.Helper()
-	sys = System{Root: linux.RootAt(dir)}
+	sys = System{Root: linux.RootAt(dir), CloneUser: func() error { return unix.EPERM }}
 	for _, s := range f.sections {
 		name, text := s.name, s.text
 		if quoted, ok := strings.CutPrefix(name, "q "); ok {
@@ -79,6 +79,8 @@ func (f fixture) system(t *testing.T, dir string) (sys System, want string) {
 		switch name {
 		case "@uname":
 			sys.Uname = fakeUname(text)
+		case "@userns":
+			sys.CloneUser = func() error { return errno(text) }
 		case "@interfaces":
 			sys.Interfaces = fakeInterfaces(t, text)
 		case "@statfs":
@@ -106,6 +108,8 @@ func (f fixture) system(t *testing.T, dir string) (sys System, want string) {
 // errno returns the error a section names instead of an answer.
 func errno(text string) error {
 	switch strings.TrimSpace(text) {
+	case "ENOSPC":
+		return unix.ENOSPC
 	case "ENOENT":
 		return unix.ENOENT
 	case "EFAULT":
