@@ -48,10 +48,18 @@ func (v *View) decide() Decision {
 	case Drained:
 		return v.decideDrained()
 	}
-	// Matched is left by its timer, its client or a command, never by an
-	// expression: IS_OWNER may be true of a slot that was matched with a job
-	// which START lets in all the same.
-	return v.stay("")
+	return v.decideMatched()
+}
+
+// decideMatched gives a match up when START is false whatever the job, as the
+// documents promise the owner; the original waits for the timer, and refuses
+// the claim. IS_OWNER is not asked: the slot was matched with a job which
+// START lets in all the same.
+func (v *View) decideMatched() Decision {
+	if ok, defined := truth(v.local(Start)); defined && !ok {
+		return v.move(OwnerIdle, ByStart, "START is FALSE")
+	}
+	return v.stay("matched, waiting for the claim")
 }
 
 // stay is the decision to change nothing.

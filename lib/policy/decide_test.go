@@ -387,7 +387,8 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Times{Polling: 5 * time.Second, Update: 5 * time.Minute, Killing: 30 * time.Second, Match: 2 * time.Minute,
-		Alive: 5 * time.Minute, AlivesMissed: 6, ShutdownGraceful: 30 * time.Minute}
+		Alive: 5 * time.Minute, AlivesMissed: 6, DrainActivation: 20 * time.Second,
+		ShutdownGraceful: 30 * time.Minute}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

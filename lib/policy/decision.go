@@ -74,11 +74,14 @@ const (
 	ByLease                 // the client was silent for too long
 	ByStarter               // a starter came or went
 	ByClaim                 // a claim came
+	ByMatch                 // the negotiator told of a match
+	ByStart                 // START
+	ByBackfill              // the backfill client came or went
 )
 
 var causeNames = [...]string{"", "IS_OWNER", "PREEMPT", "retirement", "preempting claim", "unretirement", "SUSPEND",
 	"CONTINUE", "KILL", "CLAIM_WORKLIFE", "draining", "end of draining", "drain complete", "MATCH_TIMEOUT", "RunBenchmarks",
-	"START_BACKFILL", "EVICT_BACKFILL", "command", "shutdown", "lease", "starter", "claim"}
+	"START_BACKFILL", "EVICT_BACKFILL", "command", "shutdown", "lease", "starter", "claim", "match", "START", "backfill"}
 
 // String names the cause.
 func (c Cause) String() string {

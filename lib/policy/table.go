@@ -43,6 +43,7 @@ var table = []Transition{
 
 	// Matched
 	{8, 'F', MatchedIdle, TimedOut, "MATCH_TIMEOUT is over and nobody claimed", OwnerIdle, "match timed out", toOwner},
+	{8, 'F', MatchedIdle, Evaluated, "START is false without regard to a job", OwnerIdle, "START is FALSE", toOwner},
 	{8, 'F', MatchedIdle, Told, "vacate, release, shutdown or a failed claim", OwnerIdle, "received VACATE_CLAIM command", toOwner},
 	{9, 'G', MatchedIdle, ClaimTaken, "by the matched client, START accepts the job", ClaimedIdle, "claiming protocol successful", BeginClaim | Offer | Reevaluate},
 
