@@ -272,6 +272,53 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// What is said of a partitionable slot is for it alone, as soon as the source
+// has said what there is for its dynamic slots, be it nothing.
+func TestPublishExactly(t *testing.T) {
+	t.Parallel()
+	m, led := machineWith(t, "NUM_SLOTS = 2\n")
+	carve := func() *Slot {
+		d, err := led.Carve(slot.ID{N: 1}, slot.Request{Cpus: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Add(d, goldenStart)
+	}
+	hot := func(n int64) *classad.Ad {
+		ad := classad.NewAd()
+		ad.SetInt("Hot", n)
+		return ad
+	}
+	seen := func() string {
+		out := ""
+		for _, a := range m.slots {
+			out += a.s.Name() + ":" + a.Ad().Eval("Hot", nil).String() + " "
+		}
+		return out
+	}
+	one := carve()
+	m.Publish("cron", slot.ID{N: 1}, hot(1))
+	expect(t, "nothing was said of the dynamic slot", seen(), "slot1:1 slot1_1:1 slot2:undefined ")
+	m.Publish("cron", one.s.ID, nil)
+	expect(t, "there is nothing for the dynamic slot", seen(), "slot1:1 slot1_1:undefined slot2:undefined ")
+	m.Publish("other", slot.ID{N: 1}, hot(7))
+	expect(t, "another source", seen(), "slot1:7 slot1_1:7 slot2:undefined ")
+	m.Publish("other", slot.ID{N: 1}, nil)
+	m.Publish("cron", one.s.ID, hot(3))
+	two := carve()
+	expect(t, "a new one", seen(), "slot1:1 slot1_1:3 slot1_2:1 slot2:undefined ")
+	m.Publish("cron", two.s.ID, hot(4))
+	m.Publish("cron", slot.ID{N: 1}, nil)
+	expect(t, "nothing for the parent", seen(), "slot1:undefined slot1_1:3 slot1_2:4 slot2:undefined ")
+	if err := led.Return(one.s.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.Remove(one.s.ID)
+	expect(t, "removed", seen(), "slot1:undefined slot1_2:4 slot2:undefined ")
+	carve()
+	expect(t, "the next of that number", seen(), "slot1:undefined slot1_1:3 slot1_2:4 slot2:undefined ")
+}
+
 // Attributes of STARTD_SLOT_ATTRS follow the slot they come from.
 func TestSlotAttrs(t *testing.T) {
 	t.Parallel()

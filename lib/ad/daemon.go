@@ -31,12 +31,10 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 		}
 	}
 	m.instances(out)
-	for _, p := range m.published {
-		if p.slot.IsZero() {
-			for name, e := range p.attrs.All() {
-				if !isStatic(name) && !isShared(name) {
-					out.Set(name, e)
-				}
+	for _, p := range m.published[slot.ID{}] {
+		for name, e := range p.attrs.All() {
+			if !isStatic(name) && !isShared(name) {
+				out.Set(name, e)
 			}
 		}
 	}
@@ -156,7 +154,7 @@ func (m *Machine) broken(out *classad.Ad, problems []slot.Problem) {
 		tags = append(tags, tag)
 	}
 	for _, a := range m.slots {
-		if b := a.s.Broken; b != nil {
+		if b := a.s.Broken; b != nil && !m.knownBreakage(a.s.Name()) {
 			add(a.s.Name(), b.Reason)
 		}
 	}
@@ -164,6 +162,18 @@ func (m *Machine) broken(out *classad.Ad, problems []slot.Problem) {
 		if p.Slot.IsZero() && !p.Warning {
 			add("slot_type"+strconv.Itoa(p.TypeID), p.Reason)
 		}
+	}
+	times := make(map[string]int)
+	var contexts []string
+	for _, b := range m.breakages {
+		times[b.Tag]++
+		tag := b.Tag + letters(times[b.Tag])
+		add(tag, b.Why.Reason)
+		out.SetValue(tag+"BrokenContext", classad.AdValue(m.context(b)))
+		contexts = append(contexts, tag+"BrokenContext")
+	}
+	if len(contexts) > 0 {
+		_ = out.SetText("BrokenContextAds", "{ "+strings.Join(contexts, ",")+" }")
 	}
 	if len(tags) > 0 {
 		_ = out.SetText("BrokenReasons", "{ "+strings.Join(tags, ",")+" }")

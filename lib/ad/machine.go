@@ -43,7 +43,7 @@ type Machine struct {
 	slots []*Slot         // ascending by ID
 	byID  map[slot.ID]*Slot
 
-	published   []published
+	published   map[slot.ID][]published // by the slot it is about, zero: all
 	drain       Drain
 	benchmarked time.Time // when benchmarks were last complete
 	sample      machine.Sample
@@ -56,6 +56,7 @@ type Machine struct {
 	// the slot was a backfill slot.
 	taken       map[bool]map[string]bool
 	transferred transfers
+	breakages   []Breakage // in the order of their time
 }
 
 // typeLayer is what all slots of a type show.
@@ -71,7 +72,7 @@ type typeLayer struct {
 // New returns the ads of all slots in the ledger, in Owner/Idle since now. The
 // error names every setting about ads that cannot be read.
 func New(src Source, now clock.Instant) (*Machine, error) {
-	m := &Machine{started: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool)}
+	m := &Machine{started: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool), published: make(map[slot.ID][]published)}
 	if err := m.configure(src); err != nil {
 		return nil, err
 	}

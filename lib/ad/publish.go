@@ -15,36 +15,54 @@ import (
 // published is what one source said about one slot or all of them.
 type published struct {
 	source string
-	slot   slot.ID
 	attrs  *classad.Ad
 }
 
 // Publish lays attributes that a source outside found, such as the output of
-// a periodic job, over the ads of a slot and its dynamic slots, or of all
-// slots if id is zero. They replace all that the same source said for the same
-// slots before; nil or empty takes that away. They stand over everything but
-// the name and the amounts of the slot, the time and the number of slots; idle
-// times and loads may be replaced, and policies then see those. What is said
-// of one slot counts before what is said of all, and a source that came later
-// before an earlier one. The machine keeps attrs.
+// a periodic job, over the ad of one slot, or of all slots if id is zero. They
+// replace all that the same source said for the same slot before; nil or empty
+// takes that away. A dynamic slot of which a source has said nothing yet, not
+// even that there is nothing, shows what the source said of its parent; what
+// was said of one stands for the next of the same number, until the source
+// says something else.
+//
+// Published attributes stand over everything but the name and the amounts of
+// the slot, the time and the number of slots; idle times and loads may be
+// replaced, and policies then see those. What is said of one slot counts
+// before what is said of all, and a source that came later before an earlier
+// one. The machine keeps attrs.
 func (m *Machine) Publish(source string, id slot.ID, attrs *classad.Ad) {
-	i := slices.IndexFunc(m.published, func(p published) bool { return p.source == source && p.slot == id })
+	said := m.published[id]
+	i := slices.IndexFunc(said, func(p published) bool { return p.source == source })
 	empty := attrs == nil || attrs.Len() == 0
+	if empty {
+		attrs = nil
+	}
+	gone := empty && !id.IsDynamic()
 	switch {
-	case i < 0 && empty:
+	case i < 0 && gone:
 		return
 	case i < 0:
-		m.published = append(m.published, published{source, id, attrs})
-	case empty:
-		m.published = slices.Delete(m.published, i, i+1)
+		m.published[id] = append(said, published{source, attrs})
+	case !gone:
+		said[i].attrs = attrs
+	case len(said) == 1:
+		delete(m.published, id)
 	default:
-		m.published[i].attrs = attrs
+		m.published[id] = slices.Delete(said, i, i+1)
 	}
-	for _, a := range m.slots {
-		if id.IsZero() || id == a.s.ID || id == a.s.ID.Parent() {
-			a.overlay()
-			a.share()
+	show := m.slots
+	if !id.IsZero() {
+		first := m.index(id)
+		last := first
+		for last < len(m.slots) && (m.slots[last].s.ID == id || m.slots[last].s.ID.Parent() == id) {
+			last++
 		}
+		show = m.slots[first:last]
+	}
+	for _, a := range show {
+		a.overlay()
+		a.share()
 	}
 }
 
@@ -62,22 +80,36 @@ func (m *Machine) SetLastBenchmark(at time.Time) {
 // anew. Without any there is no such layer.
 func (a *Slot) overlay() {
 	a.over = nil
-	for _, ofAll := range [...]bool{true, false} {
-		for _, p := range a.m.published {
-			if p.slot.IsZero() != ofAll || !ofAll && p.slot != a.s.ID && p.slot != a.s.ID.Parent() {
-				continue
-			}
-			for name, e := range p.attrs.All() {
-				if isStatic(name) || isShared(name) && !isReading(name) {
-					continue
-				}
-				if a.over == nil {
-					a.over = classad.NewAd()
-					a.over.SetParent(a.ad)
-				}
-				a.over.Set(name, e)
+	for _, p := range a.m.published[slot.ID{}] {
+		a.lay(p.attrs)
+	}
+	own := a.m.published[a.s.ID]
+	if a.s.ID.IsDynamic() {
+		for _, p := range a.m.published[a.s.ID.Parent()] {
+			if !slices.ContainsFunc(own, func(o published) bool { return o.source == p.source }) {
+				a.lay(p.attrs)
 			}
 		}
+	}
+	for _, p := range own {
+		a.lay(p.attrs)
+	}
+}
+
+// lay puts attributes over the slot's ad.
+func (a *Slot) lay(attrs *classad.Ad) {
+	if attrs == nil {
+		return
+	}
+	for name, e := range attrs.All() {
+		if isStatic(name) || isShared(name) && !isReading(name) {
+			continue
+		}
+		if a.over == nil {
+			a.over = classad.NewAd()
+			a.over.SetParent(a.ad)
+		}
+		a.over.Set(name, e)
 	}
 }
 

@@ -235,36 +235,54 @@ func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
 // published from it.
 func (b *Board) Empty() bool { return len(b.ads) == 0 && len(b.shown) == 0 }
 
-// Overlay lays over the ad of the daemon what is for it: everything that does
-// not say which slots it is for, and what has a SlotMergeConstraint that is true
-// of that ad.
+// Overlay lays over the ad of the daemon what is for it: the ads of jobs that
+// may reach every slot, in order, unless they have a SlotMergeConstraint that is
+// not true of it or a name that its name does not begin with. The daemon has
+// neither a slot type nor a slot number, so it gets what is for one of those.
 func (b *Board) Overlay(daemon *classad.Ad) {
+	ordered := make([]*posted, len(b.ads))
 	for i := range b.ads {
-		p := &b.ads[i]
-		if p.keyed {
-			if _, ok := p.ad.Lookup(attrConstraint); !ok || !p.isFor(&Slot{Ad: daemon}) {
-				continue
-			}
-		}
+		ordered[i] = &b.ads[i]
+	}
+	slices.SortStableFunc(ordered, func(p, q *posted) int { return b.index(p.job) - b.index(q.job) })
+	var measured figures
+	for _, p := range ordered {
 		j := b.job(p)
+		if len(j.Slots) > 0 || !p.isForDaemon(daemon) {
+			continue
+		}
 		merge(daemon, p.ad, j)
 		last, _ := p.ad.Lookup(j.Prefix + "LastUpdate")
 		for _, m := range j.Metrics {
 			if total, ok := p.total[m.Attr()]; ok {
-				daemon.SetReal(m.Attr(), total)
-				daemon.Set("LastUpdate"+m.Attr(), last)
+				measured.add(m, total, last)
 			}
 		}
 	}
+	measured.showRaw(daemon)
 }
 
-// tell adds what a slot gets unless it has just that already.
+func (p *posted) isForDaemon(daemon *classad.Ad) bool {
+	if _, ok := p.ad.Lookup(attrConstraint); ok {
+		return p.isFor(&Slot{Ad: daemon})
+	}
+	name, ok := p.ad.EvalString(attrSlotName, nil)
+	if !ok {
+		name, ok = p.ad.EvalString(attrPlainName, nil)
+	}
+	own, _ := daemon.EvalString("Name", nil)
+	return !ok || strings.HasPrefix(own, name)
+}
+
+// tell adds what a slot gets unless it has just that already. A dynamic slot is
+// also told that there is nothing for it, since until then it shows what its
+// parent was told.
 func (b *Board) tell(out []ep.Published, id slot.ID, ad *classad.Ad) []ep.Published {
 	text := ad.TextAll(classad.Old)
-	if b.shown[id] == text {
+	if was, told := b.shown[id]; was == text && (told || !id.IsDynamic()) {
 		return out
 	}
-	if b.shown[id] = text; text == "" {
+	if b.shown[id] = text; text == "" && !id.IsDynamic() {
 		delete(b.shown, id)
 	}
 	return append(out, ep.Published{Source: b.source, Slot: id, Attrs: ad})

@@ -89,7 +89,24 @@ func (f figures) show(ad *classad.Ad, seconds float64) {
 		if seconds > 0 {
 			ad.SetReal("Device"+resource+"AverageUsage", m.total/seconds)
 		}
-		ad.Set(attr+"AverageUsage", classad.MustParseExpr(
-			"("+attr+" - StartOfJob"+attr+") / (LastUpdate"+attr+" - FirstUpdate"+attr+")"))
+		ad.Set(attr+"AverageUsage", averageOf(attr))
 	}
+}
+
+// showRaw writes the figures themselves, as the daemon's own ad has them.
+func (f figures) showRaw(ad *classad.Ad) {
+	for _, m := range f {
+		attr := m.metric.Attr()
+		ad.SetReal(attr, m.total)
+		ad.Set("LastUpdate"+attr, m.lastUpdate)
+		if !m.metric.Peak {
+			ad.Set(attr+"AverageUsage", averageOf(attr))
+		}
+	}
+}
+
+// averageOf is the average of a figure over the life of a job, which is known
+// where its first and last values are.
+func averageOf(attr string) *classad.Expr {
+	return classad.MustParseExpr("(" + attr + " - StartOfJob" + attr + ") / (LastUpdate" + attr + " - FirstUpdate" + attr + ")")
 }
