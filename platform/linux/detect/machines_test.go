@@ -108,6 +108,8 @@ func (f fixture) system(t *testing.T, dir string) (sys System, want string) {
 // errno returns the error a section names instead of an answer.
 func errno(text string) error {
 	switch strings.TrimSpace(text) {
+	case "EPERM":
+		return unix.EPERM
 	case "ENOSPC":
 		return unix.ENOSPC
 	case "ENOENT":
