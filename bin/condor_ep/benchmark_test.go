@@ -15,7 +15,7 @@ import (
 
 // TestRunBenchmarks shows the whole way: the programs run while the slot is
 // unclaimed, START sees their figures, and so does the job.
-// row: S0-134, S0-135, S0-244
+// row: S0-134, S0-135, S0-244, S1-012
 func TestRunBenchmarks(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -78,7 +78,7 @@ func (l *lab) attr(id slot.ID, name string) string {
 	return e.String()
 }
 
-// row: S0-134, S0-135, S0-136, S4-063
+// row: S0-134, S0-135, S0-136
 func TestBenchmarksWhenNeverRun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, 4*time.Second, laboratory) // RunBenchmarks is LastBenchmark == 0 by default
@@ -131,7 +131,7 @@ func TestBenchmarksAreNotRunAtTheStart(t *testing.T) {
 	}
 }
 
-// row: S1-044
+// TestBenchmarksFromTimeToTime shows the expressions of the documents.
 func TestBenchmarksFromTimeToTime(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -107,6 +107,12 @@ func BenchmarksFrom(cfg *config.Snapshot) (Cron, config.Problems) {
 		r.problem("BENCHMARKS_"+j.Name+"_MODE", "a benchmark runs only when asked for; it is left out", "OnDemand", config.Error)
 		return true
 	})
+	for i := range c.Jobs {
+		if j := &c.Jobs[i]; j.Rerun {
+			j.Rerun = false
+			r.problem("BENCHMARKS_"+j.Name+"_RECONFIG_RERUN", "a new configuration does not run a benchmark again; it is taken for False", "RunBenchmarks says when", config.Warning)
+		}
+	}
 	return c, r.problems
 }
 

@@ -111,4 +111,8 @@ func TestBenchmarksProblems(t *testing.T) {
 	if len(c.Jobs) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "only when asked for") {
 		t.Errorf("jobs %v, problems %v", c.Jobs, problems)
 	}
+	c, problems = BenchmarksFrom(parseConfig(t, "BENCHMARKS_JOBLIST = mips\nBENCHMARKS_MIPS_EXECUTABLE=/m\nBENCHMARKS_MIPS_RECONFIG_RERUN = True\n"))
+	if len(c.Jobs) != 1 || c.Jobs[0].Rerun || len(problems) != 1 || !strings.Contains(problems[0].Error(), "taken for False") {
+		t.Errorf("jobs %v, problems %v", c.Jobs, problems)
+	}
 }

@@ -144,7 +144,7 @@ func (n *notes) prints(text func() string) hosttest.Program {
 	}
 }
 
-// row: S0-135, S0-136, S0-244
+// row: S0-135, S0-136, S0-137, S0-244
 func TestBenchmarksAreRunAndWeighed(t *testing.T) {
 	t.Parallel()
 	var told notes
