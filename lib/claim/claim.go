@@ -40,6 +40,8 @@ type Claim struct {
 	Lease Lease
 	// Granted is the length that the lease has while no job asks for another.
 	Granted time.Duration
+	// Fixed says that the lease is a term: no sign of life makes it longer.
+	Fixed bool
 	// KeptByStarter says that a running starter, which has its own word with
 	// the client, renews the lease.
 	KeptByStarter bool

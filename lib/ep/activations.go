@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 func (e *Engine) activateRequested(ev ActivateRequested) {
@@ -27,6 +28,8 @@ func (e *Engine) activateRequested(ev ActivateRequested) {
 	switch {
 	case ev.Job == nil:
 		no(errs.Invalid, refusedBadRequest, errors.New("there is no job"))
+	case sl.s.Kind == slot.Partitionable:
+		no(errs.Invalid, refusedBadRequest, errors.New("a partitionable slot runs no job itself"))
 	case e.shutdown.begun:
 		no(errs.Conflict, int(reason.StartdShutdown), errors.New("the execution point is shutting down"))
 	case sl.pair.State != policy.Claimed:
@@ -167,12 +170,15 @@ func (e *Engine) jobEnded(ev JobEnded) {
 }
 
 // starterGone ends an activation, however its starter ended.
-func (e *Engine) starterGone(id claim.ActivationID, clientLost bool) {
+func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal int) {
 	sl, ok := e.running(id)
 	if !ok {
 		return
 	}
 	a := sl.act
+	if immortal > 0 && a.broken == nil && e.leftoversBreak {
+		a.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
+	}
 	delete(e.byAct, id)
 	sl.cur.Add(&a.Activation, e.now)
 	if a.drained {
@@ -188,7 +194,7 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool) {
 		e.timer(sl.cur.Lease.Until)
 	}
 	if a.broken != nil {
-		e.breakSlot(sl, *a.broken)
+		e.breakSlot(sl, *a.broken, a.Job)
 	}
 	why := "starter exited, was in " + sl.pair.String()
 	switch sl.pair {

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
@@ -38,12 +39,20 @@ func (e *Engine) refuse(ref uint64, code int, err error) {
 }
 
 func (e *Engine) claimRequested(ev ClaimRequested) {
-	const op = "ep.Claim"
-	sl, ok := e.byID[ev.Slot]
-	switch {
-	case !ok:
-		e.refuse(ev.Ref, refusedClaimNotFound, errs.E(op, errs.NotFound, ev.Slot.String(), nil))
+	sl, err := e.offered(ev)
+	if err != nil {
+		e.refuse(ev.Ref, refusedClaimNotFound, err)
 		return
+	}
+	e.claimSlot(sl, ev)
+	if !slices.ContainsFunc(sl.pending, func(p ClaimRequested) bool { return p.Ref == ev.Ref }) {
+		e.spoil(sl, ev.Capability)
+	}
+}
+
+func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
+	const op = "ep.Claim"
+	switch {
 	case ev.Job == nil:
 		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("the request has no job")))
 		return
@@ -57,42 +66,26 @@ func (e *Engine) claimRequested(ev ClaimRequested) {
 		e.refuse(ev.Ref, refusedBroken, errs.E(op, errs.Broken, sl.name, errors.New(sl.s.Broken.Reason)))
 		return
 	}
+	if sl.pair == policy.BackfillBusy || sl.pair == policy.BackfillKilling {
+		e.claimBackfill(sl, ev)
+		return
+	}
 	if sl.s.Kind == slot.Partitionable {
 		e.claimPart(sl, ev)
 		return
 	}
+	if ev.Whole || len(ev.Evict) > 0 || ev.DynamicSlots > 0 {
+		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("only a partitionable slot can be claimed in that way")))
+		return
+	}
 	switch sl.pair.State {
-	case policy.Owner, policy.Unclaimed, policy.Matched, policy.Drained:
+	case policy.Owner, policy.Unclaimed, policy.Matched, policy.Drained, policy.Backfill:
 		e.claimWhole(sl, ev)
 	case policy.Claimed:
 		e.claimOver(sl, ev)
 	default:
 		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 	}
-}
-
-// claimPart carves a dynamic slot for the request and claims that. If the
-// dynamic slot does not want the job it never was.
-func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
-	const op = "ep.Claim"
-	req, err := e.request.Request(ev.Job, parent.ad.Ad(), e.env())
-	if err != nil {
-		e.refuse(ev.Ref, refusalOf(err), errs.E(op, errs.Other, parent.name, e.whyDenied(parent, ev.Job, err)))
-		return
-	}
-	child, err := e.ledger.Carve(parent.s.ID, req)
-	if err != nil {
-		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Other, parent.name, err))
-		return
-	}
-	sl := e.add(child, e.ads.Add(child, e.now))
-	if err := e.unwilling(sl, ev.Job); err != nil {
-		e.forget(sl)
-		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Denied, parent.name, err))
-		return
-	}
-	e.emit(AdChanged{Slot: parent.s.ID})
-	e.take(sl, ev)
 }
 
 // refusalOf returns the code for a request that cannot be granted.
@@ -121,6 +114,7 @@ func (e *Engine) whyDenied(sl *slotState, job *classad.Ad, err error) error {
 func (e *Engine) claimWhole(sl *slotState, ev ClaimRequested) {
 	if err := e.unwilling(sl, ev.Job); err != nil {
 		e.refuse(ev.Ref, refusedNoMatch, errs.E("ep.Claim", errs.Denied, sl.name, err))
+		e.unmatch(sl)
 		return
 	}
 	e.take(sl, ev)
@@ -159,6 +153,7 @@ func (t traces) String() string {
 // take gives the slot to the request. The slot must be free for it.
 func (e *Engine) take(sl *slotState, ev ClaimRequested) {
 	sl.waiting = e.newWaiting(sl, ev)
+	sl.waiting.claim.ID = e.spend(sl)
 	e.told(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
 }
 
@@ -180,6 +175,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		return
 	}
 	e.dropWaiting(sl)
+	w.claim.ID = e.spend(sl)
 	w.reason = policy.WaitsByPriority
 	if w.claim.Rank > sl.cur.Rank {
 		w.reason = policy.WaitsByRank
@@ -211,23 +207,39 @@ func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
 // beginClaim puts the waiting claim in force.
 func (e *Engine) beginClaim(sl *slotState) {
 	c := sl.waiting.claim
-	e.claims++
-	c.ID = claim.NewID(e.cfg.Address, e.cfg.Start, e.claims, e.cfg.NewSecret())
 	c.Since = e.now
 	c.Lease = claim.NewLease(c.Granted, e.now)
 	sl.cur, sl.byClient, sl.vacate = c, false, vacate{}
 	e.byClaim[c.ID.Public] = sl
 	sl.ad.SetClaim(c, e.now)
 	e.timer(c.Lease.Until)
+	if sl.offer.IsZero() {
+		e.mint(sl)
+	}
 }
 
-// grant tells the client that it has the slot.
+// grant tells the client that it has the slot, and those that it got before by
+// the same request.
 func (e *Engine) grant(sl *slotState) {
 	w := sl.waiting
 	sl.waiting = nil
-	e.emit(Reply{Ref: w.ref, Granted: &Grant{
-		Claim: sl.cur.ID, Slot: sl.s.ID, Name: sl.full, Ad: sl.ad.Snapshot(e.now), Lease: sl.cur.Lease.Duration,
-	}})
+	if w.silent {
+		return
+	}
+	var got []Grant
+	for _, o := range append(w.others[:len(w.others):len(w.others)], sl) {
+		if o.cur != nil {
+			got = append(got, Grant{
+				Claim: o.cur.ID, Slot: o.s.ID, Name: o.full, Ad: o.ad.Snapshot(e.now), Lease: o.cur.Lease.Duration,
+			})
+		}
+	}
+	g := got[0]
+	g.More = got[1:]
+	if w.rest != nil {
+		g.Leftovers = e.leftovers(w.rest, g.Name)
+	}
+	e.emit(Reply{Ref: w.ref, Granted: &g})
 }
 
 // endClaim ends the present claim and tells its client.
@@ -247,12 +259,17 @@ func (e *Engine) dropWaiting(sl *slotState) {
 	if w := sl.waiting; w != nil {
 		sl.waiting = nil
 		sl.ad.ClearWaiting()
-		e.refuse(w.ref, refusedPreempted, errs.E("ep.Claim", errs.Conflict, sl.name, errors.New("the slot went another way")))
+		e.refuse(w.ref, refusedPreempted, errSlotTaken(sl))
 	}
+}
+
+func errSlotTaken(sl *slotState) error {
+	return errs.E("ep.Claim", errs.Conflict, sl.name, errors.New("the slot went another way"))
 }
 
 func (e *Engine) claimWithdrawn(ev ClaimWithdrawn) {
 	for _, sl := range e.slots {
+		sl.pending = slices.DeleteFunc(sl.pending, func(p ClaimRequested) bool { return p.Ref == ev.Ref })
 		if sl.waiting != nil && sl.waiting.ref == ev.Ref {
 			sl.waiting = nil // the present claim goes on at the next look
 			sl.ad.ClearWaiting()
@@ -280,7 +297,7 @@ func (e *Engine) holder(op string, ref uint64, id claim.ID) (*slotState, bool) {
 }
 
 func (e *Engine) leaseRenewed(ev LeaseRenewed) {
-	if sl, ok := e.held(ev.Claim); ok && sl.pair.State == policy.Claimed {
+	if sl, ok := e.held(ev.Claim); ok && sl.pair.State == policy.Claimed && !sl.cur.Fixed {
 		sl.cur.Lease = sl.cur.Lease.Renew(e.now)
 	}
 }

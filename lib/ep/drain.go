@@ -173,6 +173,8 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 		switch {
 		case sl.pair == policy.MatchedIdle:
 			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByDraining, "the machine is to be drained")
+		case sl.pair.State == policy.Backfill:
+			e.leaveBackfill(sl, policy.ByDraining, "the machine is to be drained")
 		case ev.How == DrainFast:
 			e.kill(sl, code, policy.ByDraining, "fast draining")
 		case ev.How == DrainQuick:

@@ -42,6 +42,27 @@ type Grant struct {
 	Name  string      // full name of the slot, "slot1_1@host"
 	Ad    *classad.Ad // the slot's ad at that moment, flat
 	Lease time.Duration
+	// More are further slots that the same request got.
+	More []Grant
+	// Leftovers is what can be claimed next of the partitionable slot; nil if
+	// it was not asked for or is not given.
+	Leftovers *Leftovers
+}
+
+// Leftovers is the rest of a partitionable slot after a claim of a part.
+type Leftovers struct {
+	Claim claim.ID // for the next request
+	Slot  slot.ID
+	Name  string      // full name of the slot
+	Ad    *classad.Ad // the slot's ad at that moment, flat
+}
+
+// ClaimIDChanged says that a slot is now to be claimed by another id. It is
+// secret: the pool's collector may be told, and the claim id file.
+type ClaimIDChanged struct {
+	Slot slot.ID
+	Name string // "slot1_1"
+	ID   claim.ID
 }
 
 // StartStarter asks for the starter of a new activation. StarterStarted or
@@ -138,6 +159,7 @@ type WakeAt struct{ At clock.Instant }
 type ShutdownComplete struct{}
 
 func (Reply) effect()            {}
+func (ClaimIDChanged) effect()   {}
 func (StartStarter) effect()     {}
 func (OrderStarter) effect()     {}
 func (KillStarter) effect()      {}

@@ -37,6 +37,9 @@ type Config struct {
 	// Benchmarks says that somebody carries RunBenchmarks out. Without it no
 	// slot is ever benchmarked.
 	Benchmarks bool
+	// Backfill says that somebody carries StartBackfill out. Without it no slot
+	// is ever in Backfill.
+	Backfill bool
 
 	Location *time.Location // local time zone of expressions, nil is UTC
 	Rand     func() float64 // for random() in expressions; nil: it gives error
@@ -54,6 +57,7 @@ type Engine struct {
 	slots   []*slotState // ascending by ID
 	byID    map[slot.ID]*slotState
 	byClaim map[string]*slotState // by the public part of the claim's id
+	byOffer map[string]*slotState // by that of the id that the slot offers
 	byAct   map[claim.ActivationID]*slotState
 	gone    []*slotState // dynamic slots to be given back at the end of the step
 
@@ -64,8 +68,12 @@ type Engine struct {
 	deadline            time.Duration // of the earliest timer, 0 if none runs
 
 	shutdown shutdown
+	owners
+	overlaps bool // there are backfill slots
+	shifted  bool // what primary slots have in use has changed
 	bench    benchmarks
 	drain    drain
+	back     backfill
 	// drainDefault is DEFAULT_DRAINING_START_EXPR, nil if it is not set.
 	drainDefault *classad.Expr
 
@@ -88,9 +96,10 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		cfg: cfg, ledger: cfg.Ledger, now: now,
 		byID:    make(map[slot.ID]*slotState),
 		byClaim: make(map[string]*slotState),
+		byOffer: make(map[string]*slotState),
 		byAct:   make(map[claim.ActivationID]*slotState),
 	}
-	if err := e.configure(cfg.Snapshot); err != nil {
+	if err := errors.Join(e.begin(cfg.Snapshot), e.configure(cfg.Snapshot)); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
 	var err error
@@ -103,7 +112,8 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 	e.nextUpdate = now.Boot + e.times.Update
 	for s := range e.ledger.Slots() {
 		show, _ := e.ads.Slot(s.ID)
-		e.add(s, show)
+		e.mint(e.add(s, show))
+		e.overlaps = e.overlaps || s.Backfill
 	}
 	for _, sl := range e.slots {
 		e.evaluate(sl)
@@ -120,6 +130,8 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	bad = append(bad, err)
 	drainDefault, err := s.Expr("DEFAULT_DRAINING_START_EXPR")
 	bad = append(bad, err)
+	granting, err := grantingFrom(s)
+	bad = append(bad, err)
 	exprs := make(map[int]*policy.Expressions)
 	for sl := range e.ledger.Slots() {
 		if exprs[sl.TypeID] == nil {
@@ -127,14 +139,22 @@ func (e *Engine) configure(s *config.Snapshot) error {
 			bad = append(bad, err)
 		}
 	}
-	if e.ads != nil {
-		bad = append(bad, e.ads.Reconfigure(e.source(s, exprs), e.now))
-	}
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
+	if e.ads != nil {
+		was := e.ledger.Outages()
+		e.ledger.SetOffline(slot.OutagesFrom(s, e.ledger.Resources()))
+		if err := e.ads.Reconfigure(e.source(s, exprs), e.now); err != nil {
+			e.ledger.SetOffline(was)
+			return err
+		}
+		e.changed()
+	}
+	e.granting = granting
 	e.times, e.request, e.exprs, e.drainDefault = times, request, exprs, drainDefault
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
+	e.back.configured = e.cfg.Backfill && backfilled(s)
 	return nil
 }
 
@@ -184,7 +204,7 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	case StarterStarted:
 		e.starterStarted(ev)
 	case StarterFailed:
-		e.starterGone(ev.Activation, false)
+		e.starterGone(ev.Activation, false, 0)
 	case JobRunning:
 		e.jobRunning(ev)
 	case JobUsage:
@@ -194,7 +214,7 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	case JobEnded:
 		e.jobEnded(ev)
 	case StarterExited:
-		e.starterGone(ev.Activation, ev.ClientLost)
+		e.starterGone(ev.Activation, ev.ClientLost, ev.Immortal)
 	case DeactivateRequested:
 		e.deactivateRequested(ev)
 	case ReleaseRequested:
@@ -211,6 +231,12 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.shutdownRequested(ev.Manner)
 	case BenchmarksDone:
 		e.benchmarksDone(ev)
+	case MatchTold:
+		e.matchTold(ev)
+	case BackfillRunning:
+		e.backfillRunning()
+	case BackfillExited:
+		e.backfillExited()
 	case DrainRequested:
 		e.drainRequested(ev)
 	case DrainCancelled:
@@ -262,10 +288,13 @@ func (e *Engine) update() {
 func (e *Engine) finish() {
 	e.due()
 	e.drainStep()
-	for _, sl := range e.gone {
-		e.remove(sl)
+	e.sweep()
+	if e.shifted {
+		e.shifted = false
+		for _, id := range e.ads.Overlap() {
+			e.emit(AdChanged{Slot: id})
+		}
 	}
-	e.gone = e.gone[:0]
 	e.shutdown.check(e)
 	at := e.nextUpdate
 	if e.polling() {
@@ -280,6 +309,17 @@ func (e *Engine) finish() {
 	}
 }
 
+// sweep gives back dynamic slots that have ended.
+func (e *Engine) sweep() {
+	for _, sl := range e.gone {
+		e.remove(sl)
+	}
+	e.gone = e.gone[:0]
+}
+
+// changed notes that backfill slots may have more or less to give.
+func (e *Engine) changed() { e.shifted = e.overlaps }
+
 // reconfigured takes a new configuration over, unless it is wrong: then the
 // old one stays. Who read it has told what is wrong with it.
 func (e *Engine) reconfigured(ev Reconfigured) {
@@ -289,6 +329,9 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)
 	e.nextPoll = min(e.nextPoll, e.now.Boot+e.times.Polling)
 	for _, sl := range e.slots {
+		if sl.pair.State == policy.Backfill && !e.back.configured {
+			e.leaveBackfill(sl, policy.ByBackfill, "backfill is switched off")
+		}
 		sl.exprs = e.exprs[sl.s.TypeID]
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}

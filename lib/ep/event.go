@@ -34,7 +34,7 @@ type Sampled struct{ Sample machine.Sample }
 // Source published for the same slots before; nil or empty withdraws it.
 type Published struct {
 	Source string
-	Slot   slot.ID // the zero ID: every slot; a p-slot means its d-slots as well
+	Slot   slot.ID // the zero ID: every slot; else this slot alone, see ad.Machine.Publish
 	Attrs  *classad.Ad
 }
 
@@ -43,10 +43,29 @@ type Published struct {
 // be preempted. The Reply to a preempting request comes when the slot is free
 // for it, or when it is refused.
 type ClaimRequested struct {
-	Ref    uint64
-	Slot   slot.ID
-	Job    *classad.Ad
-	Client claim.Client
+	Ref uint64
+	// Slot is the slot, zero where Capability says it.
+	Slot slot.ID
+	// Capability is the id that the slot offered (SlotView.NextClaim): whoever
+	// knows it may claim. It is worth one request, granted or refused, and
+	// becomes the id of the claim. The id of a claimed partitionable slot may
+	// be used again and again. Zero is for the EP's own access point alone.
+	Capability claim.ID
+	Job        *classad.Ad
+	Client     claim.Client
+	// Evict are claims of dynamic slots that are ended at once, so that the
+	// partitionable Slot has room.
+	Evict []claim.ID
+	// Leftovers asks for the means to carve the rest of a partitionable slot
+	// without another match.
+	Leftovers bool
+	// DynamicSlots is how many slots to carve from a partitionable Slot. 0 is
+	// one, and with Whole none.
+	DynamicSlots int
+	// Whole claims the partitionable Slot itself, for WholeTime or the most
+	// that the owner allows: nobody else can carve from it meanwhile.
+	Whole     bool
+	WholeTime time.Duration
 	// Lease is the length of the lease, 0 for what Job and AliveInterval give.
 	Lease         time.Duration
 	AliveInterval time.Duration
@@ -126,6 +145,8 @@ type StarterExited struct {
 	// ClientLost says that the starter gave up because the access point had
 	// been silent for longer than the lease.
 	ClientLost bool
+	// Immortal is how many processes of the job could not be ended.
+	Immortal int
 }
 
 // DeactivateRequested asks to end the job under a claim and to keep the claim.

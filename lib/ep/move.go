@@ -20,7 +20,7 @@ func (e *Engine) look(sl *slotState) *policy.View {
 	if sl.waiting != nil {
 		v.Waiting = sl.waiting.reason
 	}
-	v.CanBenchmark = e.mayBenchmark(sl)
+	v.CanBenchmark, v.CanBackfill = e.mayBenchmark(sl), e.mayBackfill(sl)
 	d := &e.drain
 	v.Draining, v.DrainLeft, v.DrainStart, v.AllDrained, v.ActivationDelay = d.on, d.left, d.start, d.over, e.times.DrainActivation
 	v.Location, v.Rand = e.cfg.Location, e.cfg.Rand
@@ -96,8 +96,14 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 	if row.Duties.Has(policy.DropWaiting) {
 		e.dropWaiting(sl)
 	}
+	if d.To == policy.BackfillKilling && d.Cause == policy.ByEvictBackfill {
+		sl.next = nextOwner
+	}
 	from := sl.pair
 	e.enter(sl, d.To)
+	if from.State == policy.Backfill && d.To.State != policy.Backfill {
+		e.backfillLeft()
+	}
 	sl.last, sl.lastAt = d, e.now
 	if sl.act != nil {
 		sl.lastOf = sl.act.ID
@@ -129,6 +135,12 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 		e.runBenchmarks(sl)
 	case from == policy.UnclaimedBenchmarking && on != policy.BenchmarksOver:
 		e.stopBenchmarks()
+	case row.Duties.Has(policy.StartTimer):
+		e.matched(sl)
+	case row.Duties.Has(policy.SpawnClient):
+		e.spawnBackfill(sl)
+	case row.Duties.Has(policy.KillClient):
+		e.stopBackfill()
 	case row.Duties.Has(policy.SuspendJob):
 		e.suspendJob(sl)
 	case kills && row.Duties.Has(policy.SoftKillJob):

@@ -6,7 +6,9 @@ package ep
 import (
 	"time"
 
+	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -89,12 +91,14 @@ func (e *Engine) due() {
 	}
 	e.deadline = 0
 	e.shutdown.due(e)
+	e.dueBackfill()
 	for _, sl := range e.slots {
 		e.dueOf(sl)
 	}
 }
 
 func (e *Engine) dueOf(sl *slotState) {
+	e.dueMatch(sl)
 	if a := sl.act; a != nil {
 		if a.softUntil != 0 && e.now.Boot >= a.softUntil {
 			e.hardKill(sl, nil)
@@ -125,7 +129,7 @@ func (e *Engine) dueOf(sl *slotState) {
 }
 
 // breakSlot takes the slot out of use because of what its job left behind.
-func (e *Engine) breakSlot(sl *slotState, why slot.BrokenReason) {
+func (e *Engine) breakSlot(sl *slotState, why slot.BrokenReason, job *classad.Ad) {
 	if sl.s.Broken != nil {
 		return
 	}
@@ -134,4 +138,5 @@ func (e *Engine) breakSlot(sl *slotState, why slot.BrokenReason) {
 	}
 	sl.cur.Released = true
 	sl.ad.Resources()
+	e.ads.Broke(ad.Breakage{Tag: sl.name, Why: why, At: e.now, Client: sl.cur.Client, Job: job})
 }

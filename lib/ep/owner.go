@@ -45,6 +45,8 @@ func (e *Engine) vacateSlot(sl *slotState, m Manner) bool {
 	switch {
 	case sl.pair == policy.MatchedIdle:
 		e.told(sl, policy.OwnerIdle, policy.Told, policy.ByCommand, "received VACATE_CLAIM command")
+	case sl.pair.State == policy.Backfill:
+		e.leaveBackfill(sl, policy.ByCommand, "received VACATE_CLAIM command")
 	case m == Fast && (sl.pair.State == policy.Claimed || sl.pair == policy.PreemptingVacating):
 		e.kill(sl, code, policy.ByCommand, "received VACATE_CLAIM_FAST command")
 	case m != Fast && sl.pair.State == policy.Claimed:
@@ -77,6 +79,10 @@ func (e *Engine) shutdownRequested(m Manner) {
 	code := int(reason.StartdShutdown)
 	for _, sl := range e.slots {
 		switch {
+		case sl.pair == policy.MatchedIdle:
+			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByShutdown, m.String()+" shutdown")
+		case sl.pair.State == policy.Backfill:
+			e.leaveBackfill(sl, policy.ByShutdown, m.String()+" shutdown")
 		case m == Fast:
 			e.kill(sl, code, policy.ByShutdown, "fast shutdown")
 		case m == Graceful && sl.act != nil && sl.act.Peaceful:
@@ -102,7 +108,7 @@ func (s *shutdown) due(e *Engine) {
 
 // check notices that no starter and no benchmark is left.
 func (s *shutdown) check(e *Engine) {
-	if s.begun && !s.told && len(e.byAct) == 0 && !e.bench.running {
+	if s.begun && !s.told && len(e.byAct) == 0 && !e.bench.running && e.back.client == noClient {
 		s.told = true
 		e.emit(ShutdownComplete{})
 	}

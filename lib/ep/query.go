@@ -29,6 +29,10 @@ type SlotView struct {
 	Total, Free    slot.Quantities
 	Broken         *slot.BrokenReason
 
+	// NextClaim is the id by which the slot can be claimed, by whoever is told
+	// it. It is secret.
+	NextClaim claim.ID
+
 	Claimed    bool
 	Claim      claim.ID
 	Client     claim.Client
@@ -71,7 +75,7 @@ func (e *Engine) SlotView(id slot.ID) (SlotView, bool) {
 func (e *Engine) viewOf(sl *slotState) SlotView {
 	v := SlotView{
 		ID: sl.s.ID, Name: sl.name, FullName: sl.full, Kind: sl.s.Kind, Pair: sl.pair, Entered: sl.entered, Began: sl.began,
-		Total: sl.s.Total, Free: sl.s.Free, Broken: sl.s.Broken,
+		Total: sl.s.Total, Free: e.ledger.Open(sl.s), Broken: sl.s.Broken, NextClaim: sl.offer,
 	}
 	if c := sl.cur; c != nil {
 		v.Claimed, v.Claim, v.Client = true, c.ID, c.Client
@@ -80,10 +84,15 @@ func (e *Engine) viewOf(sl *slotState) SlotView {
 		v.Activation, v.Phase, v.Job, v.Starter, v.Usage, v.DiskKiB = a.ID, a.Phase, a.Job, a.proc, a.usage, a.diskKiB
 		v.RunTime = a.RunTime(e.now)
 	}
-	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed
-	v.open = free && sl.s.Broken == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && sl.s.Free.Cpus > 0
+	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed || sl.pair.State == policy.Backfill ||
+		e.drain.start != nil && sl.pair.State == policy.Drained
+	v.open = free && sl.s.Broken == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && v.Free.Cpus > 0
 	return v
 }
+
+// DaemonAd returns the ad of the EP as a whole. problems are those of
+// slot.Build. The ad belongs to the caller.
+func (e *Engine) DaemonAd(problems []slot.Problem) *classad.Ad { return e.ads.Daemon(problems, e.now) }
 
 // RetirementLeft returns for how long the job in a slot may still not be
 // hard-killed, 0 without a job.

@@ -32,12 +32,16 @@ type slotState struct {
 	lastOf   claim.ActivationID // the activation that last was concerned
 	removing bool               // a dynamic slot at its end
 
-	cur       *claim.Claim // nil without a claim
-	waiting   *waiting     // nil without a preempting claim
-	act       *activation  // nil without a starter
-	commanded bool         // suspended by command
-	vacate    vacate       // why the claim is to end, as far as known
-	byClient  bool         // the client ended the claim itself
+	cur        *claim.Claim     // nil without a claim
+	waiting    *waiting         // nil without a preempting claim
+	act        *activation      // nil without a starter
+	offer      claim.ID         // by which the slot can be claimed
+	matchUntil time.Duration    // boot time at which a match is over
+	next       next             // where to after the backfill client
+	pending    []ClaimRequested // that wait for the end of the backfill client
+	commanded  bool             // suspended by command
+	vacate     vacate           // why the claim is to end, as far as known
+	byClient   bool             // the client ended the claim itself
 }
 
 // activation is the engine's side of a claim.Activation.
@@ -62,6 +66,9 @@ type waiting struct {
 	claim  *claim.Claim
 	reason policy.Waiting
 	req    ClaimRequested
+	others []*slotState // which the same request got before
+	rest   *slotState   // the partitionable slot whose leftovers are wanted
+	silent bool         // another slot of the same request replies
 }
 
 // vacate says why a claim is to end.
@@ -90,6 +97,7 @@ func (e *Engine) add(s *slot.Slot, show *ad.Slot) *slotState {
 	i, _ := slices.BinarySearchFunc(e.slots, s.ID, func(x *slotState, id slot.ID) int { return x.s.ID.Compare(id) })
 	e.slots = slices.Insert(e.slots, i, sl)
 	e.byID[s.ID] = sl
+	e.changed()
 	return sl
 }
 
@@ -100,10 +108,12 @@ func (e *Engine) forget(sl *slotState) {
 		e.slots = slices.Delete(e.slots, i, i+1)
 	}
 	delete(e.byID, sl.s.ID)
+	delete(e.byOffer, sl.offer.Public)
 	if err := e.ledger.Return(sl.s.ID); err != nil {
 		panic(err) // only a slot that is in the ledger is ever forgotten
 	}
 	e.ads.Remove(sl.s.ID)
+	e.changed()
 	if parent := e.byID[sl.s.ID.Parent()]; parent != nil {
 		// The load average remembers the job for a while.
 		parent.load += sl.load
@@ -146,7 +156,14 @@ func (e *Engine) enter(sl *slotState, to policy.Pair) {
 		sl.began = e.now
 	}
 	sl.pair = to
-	if sl.s.Kind == slot.Dynamic && (to == policy.OwnerIdle || to == policy.UnclaimedIdle) && !sl.removing {
+	if sl.s.Kind == slot.Static {
+		if err := e.ledger.Occupy(sl.s.ID, to.State == policy.Claimed || to.State == policy.Preempting); err != nil {
+			panic(err) // a static slot of the ledger
+		}
+		e.changed()
+	}
+	kept := sl.s.Broken != nil && e.keepBroken
+	if sl.s.Kind == slot.Dynamic && (to == policy.OwnerIdle || to == policy.UnclaimedIdle) && !sl.removing && !kept {
 		sl.removing = true
 		e.gone = append(e.gone, sl)
 	}

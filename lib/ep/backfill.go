@@ -1,0 +1,251 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// StartBackfill asks for the backfill client. There is one for the whole
+// machine, however many slots are in Backfill. BackfillRunning or
+// BackfillExited answers.
+type StartBackfill struct{ Slot slot.ID }
+
+// StopBackfill asks the backfill client to end, with all that it started;
+// by force if it is still there at the Deadline. BackfillExited follows.
+type StopBackfill struct{ Deadline clock.Instant }
+
+func (StartBackfill) effect() {}
+func (StopBackfill) effect()  {}
+
+// BackfillRunning says that the backfill client runs.
+type BackfillRunning struct{}
+
+// BackfillExited says that nothing of the backfill client is left, or that it
+// could not be started.
+type BackfillExited struct{}
+
+func (BackfillRunning) event() {}
+func (BackfillExited) event()  {}
+
+// client is how far the backfill client is.
+type client uint8
+
+const (
+	noClient client = iota
+	clientStarting
+	clientRunning
+	clientEnding
+)
+
+// A client that ends soon after its start is started again later and later.
+const (
+	backfillSteady = time.Minute // after so long the next one starts at once
+	backfillPause  = time.Second // before the second start
+	backfillMost   = 5 * time.Minute
+)
+
+// backfill is where the backfill client stands.
+type backfill struct {
+	configured bool
+	client     client
+	since      time.Duration // boot time of the last start
+	pause      time.Duration // before the next start
+	again      time.Duration // boot time of the next start, 0: none is planned
+}
+
+// next says where a slot goes once its backfill client is gone.
+type next uint8
+
+const (
+	nextBackfill next = iota // to another client
+	nextOwner
+	nextMatch
+	nextClaim
+)
+
+// backfilled reports whether a configuration has backfill to do. What keeps
+// one that enables it from having any is told by who reads the client's
+// settings.
+func backfilled(s *config.Snapshot) bool {
+	on, err := s.Bool("ENABLE_BACKFILL")
+	if err != nil || !on || !strings.EqualFold(s.String("BACKFILL_SYSTEM"), "BOINC") {
+		return false
+	}
+	for _, knob := range [...]string{"BOINC_Executable", "BOINC_InitialDir", "BOINC_Universe"} {
+		if s.String(knob) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// mayBackfill reports whether START_BACKFILL is asked of a slot.
+func (e *Engine) mayBackfill(sl *slotState) bool {
+	return e.back.configured && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && sl.s.Broken == nil && sl.s.Free.Cpus > 0
+}
+
+// spawnBackfill sees that a slot which came to Backfill/Idle has a client.
+func (e *Engine) spawnBackfill(sl *slotState) {
+	b := &e.back
+	switch b.client {
+	case clientRunning:
+		e.told(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "backfill client runs already")
+	case noClient:
+		if b.again == 0 {
+			e.startBackfill(sl)
+		}
+	}
+}
+
+func (e *Engine) startBackfill(sl *slotState) {
+	b := &e.back
+	b.client, b.since, b.again = clientStarting, e.now.Boot, 0
+	e.emit(StartBackfill{Slot: sl.s.ID})
+}
+
+func (e *Engine) backfillRunning() {
+	b := &e.back
+	if b.client != clientStarting {
+		return
+	}
+	b.client = clientRunning
+	for _, sl := range e.slots {
+		if sl.pair == policy.BackfillIdle {
+			e.told(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "")
+		}
+	}
+}
+
+// stopBackfill ends the client, also for slots that would have kept it: they
+// get another one.
+func (e *Engine) stopBackfill() {
+	b := &e.back
+	if b.client == noClient || b.client == clientEnding {
+		return
+	}
+	b.client = clientEnding
+	e.emit(StopBackfill{Deadline: e.at(e.now.Boot + e.times.Killing)})
+}
+
+// backfillLeft ends a client that no slot wants any more, started or not.
+func (e *Engine) backfillLeft() {
+	for _, sl := range e.slots {
+		if sl.pair.State == policy.Backfill {
+			return
+		}
+	}
+	e.back.again = 0
+	e.stopBackfill()
+}
+
+func (e *Engine) backfillExited() {
+	b := &e.back
+	if b.client == noClient {
+		return
+	}
+	wanted := b.client == clientEnding
+	b.client = noClient
+	switch {
+	case wanted || e.now.Boot-b.since >= backfillSteady:
+		b.pause = 0
+	default:
+		b.pause = min(max(backfillPause, 2*b.pause), backfillMost)
+		b.again = e.now.Boot + b.pause
+		e.timer(b.again)
+	}
+	for _, sl := range e.slots {
+		switch sl.pair {
+		case policy.BackfillKilling:
+			e.told(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")
+			e.afterBackfill(sl)
+		case policy.BackfillBusy:
+			e.told(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")
+		}
+	}
+	e.dueBackfill()
+}
+
+// afterBackfill goes where the slot was wanted when its client was killed.
+func (e *Engine) afterBackfill(sl *slotState) {
+	to := sl.next
+	sl.next = nextBackfill
+	switch to {
+	case nextMatch:
+		e.told(sl, policy.MatchedIdle, policy.MatchTold, policy.ByMatch, "")
+	case nextClaim:
+		pending := sl.pending
+		sl.pending = nil
+		for _, ev := range pending {
+			if sl.s.Kind == slot.Partitionable || sl.pair == policy.BackfillIdle {
+				e.claimRequested(ev)
+			} else {
+				e.refuse(ev.Ref, refusedPreempted, errSlotTaken(sl))
+			}
+		}
+		if sl.pair == policy.BackfillIdle {
+			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByClaim, "the claim that waited for the end of backfill")
+		}
+	case nextOwner:
+		e.told(sl, policy.OwnerIdle, policy.Told, policy.ByCommand, "backfill is over")
+	}
+}
+
+// claimBackfill lets a request wait for the end of the client.
+func (e *Engine) claimBackfill(sl *slotState, ev ClaimRequested) {
+	sl.pending = append(sl.pending, ev)
+	sl.next = nextClaim
+	if sl.pair == policy.BackfillBusy {
+		e.told(sl, policy.BackfillKilling, policy.ClaimPending, policy.ByClaim, "")
+	}
+}
+
+// dropPending refuses who waits for the end of the client.
+func (e *Engine) dropPending(sl *slotState) {
+	pending := sl.pending
+	sl.pending = nil
+	for _, ev := range pending {
+		e.refuse(ev.Ref, refusedPreempted, errSlotTaken(sl))
+		e.spoil(sl, ev.Capability)
+	}
+}
+
+// leaveBackfill ends backfill in a slot because somebody said so.
+func (e *Engine) leaveBackfill(sl *slotState, cause policy.Cause, why string) {
+	e.dropPending(sl)
+	switch sl.pair {
+	case policy.BackfillIdle:
+		e.told(sl, policy.OwnerIdle, policy.Told, cause, why)
+	case policy.BackfillBusy:
+		sl.next = nextOwner
+		e.told(sl, policy.BackfillKilling, policy.Told, cause, why)
+	case policy.BackfillKilling:
+		sl.next = nextOwner
+	}
+}
+
+// dueBackfill starts the client again when its pause is over.
+func (e *Engine) dueBackfill() {
+	b := &e.back
+	if b.again == 0 && b.client != noClient {
+		return
+	}
+	if b.again != 0 && e.now.Boot < b.again {
+		e.timer(b.again)
+		return
+	}
+	b.again = 0
+	for _, sl := range e.slots {
+		if sl.pair == policy.BackfillIdle && b.client == noClient {
+			e.startBackfill(sl)
+			return
+		}
+	}
+}
