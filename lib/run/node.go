@@ -417,7 +417,11 @@ func (n *node) kill(act claim.ActivationID) {
 func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Report) {
 	switch r.Op {
 	case starter.OpRunning:
-		n.step(now, ep.JobRunning{Activation: act})
+		running := ep.JobRunning{Activation: act}
+		if r.Proc != nil {
+			running.Proc = *r.Proc
+		}
+		n.step(now, running)
 	case starter.OpUsage:
 		if r.Usage != nil {
 			n.step(now, ep.JobUsage{Activation: act, Usage: *r.Usage, DiskKiB: r.DiskKiB})
@@ -434,6 +438,7 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 			}
 			n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
 				Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,
+				BytesIn: rec.BytesIn, BytesOut: rec.BytesOut,
 			}})
 		}
 	}
