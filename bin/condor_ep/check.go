@@ -107,7 +107,7 @@ func machineRoot() (string, error) {
 
 // inventory is this machine; nil where it cannot be looked at.
 func inventory() *machine.Inventory {
-	p, err := newPlatform()
+	p, err := newVisitor()
 	if err != nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func divisible(snap *config.Snapshot, inv *machine.Inventory) *machine.Inventory
 	if inv == nil {
 		return nil
 	}
-	p, err := newPlatform()
+	p, err := newVisitor()
 	if err != nil {
 		return nil
 	}

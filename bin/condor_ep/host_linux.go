@@ -6,8 +6,11 @@ package main
 import (
 	"crypto/rand"
 	"os"
+	"syscall"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/run"
@@ -26,12 +29,18 @@ type platform struct {
 	spawner host.Spawner
 }
 
-func newPlatform() (*platform, error) {
+// newPlatform is for a program that is an Execution Point, newVisitor for one
+// that only looks at the machine.
+func newPlatform() (*platform, error) { return platformOf(proc.Startd) }
+
+func newVisitor() (*platform, error) { return platformOf(proc.Guest) }
+
+func platformOf(role proc.Role) (*platform, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s, err := proc.New(proc.Options{Role: proc.Startd})
+	s, err := proc.New(proc.Options{Role: role})
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +72,14 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 		// Read never fails: it ends the program instead.
 		Rand: func(b []byte) { _, _ = rand.Read(b) },
 	}, nil
+}
+
+// hooks runs the programs of an owner in dir.
+func (p *platform) hooks(dir string) *hook.Runner {
+	return &hook.Runner{
+		Spawner: p.spawner, Census: p.census, Env: os.Environ(), Dir: dir,
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Grace: time.Second,
+	}
 }
 
 // sweep clears one EXECUTE directory of what dead starters left.

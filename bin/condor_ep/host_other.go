@@ -11,13 +11,14 @@ import (
 
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/run"
 )
 
 // platform is the operating system as this tool uses it. There is none here:
-// newPlatform refuses, so the methods are never reached.
+// newPlatform and newVisitor refuse, so the methods are never reached.
 type platform struct {
 	self   string
 	census host.Census
@@ -28,10 +29,14 @@ var errNoPlatform = errs.E("condor_ep", errs.Unsupported, runtime.GOOS, errors.N
 
 func newPlatform() (*platform, error) { return nil, errNoPlatform }
 
+func newVisitor() (*platform, error) { return nil, errNoPlatform }
+
 func (p *platform) scanners() []machine.Scanner { return nil }
 
 func (p *platform) volume(string, *config.Snapshot) machine.Scanner { return nil }
 
 func (p *platform) host(string, *config.Snapshot) (run.Host, error) { return run.Host{}, errNoPlatform }
+
+func (p *platform) hooks(string) *hook.Runner { return nil }
 
 func (p *platform) sweep(string) error { return errNoPlatform }

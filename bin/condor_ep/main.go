@@ -99,8 +99,9 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         -json          a list of the slots' ads
         -long          the ads in the old syntax
   slots -record
-        answer JSON records (id, config, args, detected) from the standard
-        input, one to a line, with the ads of the slots and of the daemon
+        answer JSON records (id, config, scripts, args, detected,
+        query_delay_s) from the standard input, one to a line, with the ads of
+        the slots and of the daemon
   classad eval [-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...
         print what expressions come to
         -my FILE      the ad they belong to

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -73,6 +76,9 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		printError(stderr, "condor_ep slots", err)
 		return exitUsage
 	}
+	for _, w := range d.warnings {
+		fmt.Fprintf(stderr, "condor_ep slots: warning: %s\n", warningText(w))
+	}
 	status := exitDivided
 	for _, p := range d.problems {
 		word := ""
@@ -111,39 +117,62 @@ func (f slotsFlags) divide() (*division, error) {
 			return nil, err
 		}
 	}
-	load := func(inv *machine.Inventory) (*config.Snapshot, error) { return loadConfig(root, os.TempDir(), inv) }
+	from := origin{load: func(inv *machine.Inventory) (*config.Snapshot, error) { return loadConfig(root, os.TempDir(), inv) }}
 	if f.machine == "" {
-		p, err := newPlatform()
+		p, err := newVisitor()
 		if err != nil {
 			return nil, err
 		}
-		return divide(load, nil, p.scanners(), p.volume)
+		from.scanners, from.volume = p.scanners(), p.volume
+		from.hooks, from.beside = p.hooks(os.TempDir()), filepath.Dir(p.self)
+		return divide(from)
 	}
 	d, err := readMachine(f.machine)
 	if err != nil {
 		return nil, err
 	}
-	return divide(load, d.found, []machine.Scanner{d}, nil)
+	from.found, from.scanners = d.found, []machine.Scanner{d}
+	return divide(from)
+}
+
+// origin is where a division comes from.
+type origin struct {
+	load     func(*machine.Inventory) (*config.Snapshot, error)
+	scanners []machine.Scanner
+	// volume looks at the file system of EXECUTE; nil if the scanners told its
+	// size.
+	volume func(execute string, snap *config.Snapshot) machine.Scanner
+
+	// hooks runs inventory scripts, and beside is where the GPU discovery
+	// program may be. Without hooks none is run and found is what they would
+	// say.
+	hooks  *hook.Runner
+	beside string
+	found  []slot.Inventory
+
+	sample machine.Sample // how busy the machine is
 }
 
 // division is a machine divided as a configuration says.
 type division struct {
+	config   *config.Snapshot
 	ledger   *slot.Ledger
 	ads      *ad.Machine
+	exprs    map[int]*policy.Expressions // by slot type
+	owned    map[slot.ID]bool            // slots that are left to their owner
 	problems []slot.Problem
+	warnings []error // what does not keep the daemon from starting
 	now      clock.Instant
 }
 
 // divide goes the way of the daemon: what is there, what the owner says of it,
-// the slots, their ads. volume looks at the file systems of EXECUTE; nil if the
-// scanners told its size.
-func divide(load func(*machine.Inventory) (*config.Snapshot, error), found []slot.Inventory, scanners []machine.Scanner,
-	volume func(execute string, snap *config.Snapshot) machine.Scanner) (*division, error) {
+// the slots, their ads.
+func divide(o origin) (*division, error) {
 	ctx, now := context.Background(), time.Now()
 	// What a scanner could not find stays unknown, and matters only if slots
 	// need it; then the configuration's scanner says so.
-	inv, _ := machine.Scan(ctx, now, scanners...)
-	snap, err := load(inv)
+	inv, _ := machine.Scan(ctx, now, o.scanners...)
+	snap, err := o.load(inv)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +181,11 @@ func divide(load func(*machine.Inventory) (*config.Snapshot, error), found []slo
 		return nil, err
 	}
 	if changed {
-		if snap, err = load(inv); err != nil {
+		if snap, err = o.load(inv); err != nil {
 			return nil, err
 		}
 	}
-	if volume != nil {
+	if o.volume != nil {
 		execute := snap.String("EXECUTE")
 		if s, ok := snap.Lookup("EXECUTE"); !ok || s.IsDefault {
 			if _, err := os.Stat(execute); err != nil {
@@ -164,37 +193,84 @@ func divide(load func(*machine.Inventory) (*config.Snapshot, error), found []slo
 			}
 		}
 		// A file system that cannot be measured has nothing to give.
-		_ = inv.Apply(ctx, now, volume(execute, snap))
+		_ = inv.Apply(ctx, now, o.volume(execute, snap))
 	}
 	if problems := inv.Apply(ctx, now, machine.ConfigScanner(snap)); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	layout, err := slot.LayoutFrom(snap, inv, found...)
+	d := &division{config: snap, now: clock.Instant{Wall: now, Boot: time.Hour}, exprs: make(map[int]*policy.Expressions), owned: make(map[slot.ID]bool)}
+	layout, err := d.layout(ctx, o, inv)
 	if err != nil {
 		return nil, err
 	}
-	d := &division{now: clock.Instant{Wall: now, Boot: time.Hour}}
 	d.ledger, d.problems = slot.Build(layout, inv)
-	exprs := make(map[int]*policy.Expressions)
 	for s := range d.ledger.Slots() {
-		if exprs[s.TypeID] == nil {
+		if d.exprs[s.TypeID] == nil {
 			// What does not parse is published as error.
-			exprs[s.TypeID], _ = policy.ExpressionsFrom(snap, s.TypeID)
+			d.exprs[s.TypeID], _ = policy.ExpressionsFrom(snap, s.TypeID)
 		}
 	}
-	d.ads, err = ad.New(ad.Source{Config: snap, Inventory: inv, Ledger: d.ledger, Policy: exprs, Location: time.Local}, d.now)
+	d.ads, err = ad.New(ad.Source{Config: snap, Inventory: inv, Ledger: d.ledger, Policy: d.exprs, Location: time.Local}, d.now)
 	if err != nil {
 		return nil, err
 	}
+	d.owners()
+	o.sample.At = d.now
+	d.ads.Refresh(o.sample, d.now)
+	return d, nil
+}
+
+// layout reads the division that the configuration wants, with what inventory
+// scripts say of the machine.
+func (d *division) layout(ctx context.Context, o origin, inv *machine.Inventory) (slot.Layout, error) {
+	var f hook.Findings
+	found := o.found
+	if o.hooks != nil {
+		f = o.hooks.Discover(ctx, d.config, hook.InventoryPatience, o.beside)
+		found = f.Inventories
+	} else {
+		d.notRun(found)
+	}
+	layout, err := slot.LayoutFrom(d.config, inv, found...)
+	if err == nil {
+		err = f.Fatal(layout.Failure)
+	}
+	d.warnings = append(d.warnings, f.All()...)
+	return layout, err
+}
+
+// notRun warns of inventory scripts for which the description of the machine
+// has nothing to say.
+func (d *division) notRun(found []slot.Inventory) {
+	scripts, _ := hook.ScriptsFrom(d.config)
+	for _, s := range scripts {
+		described := slices.ContainsFunc(found, func(i slot.Inventory) bool { return strings.EqualFold(i.Resource, s.Resource) })
+		if !described && s.Origin.Kind != config.Default {
+			d.warnings = append(d.warnings, fmt.Errorf("%v: %s is not run for a described machine, which has no %s: describe them among its resources", s.Origin, s.Path, s.Resource))
+		}
+	}
+}
+
+// owners puts every slot into the state that IS_OWNER wants for it at present.
+// What IS_OWNER does not make out counts as a machine in use, as the engine has
+// it.
+func (d *division) owners() {
 	for s := range d.ledger.Slots() {
 		a, _ := d.ads.Slot(s.ID)
-		owner := exprs[s.TypeID].Get(policy.IsOwner).Expr
-		if owner == nil || !owner.Eval(&classad.Env{My: a.Ad(), Now: now, Location: time.Local}).IsTrue() {
-			a.SetPair(policy.UnclaimedIdle, d.now)
+		pair := policy.UnclaimedIdle
+		if e := d.exprs[s.TypeID].Get(policy.IsOwner).Expr; e != nil {
+			v := e.Eval(&classad.Env{My: a.Ad(), Now: d.now.Wall, Location: time.Local})
+			switch n, ok := v.AsNumber(); {
+			case !ok:
+				pair = policy.OwnerIdle
+				d.warnings = append(d.warnings, fmt.Errorf("%s: IS_OWNER = %s is %v, neither true nor false: the slot is left to its owner", s.Name(), e.Text(classad.Old), v))
+			case n != 0:
+				pair = policy.OwnerIdle
+			}
 		}
+		d.owned[s.ID] = pair == policy.OwnerIdle
+		a.SetPair(pair, d.now)
 	}
-	d.ads.Refresh(machine.Sample{At: d.now}, d.now)
-	return d, nil
 }
 
 // each yields the published ad of every slot, in order.

@@ -10,10 +10,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
 )
 
@@ -28,6 +33,7 @@ type slotsRecord struct {
 		Cpus      int   `json:"cpus"`
 		MemoryMiB int64 `json:"memory_mb"`
 	} `json:"detected"`
+	Delay float64 `json:"query_delay_s"` // seconds from the start of the daemon to the question
 }
 
 // slotsAnswer is what the daemon would publish: attributes and the text of
@@ -39,6 +45,9 @@ type slotsAnswer struct {
 	Daemon map[string]string   `json:"daemon"`
 	Exit   *int                `json:"exit"`
 	Error  string              `json:"error,omitempty"`
+
+	// Warnings are what the daemon would log and go on.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // exitFatal is how the daemon ends over a configuration it cannot start with.
@@ -49,6 +58,13 @@ const quiet = "RunBenchmarks = False\nSTARTD_DETECT_GPUS = false\n"
 
 // maxSlotsRecord is the length of the longest line that is read.
 const maxSlotsRecord = 4 << 20
+
+// somebodyElse is the load of the machine of a record, which does not say: as on
+// those that were recorded, the slots are not alone there.
+const somebodyElse = 1.0
+
+// maxDelay is the longest time for which periodic programs are run.
+const maxDelay = 300 // seconds
 
 // answerSlots answers records, one to a line. A record that cannot be answered
 // gets an error in its answer; the status then is exitUndivided.
@@ -82,37 +98,45 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 	a = slotsAnswer{ID: r.ID, Slots: []map[string]string{}, Daemon: map[string]string{}}
 	text := quiet + r.Config + "\n"
 	switch {
-	case len(r.Scripts) > 0:
-		return a, errors.New("records with scripts cannot be answered")
 	case len(r.Args) == 2 && r.Args[0] == "-n":
 		text += "STARTD_NAME = " + r.Args[1] + "\n"
 	case len(r.Args) > 0:
 		return a, fmt.Errorf("arguments %q: want -n NAME or none", r.Args)
+	case !(r.Delay >= 0 && r.Delay <= maxDelay):
+		return a, fmt.Errorf("query_delay_s is %v: want 0 to %d", r.Delay, maxDelay)
 	}
 	dir, err := os.MkdirTemp("", "slots-")
 	if err != nil {
 		return a, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := newPlatform()
+	logs := filepath.Join(dir, "log")
+	if err := errors.Join(os.Mkdir(logs, 0o755), r.install(dir)); err != nil {
+		return a, err
+	}
+	p, err := newVisitor()
 	if err != nil {
 		return a, err
 	}
 	m := &describedMachine{
 		Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, file: "record",
 	}
-	load := func(inv *machine.Inventory) (*config.Snapshot, error) {
-		facts := machine.ConfigFacts(inv)
-		facts["LOCAL_DIR"] = dir
-		return config.Parse("config", strings.ReplaceAll(text, "${DIR}", dir), config.Options{Subsystem: "STARTD", Facts: facts})
+	hooks := p.hooks(logs)
+	d, err := divide(origin{
+		load: func(inv *machine.Inventory) (*config.Snapshot, error) {
+			facts := machine.ConfigFacts(inv)
+			facts["LOCAL_DIR"] = dir
+			return config.Parse("config", strings.ReplaceAll(text, "${DIR}", dir), config.Options{Subsystem: "STARTD", Facts: facts})
+		},
+		scanners: []machine.Scanner{m}, volume: p.volume, hooks: hooks, beside: filepath.Dir(p.self),
+		sample: machine.Sample{LoadAvg: somebodyElse},
+	})
+	if errors.Is(err, machine.ErrNoMemory) || errors.Is(err, hook.ErrInventory) {
+		a.Exit, a.Warnings = new(int), []string{strings.ReplaceAll(err.Error(), dir, "${DIR}")}
+		*a.Exit = exitFatal
+		return a, nil
 	}
-	d, err := divide(load, nil, []machine.Scanner{m}, p.volume)
 	if err != nil {
-		if errors.Is(err, machine.ErrNoMemory) {
-			a.Exit = new(int)
-			*a.Exit = exitFatal
-			return a, nil
-		}
 		return a, err
 	}
 	for _, problem := range d.problems {
@@ -122,11 +146,44 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 			return a, nil
 		}
 	}
+	overlay := d.rehearse(hooks, time.Duration(r.Delay*float64(time.Second)))
+	d.owners()
 	for _, shown := range d.each {
 		a.Slots = append(a.Slots, texts(shown, dir))
 	}
-	a.Daemon = texts(d.ads.Daemon(d.problems, d.now), dir)
+	daemon := d.ads.Daemon(d.problems, d.now)
+	overlay(daemon)
+	a.Daemon = texts(daemon, dir)
+	for _, w := range d.warnings {
+		if text := strings.ReplaceAll(w.Error(), dir, "${DIR}"); !slices.Contains(a.Warnings, text) {
+			a.Warnings = append(a.Warnings, text)
+		}
+	}
 	return a, nil
+}
+
+// install writes the scripts of a record into the directory scripts below dir.
+func (r slotsRecord) install(dir string) error {
+	if len(r.Scripts) == 0 {
+		return nil
+	}
+	place := filepath.Join(dir, "scripts")
+	if err := os.Mkdir(place, 0o755); err != nil {
+		return err
+	}
+	// A process that is begun meanwhile would hold a script open for writing,
+	// and what is open for writing cannot be executed.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	for name, text := range r.Scripts {
+		if name != filepath.Base(name) || !filepath.IsLocal(name) {
+			return fmt.Errorf("script %q: want the name of a file, without directories", name)
+		}
+		if err := os.WriteFile(filepath.Join(place, name), []byte(strings.ReplaceAll(text, "${DIR}", dir)), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // texts is an ad as attributes and the texts of their expressions.
