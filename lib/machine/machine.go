@@ -79,6 +79,7 @@ type Inventory struct {
 	SwapKiB           int64 // what HTCondor divides as swap: free swap space plus RAM
 	SwapTotalKiB      int64 // size of all swap spaces
 
+	Virtual        Virtual
 	UserNamespaces Tristate // an ordinary user can make one
 
 	Execute Disk     // the volume of EXECUTE
@@ -107,6 +108,17 @@ type CPU struct {
 	CacheKiB  int      // CpuCacheSize
 	Features  []string // of the kernel's flags those HTCondor publishes as has_<flag>, sorted
 	Microarch string   // x86_64-v1 … x86_64-v4; "" elsewhere
+
+	Guest       bool // they say that a hypervisor is below them
+	Virtualizes bool // they can run virtual machines
+}
+
+// Virtual is what the machine is made of, and what could be made on it. HTCondor
+// publishes none of it where no virtual machines are configured.
+type Virtual struct {
+	Hypervisor string   // kvm, vmware, xen, microsoft, … or unknown; "" on bare metal
+	Container  string   // docker, podman, kubernetes, lxc, …; "" outside
+	Hardware   Tristate // the processors can run virtual machines, and the kernel lets them
 }
 
 // Disk is one volume, measured at a path of it. FreeKiB is what slots may

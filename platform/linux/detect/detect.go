@@ -49,7 +49,7 @@ func Host(root linux.Root) System {
 // configuration. The volume of EXECUTE is scanned by Volume, once the
 // configuration has named it.
 func Scanners(sys System) []machine.Scanner {
-	return []machine.Scanner{names{sys}, processors{sys}, memory{sys}, namespaces{sys}}
+	return []machine.Scanner{names{sys}, processors{sys}, memory{sys}, namespaces{sys}, virtual{sys}}
 }
 
 // The largest texts that are read. The list of processors grows with the

@@ -38,6 +38,7 @@ func describe(inv *machine.Inventory, problems []error, dir string) string {
 	line("memory physical %d detected %d usable %d MiB, swap %d of total %d KiB", inv.PhysicalMemoryMiB, inv.DetectedMemoryMiB,
 		inv.UsableMemoryMiB, inv.SwapKiB, inv.SwapTotalKiB)
 	line("disk %+v", inv.Execute)
+	line("hypervisor %q container %q virtual machines %v", inv.Virtual.Hypervisor, inv.Virtual.Container, inv.Virtual.Hardware)
 	b.WriteString("\n" + inv.Attrs.Text(classad.Old) + "\n")
 	for _, name := range slices.Sorted(maps.Keys(inv.Facts)) {
 		line("%s from %s", name, inv.Facts[name].Source)

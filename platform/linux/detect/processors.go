@@ -107,7 +107,8 @@ func (p processors) describe(inv *machine.Inventory) (proctext.CPUSet, func(proc
 }
 
 func (p processors) features(inv *machine.Inventory, info proctext.CPUInfo, path string) {
-	inv.CPU = machine.CPU{Family: info.Family, Model: info.Model, CacheKiB: info.CacheKiB, Features: info.PublishedFlags()}
+	inv.CPU = machine.CPU{Family: info.Family, Model: info.Model, CacheKiB: info.CacheKiB, Features: info.PublishedFlags(),
+		Guest: info.HasFlag("hypervisor"), Virtualizes: info.HasFlag("vmx") || info.HasFlag("svm")}
 	// The processor names its level; whether programs of that level run here
 	// is the kernel's matter.
 	if inv.Arch == "X86_64" {
