@@ -38,6 +38,14 @@ NUM_SLOTS_TYPE_1 = 1
 SLOT_TYPE_2 = cpus=2, mem=2048, disk=25%
 SLOT_TYPE_2_PARTITIONABLE = false
 NUM_SLOTS_TYPE_2 = 2
+SLOT_TYPE_3 = cpus=2, mem=4096, disk=25%
+SLOT_TYPE_3_PARTITIONABLE = true
+SLOT_TYPE_3_BACKFILL = true
+NUM_SLOTS_TYPE_3 = 1
+MACHINE_RESOURCE_Bolts = b1 b2 b3 b4 b5 b6
+MACHINE_RESOURCE_Cogs = 5
+ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS = true
+MAX_PARTITIONABLE_SLOT_CLAIM_TIME = 20
 START = KStart
 IS_OWNER = KOwner
 SUSPEND = KSuspend
@@ -114,6 +122,8 @@ func (m *model) job() *classad.Ad {
 	ad.SetInt("RequestCpus", rapid.Int64Range(1, 3).Draw(m.rt, "cpus"))
 	ad.SetInt("RequestMemory", rapid.SampledFrom([]int64{64, 1000, 3000}).Draw(m.rt, "memory"))
 	ad.SetInt("RequestDisk", 1024)
+	ad.SetInt("RequestBolts", rapid.SampledFrom([]int64{0, 0, 1, 2}).Draw(m.rt, "bolts"))
+	ad.SetInt("RequestCogs", rapid.SampledFrom([]int64{0, 0, 1}).Draw(m.rt, "cogs"))
 	ad.SetInt("Prio", rapid.Int64Range(0, 3).Draw(m.rt, "prio"))
 	switch rapid.IntRange(0, 5).Draw(m.rt, "extra") {
 	case 0:
@@ -182,10 +192,26 @@ func (m *model) event() Event {
 	case "claim":
 		ref := m.nextRef()
 		m.waiting[ref] = true
-		return ClaimRequested{
-			Ref: ref, Slot: m.anySlot(), Job: m.job(), Client: claim.Client{User: "u@x"},
+		ev := ClaimRequested{
+			Ref: ref, Slot: m.anySlot(), Job: m.job(), Client: claim.Client{User: "u@x", Schedd: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(m.rt, "schedd")},
 			Lease: time.Duration(rapid.IntRange(0, 900).Draw(m.rt, "lease")) * time.Second, Priority: rapid.Bool().Draw(m.rt, "priority"),
+			Leftovers: rapid.Bool().Draw(m.rt, "leftovers"),
 		}
+		switch rapid.IntRange(0, 7).Draw(m.rt, "way") {
+		case 0:
+			ev.DynamicSlots = rapid.IntRange(-1, 3).Draw(m.rt, "parts")
+		case 1:
+			ev.Whole, ev.WholeTime = true, time.Duration(rapid.IntRange(0, 30).Draw(m.rt, "term"))*time.Second
+		case 2:
+			ev.Evict = []claim.ID{m.anyClaim(), m.anyClaim()}
+		case 3, 4:
+			if v, ok := m.eng.SlotView(ev.Slot); ok {
+				ev.Slot, ev.Capability = slot.ID{}, v.NextClaim
+			}
+		case 5:
+			ev.Slot, ev.Capability = slot.ID{}, m.anyClaim()
+		}
+		return ev
 	case "activate":
 		return ActivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), Job: m.job()}
 	case "running":
@@ -255,6 +281,9 @@ func (m *model) step() {
 	known := m.knows(ev)
 	refused := m.perform(ev) && asks(ev)
 	delete(m.lives, endOf(ev))
+	if c, ok := ev.(ClaimRequested); ok && len(c.Evict) > 0 {
+		return // who had to go is gone, also when it was of no use
+	}
 	if after := m.fingerprint(); (refused || !known) && after != before {
 		m.rt.Fatalf("%#v was refused and yet changed\n%s\nto\n%s", ev, before, after)
 	}
@@ -398,11 +427,19 @@ func (m *model) reply(r Reply) {
 	if r.Err != nil && errs.KindOf(r.Err) == errs.Internal {
 		m.rt.Fatal(r.Err)
 	}
-	if r.Granted != nil {
-		if _, dup := m.claims[r.Granted.Claim.Public]; dup {
-			m.rt.Fatalf("%v was granted twice", r.Granted.Claim)
+	if r.Granted == nil {
+		return
+	}
+	for _, g := range append([]Grant{*r.Granted}, r.Granted.More...) {
+		if _, dup := m.claims[g.Claim.Public]; dup {
+			m.rt.Fatalf("%v was granted twice", g.Claim)
 		}
-		m.claims[r.Granted.Claim.Public] = r.Granted.Claim
+		m.claims[g.Claim.Public] = g.Claim
+	}
+	if rest := r.Granted.Leftovers; rest != nil {
+		if sl := m.eng.byOffer[rest.Claim.Public]; (sl == nil || sl.s.ID != rest.Slot) && m.claims[rest.Claim.Public] != rest.Claim {
+			m.rt.Fatalf("leftovers %v, which nobody can claim", rest.Claim)
+		}
 	}
 }
 
@@ -466,7 +503,10 @@ func (m *model) check(changed map[string]bool) {
 		if v.ID == m.benched && m.bench == "running" && v.Pair != policy.UnclaimedBenchmarking {
 			m.rt.Fatalf("benchmarks go on for %s, which is %v", v.Name, v.Pair)
 		}
-		if v.Kind == slot.Partitionable && claimed || v.Kind == slot.Dynamic && !claimed {
+		if v.NextClaim.IsZero() || e.byOffer[v.NextClaim.Public] != sl || m.claims[v.NextClaim.Public] == v.NextClaim {
+			m.rt.Fatalf("%s is to be claimed by %v, which is known for %v", v.Name, v.NextClaim, e.byOffer[v.NextClaim.Public])
+		}
+		if v.Kind == slot.Partitionable && claimed && (!sl.cur.Fixed || active(v)) || v.Kind == slot.Dynamic && !claimed {
 			m.rt.Fatalf("a %v slot is %v", v.Kind, v.Pair)
 		}
 		if claimed {
@@ -478,7 +518,7 @@ func (m *model) check(changed map[string]bool) {
 				m.rt.Fatalf("%s is held by %v, which nobody was granted", v.Name, v.Claim)
 			}
 		}
-		active := v.Activation != ""
+		active := active(v)
 		if active && (!claimed || e.byAct[v.Activation] != sl || m.lives[v.Activation] == nil) {
 			m.rt.Fatalf("%s runs %s in %v", v.Name, v.Activation, v.Pair)
 		}
@@ -501,11 +541,16 @@ func (m *model) check(changed map[string]bool) {
 		}
 		m.stamp(v, changed)
 	}
+	if len(e.byOffer) != n {
+		m.rt.Fatalf("%d slots offer %d ids", n, len(e.byOffer))
+	}
 	if n != e.ledger.Len() || len(owners) != len(m.claims) || len(e.byClaim) != len(m.claims) || polled != e.polled {
 		m.rt.Fatalf("%d slots, ledger %d; %d claims held, %d granted, %d known; %d polled, %d counted",
 			n, e.ledger.Len(), len(owners), len(m.claims), len(e.byClaim), polled, e.polled)
 	}
 }
+
+func active(v SlotView) bool { return v.Activation != "" }
 
 // stamp proves that the ad tells state and activity, that the times of their
 // entry change with them and never otherwise, and that a slot which cannot be
@@ -553,7 +598,8 @@ func TestRandomEvents(t *testing.T) {
 	steps := 0
 	visited := map[string]int{}
 	inv, snap := inventory(t, 8, chaos)
-	configs := []*config.Snapshot{snap, parse(t, inv, chaos+"KILLING_TIMEOUT = 0\nPOLLING_INTERVAL = 3\nPREEMPT = False\n"), nil}
+	configs := []*config.Snapshot{snap, parse(t, inv, chaos+"KILLING_TIMEOUT = 0\nPOLLING_INTERVAL = 3\nPREEMPT = False\n"), nil,
+		parse(t, inv, chaos+"OFFLINE_MACHINE_RESOURCE_Bolts = b1 b4\nOFFLINE_MACHINE_RESOURCE_Cogs = 2\n"), parse(t, inv, chaos+"OFFLINE_MACHINE_RESOURCE_Bolts = b2 b9\n")}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newStage(t, 8, chaos)
 		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
@@ -570,11 +616,17 @@ func TestRandomEvents(t *testing.T) {
 			m.step()
 			for v := range s.eng.Views() {
 				visited[v.Pair.String()]++
+				if v.Kind == slot.Partitionable && v.Claimed {
+					visited["whole"]++
+				}
 			}
 		}
 		steps += m.steps
 	})
 	t.Logf("%d steps, %v", steps, visited)
+	if visited["whole"] == 0 {
+		t.Error("no partitionable slot was ever claimed as a whole")
+	}
 	for _, p := range []policy.Pair{
 		policy.OwnerIdle, policy.UnclaimedIdle, policy.UnclaimedBenchmarking, policy.ClaimedIdle, policy.ClaimedBusy, policy.ClaimedSuspended,
 		policy.ClaimedRetiring, policy.ClaimedCleaning, policy.PreemptingVacating, policy.PreemptingKilling,
