@@ -167,17 +167,14 @@ func ExpressionsFrom(s *config.Snapshot, slotType int) (*Expressions, error) {
 
 func expression(s *config.Snapshot, k Key, slotType int) (Expression, error) {
 	name := keyed[k].knob
-	if k != IsOwner {
-		perType := fmt.Sprintf("SLOT_TYPE_%d_%s", slotType, name)
-		if set, ok := s.Lookup(perType); ok && set.Value != "" {
-			return parsed(s, perType, set)
-		}
+	if k == IsOwner {
+		slotType = -1
 	}
-	set, ok := s.Lookup(name)
-	if ok && set.Value != "" {
-		return parsed(s, name, set)
+	set, ok := s.ForSlot(name, 0, slotType)
+	if !ok || set.Value == "" && set.Err == nil {
+		return defaultExpression(s, name)
 	}
-	return defaultExpression(s, name)
+	return parsed(s, set.Name, set)
 }
 
 func parsed(s *config.Snapshot, name string, set config.Setting) (Expression, error) {
