@@ -7,6 +7,7 @@
 //	condor_ep run [-config FILE] [-json] [-keep] JOB.sub
 //	condor_ep status [-json]
 //	condor_ep explain [-json] SLOT|JOB
+//	condor_ep simulate [-compare OTHER.conf] [-svg FILE] [-json] SCENARIO
 //	condor_ep classad eval|match|print …
 //	condor_ep check [-json] [-warnings-ok] [FILE…]
 //	condor_ep slots [-config FILE] [-machine FILE.json] [-json|-long]
@@ -59,6 +60,8 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdCheck(args[1:], stdout, stderr)
 	case "slots":
 		return cmdSlots(args[1:], os.Stdin, stdout, stderr)
+	case "simulate":
+		return cmdSimulate(args[1:], os.Stdin, stdout, stderr)
 	case "classad":
 		return cmdClassad(args[1:], os.Stdin, stdout, stderr)
 	case starter.Command:
@@ -102,6 +105,20 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         answer JSON records (id, config, scripts, args, detected,
         query_delay_s) from the standard input, one to a line, with the ads of
         the slots and of the daemon
+  simulate [-config FILE] [-machine FILE.json] [-compare OTHER.conf]
+           [-svg FILE] [-json] [-width N] [-seed N] SCENARIO
+        show what a policy does with the jobs, people and commands of a
+        scenario, in virtual time; nothing is started
+        -config FILE   instead of the scenario's own configuration
+        -machine FILE  instead of the scenario's machine
+        -compare FILE  what another configuration would have done
+        -svg FILE      draw what each slot did
+        -width N       columns of the picture for a terminal (default 100)
+        -seed N        instead of the scenario's seed
+  simulate -record
+        play JSON records of real runs (id, config, knobs, scripts, job,
+        actions, end) from the standard input, one to a line, and answer with
+        the moves of each slot
   classad eval [-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...
         print what expressions come to
         -my FILE      the ad they belong to
@@ -126,6 +143,8 @@ Exit status of check: 0 nothing found; 1 something is wrong; 2 bad command line,
 or a file that cannot be read.
 Exit status of slots: 0 every slot can be made; 1 some cannot; 2 bad command
 line, configuration or description of a machine.
+Exit status of simulate: 0 done; 1 something in the timeline was refused, or a
+record could not be played; 2 bad command line, scenario or configuration.
 Exit status of classad: 0 done; 1 the ads do not match, or a record of a batch
 could not be read; 2 bad command line, file or expression.
 `

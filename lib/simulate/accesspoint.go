@@ -180,19 +180,19 @@ func (p *accessPoint) match(q *queued, taken map[slot.ID]bool) (found ep.SlotVie
 		if taken[v.ID] || !v.Claimable() && (!preempts || v.Kind == slot.Partitionable || v.Pair.State != policy.Claimed || v.Activation == "") {
 			continue
 		}
-		m := classad.Match(q.ad, p.w.eng.SlotAd(v.ID), p.env())
-		if !m.OK() {
-			continue
+		byPriority := false
+		if !v.Claimable() {
+			if ok {
+				continue
+			}
+			may := false
+			if may, byPriority = p.preempts(q, &v); !may {
+				continue
+			}
 		}
-		switch {
-		case v.Claimable():
-			if !ok || !found.Claimable() || m.LeftRank > bestRank {
-				found, ok, priority, bestRank = v, true, false, m.LeftRank
-			}
-		case !ok:
-			if may, byPriority := p.preempts(q, &v); may {
-				found, ok, priority, bestRank = v, true, byPriority, m.LeftRank
-			}
+		m := classad.Match(q.ad, p.w.eng.SlotAd(v.ID), p.env())
+		if m.OK() && (!ok || v.Claimable() && (!found.Claimable() || m.LeftRank > bestRank)) {
+			found, ok, priority, bestRank = v, true, byPriority, m.LeftRank
 		}
 	}
 	return found, priority, ok

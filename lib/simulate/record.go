@@ -104,7 +104,7 @@ func Replay(r *Record, parse func(inv *machine.Inventory, text string) (*config.
 			return parse(inv, poolBase+r.Config+"\n"+more)
 		},
 	}
-	w, err := newWorld(node, "", time.Unix(recordedEpoch, 0).UTC(), 1, time.UTC, p.moved)
+	w, err := newWorld(node, "", time.Unix(recordedEpoch, 0).UTC(), 1, time.UTC, 0, p.moved)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,6 @@ var diverging = map[string]string{
 	"policy-killing-04": "the daemon itself is killed, and started again by its master",
 	"policy-off-04":     "the daemon is started again by its master",
 	"policy-match-01":   "the matchmaker told the machine of the match, which the simulated one does not",
-	"policy-hold-09":    "the job's memory is not in its ad while it runs",
 	"policy-jobhook-02": "the exit hook held the recorded starter for two more seconds in this run alone",
 	"policy-fetch-01":   fetches,
 	"policy-fetch-03":   fetches,

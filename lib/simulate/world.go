@@ -59,8 +59,9 @@ type world struct {
 }
 
 // newWorld builds a machine and its Execution Point. Nothing has happened yet
-// but the core's first look at its slots, whose moves moved is told.
-func newWorld(node Node, more string, start time.Time, seed uint64, location *time.Location, moved func(ep.Transitioned)) (*world, error) {
+// but the core's first look at its slots, whose moves moved is told. idle is for
+// how long nobody has used the machine.
+func newWorld(node Node, more string, start time.Time, seed uint64, location *time.Location, idle time.Duration, moved func(ep.Transitioned)) (*world, error) {
 	const op = "simulate.New"
 	w := &world{node: node, starters: make(map[claim.ActivationID]*actor), moved: moved}
 	w.ap = newAccessPoint(w)
@@ -102,7 +103,7 @@ func newWorld(node Node, more string, start time.Time, seed uint64, location *ti
 	eng, effects, err := ep.New(ep.Config{
 		Snapshot: snap, Inventory: inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: start.Unix(),
 		NewSecret: func() claim.Secret { secrets++; return claim.Secret("simulated" + strconv.Itoa(secrets)) },
-		Sample:    machine.Sample{At: w.now, Fresh: machine.AllReadings, FreeSwapKiB: inv.SwapKiB, FreeDiskKiB: inv.Execute.FreeKiB, TotalDiskKiB: inv.Execute.TotalKiB},
+		Sample:    machine.Sample{At: w.now, Fresh: machine.AllReadings, KeyboardIdle: idle, FreeSwapKiB: inv.SwapKiB, FreeDiskKiB: inv.Execute.FreeKiB, TotalDiskKiB: inv.Execute.TotalKiB},
 		Location:  location, Rand: chance.Float64,
 	}, w.now)
 	if err != nil {
