@@ -82,6 +82,9 @@ func (p *platform) hooks(dir string) *hook.Runner {
 	}
 }
 
+// userNamespace is the number of the user namespace this program is in.
+func (p *platform) userNamespace() uint64 { return detect.UserNamespace(p.root) }
+
 // sweep clears one EXECUTE directory of what dead starters left.
 func (p *platform) sweep(execute string) error {
 	_, err := sandbox.Sweep(execute, p.census)

@@ -39,4 +39,6 @@ func (p *platform) host(string, *config.Snapshot) (run.Host, error) { return run
 
 func (p *platform) hooks(string) *hook.Runner { return nil }
 
+func (p *platform) userNamespace() uint64 { return 0 }
+
 func (p *platform) sweep(string) error { return errNoPlatform }

@@ -167,6 +167,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		}
 		scanErrs = append(scanErrs, e)
 	}
+	if wantsPrograms(jobs, snap) {
+		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.programs(snap))...)
+	}
 	log, starterLog, closeLogs, err := openLogs(snap)
 	if err != nil {
 		return res, err

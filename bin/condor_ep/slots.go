@@ -125,6 +125,7 @@ func (f slotsFlags) divide() (*division, error) {
 		}
 		from.scanners, from.volume = p.scanners(), p.volume
 		from.hooks, from.beside = p.hooks(os.TempDir()), filepath.Dir(p.self)
+		from.programs = p.programs
 		return divide(from)
 	}
 	d, err := readMachine(f.machine)
@@ -142,6 +143,9 @@ type origin struct {
 	// volume looks at the file system of EXECUTE; nil if the scanners told its
 	// size.
 	volume func(execute string, snap *config.Snapshot) machine.Scanner
+
+	// programs finds Java and containers by running them; nil does not look.
+	programs func(*config.Snapshot) machine.Scanner
 
 	// hooks runs inventory scripts, and beside is where the GPU discovery
 	// program may be. Without hooks none is run and found is what they would
@@ -198,7 +202,11 @@ func divide(o origin) (*division, error) {
 	if problems := inv.Apply(ctx, now, machine.ConfigScanner(snap)); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	d := &division{config: snap, now: clock.Instant{Wall: now, Boot: time.Hour}, exprs: make(map[int]*policy.Expressions), owned: make(map[slot.ID]bool)}
+	var doubts []error
+	if o.programs != nil {
+		doubts = inv.Apply(ctx, now, o.programs(snap))
+	}
+	d := &division{warnings: doubts, config: snap, now: clock.Instant{Wall: now, Boot: time.Hour}, exprs: make(map[int]*policy.Expressions), owned: make(map[slot.ID]bool)}
 	layout, err := d.layout(ctx, o, inv)
 	if err != nil {
 		return nil, err

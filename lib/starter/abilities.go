@@ -4,6 +4,7 @@
 package starter
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -14,10 +15,19 @@ import (
 var abilities = [...]string{"HasFileTransfer", "HasJobNetworking"}
 
 // Advertise adds to a machine's ad what its starters can do: an attribute that
-// is true for each ability, and StarterAbilityList.
+// is true for each ability, and StarterAbilityList, before what the machine's
+// scanners put there.
 func Advertise(ad *classad.Ad) {
+	list := abilities[:]
 	for _, name := range abilities {
 		ad.SetBool(name, true)
 	}
-	ad.SetString("StarterAbilityList", strings.Join(abilities[:], ","))
+	if found, ok := ad.EvalString("StarterAbilityList", nil); ok {
+		for _, name := range strings.Split(found, ",") {
+			if !slices.Contains(list, name) {
+				list = append(list[:len(list):len(list)], name)
+			}
+		}
+	}
+	ad.SetString("StarterAbilityList", strings.Join(list, ","))
 }

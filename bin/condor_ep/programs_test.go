@@ -1,0 +1,166 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine"
+)
+
+// probe scans the programs of this machine with a configuration.
+func probe(t *testing.T, ctx context.Context, text string) (*machine.Inventory, []error) {
+	t.Helper()
+	p, err := newVisitor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := config.Parse("ep.conf", text, config.Options{Subsystem: "STARTD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine.Scan(ctx, time.Now(), p.programs(snap))
+}
+
+// script writes a program of a shell.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	syscall.ForkLock.RLock() // no child may hold it open for writing
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The Java of this machine is advertised with what it says itself.
+func TestJavaOfThisMachine(t *testing.T) {
+	t.Parallel()
+	java, err := exec.LookPath("java")
+	if err != nil {
+		t.Skip("there is no Java here: ", err)
+	}
+	said, err := exec.Command(java, "-version").CombinedOutput()
+	if err != nil {
+		t.Skip("the Java here does not work: ", err)
+	}
+	inv, problems := probe(t, t.Context(), "DOCKER =\nSINGULARITY =\nJAVA = "+java)
+	if problems != nil {
+		t.Error(problems)
+	}
+	version, _ := inv.Attrs.EvalString("JavaVersion", nil)
+	vendor, _ := inv.Attrs.EvalString("JavaVendor", nil)
+	has, _ := inv.Attrs.EvalBool("HasJava", nil)
+	if !has || version == "" || vendor == "" || !strings.Contains(string(said), `"`+version+`"`) {
+		t.Errorf("%s\nof\n%s", inv.Attrs.Text(classad.Old), said)
+	}
+}
+
+// The Docker of this machine is advertised if it has a server, and otherwise
+// the reason is known.
+func TestDockerOfThisMachine(t *testing.T) {
+	t.Parallel()
+	docker, err := exec.LookPath("docker")
+	if err != nil {
+		t.Skip("there is no Docker here: ", err)
+	}
+	works := exec.Command(docker, "info").Run() == nil
+	inv, problems := probe(t, t.Context(), "JAVA =\nSINGULARITY =\nDOCKER_PERFORM_TEST = false\nDOCKER = "+docker)
+	has, _ := inv.Attrs.EvalBool("HasDocker", nil)
+	if has != works || works == (problems != nil) {
+		t.Errorf("works %v, problems %v, advertised\n%s", works, problems, inv.Attrs.Text(classad.Old))
+	}
+}
+
+// A program that hangs is ended when its time is over, with its children.
+func TestHungProgram(t *testing.T) {
+	t.Parallel()
+	pids := filepath.Join(t.TempDir(), "pids")
+	if err := syscall.Mkfifo(pids, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	docker := script(t, fmt.Sprintf("sleep 1000 &\necho $$ $! > %s\nwait\n", pids))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	told := make(chan string, 1)
+	go func() {
+		text, _ := os.ReadFile(pids) // until the script has written all of it
+		told <- string(text)
+		cancel() // now it hangs
+	}()
+	inv, problems := probe(t, ctx, "JAVA =\nSINGULARITY =\nDOCKER = "+docker)
+	if inv.Attrs.Len() != 0 || !errors.Is(errors.Join(problems...), context.Canceled) {
+		t.Errorf("%v\n%s", problems, inv.Attrs.Text(classad.Old))
+	}
+	words := strings.Fields(<-told)
+	if len(words) != 2 {
+		t.Fatalf("processes %q", words)
+	}
+	for _, pid := range words {
+		// Whoever has taken it over may not have looked at its end yet.
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err == nil && !strings.Contains(string(stat), ") Z ") {
+			t.Errorf("process %s is left: %s", pid, stat)
+		}
+	}
+}
+
+// What a program prints without end, or as no text, does no harm.
+func TestLoudProgram(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"head -c 3000000 /dev/zero; exit 0", "head -c 3000000 /dev/zero >&2; exit 0", "yes | head -c 3000000", "kill -9 $$", "exit 3",
+	} {
+		path := script(t, text)
+		inv, problems := probe(t, t.Context(), fmt.Sprintf("JAVA = %s\nDOCKER = %s\nSINGULARITY =", path, path))
+		if inv.Attrs.Len() != 0 || len(problems) != 1 || !errs.Is(problems[0], errs.Broken) {
+			t.Errorf("%s: %.300v\n%.300s", text, problems, inv.Attrs.Text(classad.Old))
+		}
+	}
+}
+
+func TestWantsPrograms(t *testing.T) {
+	t.Parallel()
+	job := func(requirements string) []*classad.Ad {
+		ad := classad.NewAd()
+		if err := ad.SetText("Requirements", requirements); err != nil {
+			t.Fatal(err)
+		}
+		return []*classad.Ad{classad.NewAd(), ad}
+	}
+	for _, tt := range []struct {
+		config string
+		jobs   []*classad.Ad
+		want   bool
+	}{
+		{"", nil, false},
+		{"START = Memory > 5", job("TARGET.HasFileTransfer"), false},
+		{"", job("TARGET.hasjava =?= true"), true},
+		{"", job(`versionGE(SingularityVersion, "3")`), true},
+		{"START = HasDocker", job("true"), true},
+	} {
+		snap, err := config.Parse("ep.conf", tt.config, config.Options{Subsystem: "STARTD"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := wantsPrograms(tt.jobs, snap); got != tt.want {
+			t.Errorf("%q: %v", tt.config, got)
+		}
+	}
+}
