@@ -70,7 +70,8 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.spawner, Census: p.census,
 		// Read never fails: it ends the program instead.
-		Rand: func(b []byte) { _, _ = rand.Read(b) },
+		Rand:   func(b []byte) { _, _ = rand.Read(b) },
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM),
 	}, nil
 }
 

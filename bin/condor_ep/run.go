@@ -198,7 +198,8 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, Socket: dir.Socket(), Dir: dir.Path, Version: version,
 		StarterPath: p.self, StarterArgs: []string{"condor_ep", starter.Command}, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Programs: filepath.Dir(p.self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },
 		Changed: show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
 	})
 	if err != nil {
@@ -299,7 +300,21 @@ func openLogs(snap *config.Snapshot) (log *slog.Logger, starterLog *os.File, clo
 		return nil, nil, nil, errors.Join(fmt.Errorf("LOG: %w", err), startd.Close())
 	}
 	closeAll = func() error { return errors.Join(startd.Close(), starterLog.Close()) }
-	return slog.New(observe.NewLogHandler(startd, slog.LevelInfo)), starterLog, closeAll, nil
+	return slog.New(observe.NewLogHandler(startd, logLevel(snap))), starterLog, closeAll, nil
+}
+
+// logLevel is what of the daemon's log is written: everything with D_FULLDEBUG
+// or a category at level 2 in STARTD_DEBUG or ALL_DEBUG.
+func logLevel(snap *config.Snapshot) slog.Level {
+	for _, knob := range [...]string{"STARTD_DEBUG", "ALL_DEBUG"} {
+		words := strings.FieldsFunc(snap.String(knob), func(r rune) bool { return strings.ContainsRune(" ,|\t", r) })
+		for _, w := range words {
+			if strings.EqualFold(w, "D_FULLDEBUG") || strings.HasSuffix(w, ":2") {
+				return slog.LevelDebug
+			}
+		}
+	}
+	return slog.LevelInfo
 }
 
 // interrupts turns Ctrl-C and the service manager's SIGTERM into the two steps
@@ -308,6 +323,24 @@ func interrupts() <-chan struct{} {
 	sig := make(chan os.Signal, 4)
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
 	out := make(chan struct{}, 4)
+	go func() {
+		for range sig {
+			out <- struct{}{}
+		}
+	}()
+	return out
+}
+
+// reloads turns SIGHUP into the wish to read the configuration again. Without
+// a file there is nothing to read, and SIGHUP ends the run as it ends any
+// program whose terminal is gone.
+func reloads(file string) <-chan struct{} {
+	if file == "" {
+		return nil
+	}
+	sig := make(chan os.Signal, 1)
+	signal.Notify(sig, syscall.SIGHUP)
+	out := make(chan struct{})
 	go func() {
 		for range sig {
 			out <- struct{}{}

@@ -231,9 +231,11 @@ func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
 	return out
 }
 
-// Empty reports whether there is nothing on the board and nothing that was
-// published from it.
-func (b *Board) Empty() bool { return len(b.ads) == 0 && len(b.shown) == 0 }
+// Selective reports whether an ad is for some slots only, so that other slots
+// need another Publish.
+func (b *Board) Selective() bool {
+	return slices.ContainsFunc(b.ads, func(p posted) bool { return p.keyed || len(b.job(&p).Slots) > 0 })
+}
 
 // Overlay lays over the ad of the daemon what is for it: the ads of jobs that
 // may reach every slot, in order, unless they have a SlotMergeConstraint that is

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -34,8 +35,16 @@ type node struct {
 	ap       *local.AP
 	launcher *starter.Launcher
 	bench    *benchmarks
+	cron     *cron
 	knobs    map[string]string // the starter's
 	poll     time.Duration     // POLLING_INTERVAL
+
+	// How the machine was divided. The ledger is the engine's; here it is only
+	// read.
+	ledger    *slot.Ledger
+	found     []slot.Inventory
+	resources []slot.Resource
+	problems  []slot.Problem
 
 	logs     *logs
 	inbox    chan func(now clock.Instant) // run by the owner
@@ -46,6 +55,8 @@ type node struct {
 	moved    bool // something happened that may let a job start
 	sampling bool
 	started  time.Time
+
+	loading, loadAgain bool // the configuration is being read again, and once more
 
 	wakeAt     clock.Instant
 	looked     clock.Instant // when the machine was last read
@@ -71,27 +82,22 @@ func newNode(o Options) (*node, error) {
 		timer:    time.NewTimer(time.Hour), started: time.Now(),
 	}
 	now := o.Host.Clock.Now()
-	poll, err := o.Config.Duration("POLLING_INTERVAL")
-	if err != nil {
+	if err := n.setIntervals(o.Config); err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
-	n.poll = max(poll, 100*time.Millisecond)
-	layout, err := slot.LayoutFrom(o.Config, o.Inventory)
+	ledger, err := n.divide()
 	if err != nil {
-		return nil, errs.E("run.Run", errs.Invalid, "", err)
+		return nil, err
 	}
-	ledger, problems := slot.Build(layout, o.Inventory)
-	n.knobs = starterConfig(o.Config, ledger.Resources())
-	for _, p := range problems {
-		o.Log.Warn("slot could not be made", "why", p)
-		n.problem(fmt.Errorf("%v", p))
-	}
+	n.ledger, n.resources = ledger, ledger.Resources()
+	n.knobs = starterConfig(o.Config, n.resources)
 	advertise(o)
 	sample, err := o.Host.Sampler.Sample(context.Background())
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
 	}
 	n.bench = newBenchmarks(o, now)
+	n.cron = newCron(o, now)
 	var effects []ep.Effect
 	n.eng, effects, err = n.newEngine(ledger, sample, now)
 	if err != nil {
@@ -112,6 +118,12 @@ func newNode(o Options) (*node, error) {
 		n.perform(now, eff)
 	}
 	return n, nil
+}
+
+func (n *node) setIntervals(s *config.Snapshot) error {
+	poll, err := s.Duration("POLLING_INTERVAL")
+	n.poll = max(poll, 100*time.Millisecond)
+	return err
 }
 
 func (n *node) problem(err error) {
@@ -150,6 +162,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	n.moved = true
 	cancelled := ctx.Done()
 	for {
+		n.runCron(now)
 		n.settle(now)
 		n.tellCounts(now, false)
 		if n.over() {
@@ -165,6 +178,9 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 				n.looked = now
 				n.sample()
 			}
+		case <-n.o.Reload:
+			now = n.o.Host.Clock.Now()
+			n.reload()
 		case <-n.o.Interrupt:
 			now = n.o.Host.Clock.Now()
 			n.interrupt(now, ep.Graceful)
@@ -175,6 +191,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 			n.interrupt(now, ep.Fast)
 		}
 	}
+	n.logAds()
 	n.tellCounts(now, true)
 	res.Counts, res.Interrupted = n.ap.Counts(), n.interrupts > 0
 	return res, nil
@@ -211,6 +228,7 @@ func (n *node) arm(now clock.Instant) {
 		d = min(d, n.looked.Add(n.poll).Sub(now))
 	}
 	n.lookAt = now.Add(d)
+	d = min(d, n.cronDue(now))
 	if n.o.Counts != nil && n.ap.Counts() != n.lastCounts {
 		d = min(d, countsEvery)
 	}
@@ -241,6 +259,7 @@ func (n *node) sample() {
 
 func (n *node) sampled(now clock.Instant, s machine.Sample) {
 	n.step(now, ep.Sampled{Sample: s})
+	n.logFacts(s)
 	for _, id := range n.ap.Alive() {
 		n.step(now, ep.LeaseRenewed{Claim: id})
 	}
@@ -307,8 +326,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 	case ep.Transitioned:
 		n.logMove(e)
 		n.moved = true
+		n.cron.slotsChanged()
 	case ep.AdWithdrawn:
 		n.moved = true
+		n.cron.slotsChanged()
 	case ep.RunBenchmarks:
 		n.runBenchmarks(now)
 	case ep.StopBenchmarks:

@@ -25,7 +25,8 @@ import (
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
-// Host is the operating system as a run needs it. All fields are required.
+// Host is the operating system as a run needs it. All fields but the last are
+// required.
 type Host struct {
 	Clock   clock.Clock
 	Sampler machine.Sampler
@@ -33,6 +34,10 @@ type Host struct {
 	Census  host.Census
 	// Rand fills b with bytes nobody can guess.
 	Rand func(b []byte)
+
+	// Hangup and Terminate are the system's numbers of SIGHUP and SIGTERM, for
+	// the programs of the owner; 0 for none.
+	Hangup, Terminate int
 }
 
 // Options says what to run and where.
@@ -51,6 +56,10 @@ type Options struct {
 	StarterArgs []string
 	StarterEnv  []string // the starter's own environment, not the job's
 	StarterLog  *os.File
+	// Programs is the directory where the GPU discovery program may be if it is
+	// not in LIBEXEC; "" is nowhere.
+	Programs string
+
 	// Standby is how many starters are kept ready ahead of their jobs.
 	Standby int
 
@@ -64,6 +73,12 @@ type Options struct {
 	// Interrupt asks for the end: the first value vacates the jobs, the second
 	// kills them. nil never does.
 	Interrupt <-chan struct{}
+
+	// Reload asks to read the configuration again by Load, which is called
+	// beside the run and returns a checked one. What cannot be used as a whole
+	// leaves the old one in place.
+	Reload <-chan struct{}
+	Load   func() (*config.Snapshot, error)
 
 	// Changed is told each change of a job, Counts how many jobs do what, when
 	// that changed and at most ten times a second, Problem what went wrong

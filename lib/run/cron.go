@@ -1,0 +1,196 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/hook"
+)
+
+// hookGrace is how long a periodic program has between the request to end and
+// its end by force.
+const hookGrace = time.Second
+
+// cron runs the programs of STARTD_CRON_*. It belongs to the owner; only the
+// programs run beside it.
+type cron struct {
+	jobs     hook.Cron
+	runner   hook.Runner
+	schedule *hook.Schedule
+	board    *hook.Board
+	runs     map[string]*cronRun
+
+	moved bool          // the schedule may have something to say
+	look  time.Duration // boot time at which conditions are looked at again
+	dirty bool          // the slots may not show what is on the board
+}
+
+// cronRun is one program that runs, or is being started.
+type cronRun struct {
+	run       *hook.Run // nil until it runs
+	hup, stop bool      // asked for before it ran
+}
+
+func newCron(o Options, now clock.Instant) *cron {
+	jobs, problems := hook.CronFrom(o.Config)
+	for _, p := range problems {
+		o.Log.Warn("cron", "err", p)
+	}
+	return &cron{
+		jobs: jobs, runner: hooks(o), schedule: hook.NewSchedule(jobs), board: hook.NewBoard(jobs, now.Wall),
+		runs: make(map[string]*cronRun), moved: true,
+	}
+}
+
+// hooks runs the programs of the owner.
+func hooks(o Options) hook.Runner {
+	return hook.Runner{
+		Spawner: o.Host.Spawner, Census: o.Host.Census, Env: o.StarterEnv, Dir: o.Config.String("LOG"),
+		Hangup: o.Host.Hangup, Terminate: o.Host.Terminate, Grace: hookGrace,
+	}
+}
+
+// runCron starts and stops what is due, and shows what was printed.
+func (n *node) runCron(now clock.Instant) {
+	c := n.cron
+	next, timed := c.schedule.Next()
+	if c.moved || timed && next <= now.Boot || c.schedule.Waiting() && now.Boot >= c.look {
+		c.moved, c.look = false, now.Boot+n.poll
+		starts, stops := c.schedule.Due(now, func(e *classad.Expr) bool { return n.allowed(now, e) })
+		for _, name := range stops {
+			n.stopHook(name)
+		}
+		for _, s := range starts {
+			n.startHook(s.Job)
+		}
+	}
+	if c.dirty {
+		c.dirty = false
+		n.publishCron(now)
+	}
+}
+
+// cronDue is how long after an instant runCron has something to do at the
+// latest.
+func (n *node) cronDue(now clock.Instant) time.Duration {
+	d := time.Hour
+	if next, ok := n.cron.schedule.Next(); ok {
+		d = min(d, next-now.Boot)
+	}
+	if n.cron.schedule.Waiting() {
+		d = min(d, n.cron.look-now.Boot)
+	}
+	return d
+}
+
+// allowed evaluates the condition of a job in the ad of the daemon.
+func (n *node) allowed(now clock.Instant, condition *classad.Expr) bool {
+	return condition.Eval(&classad.Env{My: n.eng.DaemonAd(n.problems), Now: now.Wall, Location: time.Local, Rand: n.random}).IsTrue()
+}
+
+func (n *node) startHook(job hook.Job) {
+	r := &cronRun{}
+	n.cron.runs[job.Name] = r
+	runner, failures := n.cron.runner, n.cron.jobs.LogFailures
+	n.o.Log.Debug("hook starts", "hook", job.Name)
+	n.around.Go(func() {
+		run, err := runner.Start(context.Background(), job, func(b hook.Block) {
+			n.post(func(now clock.Instant) { n.hookPrinted(now, job.Name, b) })
+		})
+		if err != nil {
+			n.post(func(now clock.Instant) {
+				n.o.Log.Error("hook did not start", "hook", job.Name, "err", err)
+				n.hookEnded(now, job.Name, r)
+			})
+			return
+		}
+		n.post(func(clock.Instant) { n.hookRuns(job.Name, r, run) })
+		select {
+		case <-run.Done():
+		case <-n.done: // the run is over
+			if err := run.Stop(); err != nil {
+				n.o.Log.Warn("hook cannot be stopped", "hook", job.Name, "err", err)
+			}
+		}
+		report := run.Report()
+		n.post(func(now clock.Instant) {
+			report.Log(context.Background(), n.o.Log, failures)
+			n.hookEnded(now, job.Name, r)
+		})
+	})
+}
+
+// hookRuns does what was asked of a program before it ran.
+func (n *node) hookRuns(name string, r *cronRun, run *hook.Run) {
+	r.run = run
+	if r.stop {
+		n.stopHook(name)
+	} else if r.hup {
+		n.hangup(name)
+	}
+}
+
+func (n *node) stopHook(name string) {
+	r := n.cron.runs[name]
+	switch {
+	case r == nil:
+	case r.run == nil:
+		r.stop = true
+	default:
+		if err := r.run.Stop(); err != nil {
+			n.o.Log.Warn("hook cannot be stopped", "hook", name, "err", err)
+		}
+	}
+}
+
+func (n *node) hangup(name string) {
+	r := n.cron.runs[name]
+	switch {
+	case r == nil:
+	case r.run == nil:
+		r.hup = true
+	default:
+		if err := r.run.Hangup(); err != nil {
+			n.o.Log.Warn("hook cannot be told of the new configuration", "hook", name, "err", err)
+		}
+	}
+}
+
+func (n *node) hookPrinted(now clock.Instant, name string, b hook.Block) {
+	if _, err := n.cron.board.Put(name, b, now.Wall); err != nil {
+		n.o.Log.Warn("hook", "hook", name, "err", err)
+		return
+	}
+	n.cron.dirty = true
+}
+
+func (n *node) hookEnded(now clock.Instant, name string, r *cronRun) {
+	if n.cron.runs[name] == r {
+		delete(n.cron.runs, name)
+	}
+	n.cron.schedule.Ended(name, now)
+	n.cron.moved = true
+}
+
+// slotsChanged says that there may be other slots, or other ones that what is
+// on the board is for.
+func (c *cron) slotsChanged() { c.dirty = c.dirty || c.board.Selective() }
+
+// publishCron tells the engine what the slots show of the board.
+func (n *node) publishCron(now clock.Instant) {
+	var slots []hook.Slot
+	for v := range n.eng.Views() {
+		ad := n.eng.SlotAd(v.ID)
+		typeID, _ := ad.EvalInt("SlotTypeID", nil)
+		slots = append(slots, hook.Slot{ID: v.ID, Name: v.FullName, TypeID: int(typeID), Ad: ad})
+	}
+	for _, p := range n.cron.board.Publish(now.Wall, slots) {
+		n.step(now, p)
+		n.moved = true
+	}
+}

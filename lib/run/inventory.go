@@ -1,0 +1,39 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// divide asks the inventory scripts what the machine has and divides it. What
+// could not be found or made is logged and told; the error is what the EP
+// cannot start with.
+func (n *node) divide() (*slot.Ledger, error) {
+	runner := hooks(n.o)
+	found := runner.Discover(context.Background(), n.o.Config, hook.InventoryPatience, n.o.Programs)
+	for _, err := range found.All() {
+		n.problem(err)
+	}
+	layout, err := slot.LayoutFrom(n.o.Config, n.o.Inventory, found.Inventories...)
+	if err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
+	if err := found.Fatal(layout.Failure); err != nil {
+		return nil, err
+	}
+	n.found = found.Inventories
+	ledger, problems := slot.Build(layout, n.o.Inventory)
+	n.problems = problems
+	for _, p := range problems {
+		n.o.Log.Warn("slot could not be made", "why", p)
+		n.problem(fmt.Errorf("%v", p))
+	}
+	return ledger, nil
+}

@@ -1,0 +1,121 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/ad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// reload reads the configuration again, beside the owner since it may run
+// programs. One more request meanwhile reads it once more afterwards.
+func (n *node) reload() {
+	if n.o.Load == nil {
+		return
+	}
+	if n.loading {
+		n.loadAgain = true
+		return
+	}
+	n.loading = true
+	n.around.Go(func() {
+		next, err := n.o.Load()
+		n.post(func(now clock.Instant) {
+			n.loading = false
+			n.loaded(now, next, err)
+			if n.loadAgain {
+				n.loadAgain = false
+				n.reload()
+			}
+		})
+	})
+}
+
+// loaded takes a configuration over as a whole, or tells why the old one stays.
+func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
+	if err == nil {
+		err = n.usable(now, next)
+	}
+	if err != nil {
+		n.problem(fmt.Errorf("the configuration was not taken over, the old one stays: %w", err))
+		return
+	}
+	changes := n.o.Config.Changes(next)
+	var later []string
+	for _, c := range changes {
+		if c.Reconfig == config.ReconfigRestarts {
+			later = append(later, c.Name)
+		}
+	}
+	n.o.Config = next
+	_ = n.setIntervals(next) // it is usable
+	n.knobs = starterConfig(next, n.resources)
+	n.step(now, ep.Reconfigured{Snapshot: next})
+	n.reconfigureHooks(now, next)
+	n.moved = true
+	n.o.Log.Info("configuration taken over", "changes", len(changes))
+	if len(later) > 0 {
+		n.problem(fmt.Errorf("these take effect only when the Execution Point is started again: %s", strings.Join(later, ", ")))
+	}
+}
+
+// usable says what is wrong with a configuration for this machine and these
+// slots.
+func (n *node) usable(now clock.Instant, s *config.Snapshot) error {
+	_, err := s.Duration("POLLING_INTERVAL")
+	bad := []error{err}
+	_, err = policy.TimesFrom(s)
+	bad = append(bad, err)
+	_, err = slot.ModifiersFrom(s)
+	bad = append(bad, err)
+	_, err = slot.LayoutFrom(s, n.o.Inventory, n.found...)
+	bad = append(bad, err)
+	exprs := make(map[int]*policy.Expressions)
+	for sl := range n.ledger.Slots() {
+		if exprs[sl.TypeID] == nil {
+			exprs[sl.TypeID], err = policy.ExpressionsFrom(s, sl.TypeID)
+			bad = append(bad, err)
+		}
+	}
+	if err := errors.Join(bad...); err != nil {
+		return err
+	}
+	_, err = ad.New(ad.Source{Config: s, Inventory: n.o.Inventory, Ledger: n.ledger, Policy: exprs, Location: time.Local}, now)
+	return err
+}
+
+// reconfigureHooks takes the periodic programs and the benchmarks over.
+func (n *node) reconfigureHooks(now clock.Instant, s *config.Snapshot) {
+	c := n.cron
+	jobs, problems := hook.CronFrom(s)
+	for _, p := range problems {
+		n.problem(p)
+	}
+	c.jobs, c.runner = jobs, hooks(n.o)
+	hups, stops := c.schedule.Reconfigure(jobs, now)
+	c.board.Reconfigure(jobs)
+	c.moved, c.dirty = true, true
+	for _, name := range hups {
+		n.hangup(name)
+	}
+	for _, name := range stops {
+		n.stopHook(name)
+	}
+	benchmarks, problems := hook.BenchmarksFrom(s)
+	for _, p := range problems {
+		n.problem(p)
+	}
+	n.bench.cron = benchmarks // of the next round
+	n.bench.board.Reconfigure(benchmarks)
+}
