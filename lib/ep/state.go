@@ -162,7 +162,7 @@ func (e *Engine) enter(sl *slotState, to policy.Pair) {
 		}
 		e.changed()
 	}
-	kept := sl.s.Broken != nil && e.keepBroken
+	kept := sl.s.Broken != nil && (e.keepBroken || sl.s.Broken.Code == slot.BrokenHungGroup)
 	if sl.s.Kind == slot.Dynamic && (to == policy.OwnerIdle || to == policy.UnclaimedIdle) && !sl.removing && !kept {
 		sl.removing = true
 		e.gone = append(e.gone, sl)

@@ -1,0 +1,165 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// ruin lets a job of slot1 end, and its starter, and says how.
+func (s *stage) ruin(exit Exit, immortal int) Grant {
+	s.t.Helper()
+	ad := job(s.t, steady(time.Hour), "ClusterId = 7\nProcId = 3\nRequestCpus = 2\nColor = \"red\"")
+	r := s.request(ClaimRequested{Slot: slot1, Client: claim.Client{User: "alice@example", Schedd: "a.example", Host: "ap.example"}}, ad)
+	if r.Err != nil {
+		s.t.Fatal(r.Err)
+	}
+	act := s.activate(r.Granted.Claim, ad)
+	s.run(time.Second)
+	delete(s.starters, act)
+	s.step(JobEnded{Activation: act, Exit: exit})
+	s.step(StarterExited{Activation: act, Status: host.ExitStatus{Exited: true}, Immortal: immortal})
+	return *r.Granted
+}
+
+var unclean = Exit{Broken: &slot.BrokenReason{Code: slot.BrokenUnclean, Reason: "Could not clean up after job"}}
+
+// TestBrokenPart breaks a d-slot: it is deleted, and its parent is so much
+// smaller, or it is kept to be seen.
+//
+// row: S4-051
+func TestBrokenPart(t *testing.T) {
+	t.Parallel()
+	amounts := []string{"BrokenSlotCpus", "BrokenSlotMemory", "Cpus", "TotalSlotCpus"}
+	for _, c := range []struct {
+		name, config string
+		exit         Exit
+		kept         bool
+		parent       map[string]string
+	}{
+		{"deleted", "", unclean, false, map[string]string{"BrokenSlotCpus": "2", "BrokenSlotMemory": "128", "Cpus": "2", "TotalSlotCpus": "2"}},
+		{"kept", "CONTINUE_TO_ADVERTISE_BROKEN_DYNAMIC_SLOTS = true", unclean, true, map[string]string{"Cpus": "2", "TotalSlotCpus": "4"}},
+		{"a control group that is still there keeps its slot", "", Exit{Broken: &slot.BrokenReason{Code: slot.BrokenHungGroup, Reason: "Could not cleanup CGroup for slot"}},
+			true, map[string]string{"Cpus": "2", "TotalSlotCpus": "4"}},
+	} {
+		s := newStage(t, 4, c.config)
+		g := s.ruin(c.exit, 0)
+		s.run(time.Minute)
+		if d := cmp.Diff(c.parent, shows(s.eng.SlotAd(slot1), amounts...)); d != "" {
+			t.Errorf("%s: the parent: %s", c.name, d)
+		}
+		v, there := s.eng.SlotView(g.Slot)
+		if there != c.kept {
+			t.Errorf("%s: the d-slot is there: %v", c.name, there)
+		}
+		if there {
+			if v.Claimed || v.Claimable() || v.Pair.State != policy.Unclaimed {
+				t.Errorf("%s: %+v", c.name, v)
+			}
+			want := map[string]string{"Cpus": "0", "Memory": "0", "SlotBrokenCode": "4", "SlotBrokenReason": `"Could not clean up after job"`}
+			if c.exit.Broken.Code == slot.BrokenHungGroup {
+				want["SlotBrokenCode"], want["SlotBrokenReason"] = "7", `"Could not cleanup CGroup for slot"`
+			}
+			if d := cmp.Diff(want, shows(s.eng.SlotAd(g.Slot), "Cpus", "Memory", "SlotBrokenCode", "SlotBrokenReason")); d != "" {
+				t.Errorf("%s: %s", c.name, d)
+			}
+			s.refused(s.request(ClaimRequested{Slot: g.Slot}, job(t, steady(time.Minute), "")), errs.Broken, c.exit.Broken.Reason)
+		}
+		// The rest goes on.
+		if r := s.request(ClaimRequested{Slot: slot1, DynamicSlots: 9}, job(t, steady(time.Minute), "")); r.Err != nil || len(r.Granted.More) != 1 {
+			t.Errorf("%s: of the other half got %+v", c.name, r)
+		}
+		if err := s.eng.ledger.Check(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestImmortalProcesses leaves processes of a job that nobody can end.
+//
+// row: S4-050
+func TestImmortalProcesses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config   string
+		immortal int
+		broken   bool
+	}{
+		{"STARTD_LEFTOVER_PROCS_BREAK_SLOTS = true", 2, true},
+		{"STARTD_LEFTOVER_PROCS_BREAK_SLOTS = true", 0, false},
+		{"STARTD_LEFTOVER_PROCS_BREAK_SLOTS = false", 2, false},
+		{"", 2, false},
+	} {
+		s := newStage(t, 2, c.config+"\nNUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = 100%\n")
+		g := s.ruin(Exit{}, c.immortal)
+		s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+		r := s.request(ClaimRequested{Slot: slot1}, job(t, steady(time.Minute), ""))
+		if broken := r.Err != nil; broken != c.broken {
+			t.Errorf("%q with %d processes left: %v", c.config, c.immortal, r.Err)
+		}
+		if !c.broken {
+			continue
+		}
+		if d := cmp.Diff(map[string]string{"SlotBrokenCode": "6", "SlotBrokenReason": `"Could not terminate all job processes"`, "Cpus": "0"},
+			shows(s.eng.SlotAd(slot1), "SlotBrokenCode", "SlotBrokenReason", "Cpus")); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// TestBrokenContext tells in the daemon's ad whose job broke a slot. What was
+// broken from the beginning has no such context.
+//
+// row: S4-052
+func TestBrokenContext(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 4, "")
+	s.ruin(unclean, 0)
+	s.run(time.Minute)
+	if g := s.ruin(unclean, 0); g.Slot.Sub != 1 {
+		t.Fatalf("the second one is %v", g.Slot)
+	}
+	never := []slot.Problem{{TypeID: 2, Reason: "Could not create required number of type2 slots"}}
+	ad := s.eng.DaemonAd(never)
+	if d := cmp.Diff(map[string]string{
+		"BrokenReasons":          "{ slot_type2BrokenReason,slot1_1BrokenReason,slot1_1aBrokenReason }",
+		"BrokenContextAds":       "{ slot1_1BrokenContext,slot1_1aBrokenContext }",
+		"slot1_1aBrokenReason":   `"Could not clean up after job"`,
+		"slot_type2BrokenReason": `"Could not create required number of type2 slots"`,
+		"slot1_1BrokenReason":    `"Could not clean up after job"`,
+	}, shows(ad, "BrokenReasons", "BrokenContextAds", "slot1_1BrokenReason", "slot1_1aBrokenReason", "slot_type2BrokenReason", "slot_type2BrokenContext")); d != "" {
+		t.Error(d)
+	}
+	context := func(s *stage, tag string) map[string]string {
+		ctx, ok := s.eng.DaemonAd(nil).Eval(tag+"BrokenContext", nil).AsAd()
+		if !ok {
+			t.Fatalf("no context of %s", tag)
+		}
+		return shows(ctx, "Id", "Code", "Reason", "JobId", "RemoteUser", "RemoteScheddName", "ClientMachine", "Color")
+	}
+	want := map[string]string{"Id": `"slot1_1"`, "Code": "4", "Reason": `"Could not clean up after job"`,
+		"JobId": `"7.3"`, "RemoteUser": `"alice@example"`, "RemoteScheddName": `"a.example"`}
+	if d := cmp.Diff(want, context(s, "slot1_1")); d != "" {
+		t.Error(d)
+	}
+	s.reconfigure("BROKEN_SLOT_CONTEXT_ATTRS = ClientMachine, Color, Nothing")
+	want = map[string]string{"Id": `"slot1_1"`, "Code": "4", "Reason": `"Could not clean up after job"`, "ClientMachine": `"ap.example"`, "Color": `"red"`}
+	if d := cmp.Diff(want, context(s, "slot1_1a")); d != "" {
+		t.Errorf("other attributes: %s", d)
+	}
+	whole := newStage(t, 4, "")
+	if ad := whole.eng.DaemonAd(nil); ad.Eval("BrokenContextAds", &classad.Env{}).Kind() != classad.KindUndefined {
+		t.Error("a sound EP has BrokenContextAds")
+	}
+}
