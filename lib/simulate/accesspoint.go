@@ -152,6 +152,9 @@ func (p *accessPoint) negotiate() {
 		p.ref++
 		q.state, q.ref = asking, p.ref
 		p.asked[p.ref] = q
+		if informs, _ := p.w.snap.Bool("NEGOTIATOR_INFORM_STARTD"); informs && v.Kind != slot.Partitionable {
+			p.w.step(ep.MatchTold{Slot: v.ID})
+		}
 		p.w.step(ep.ClaimRequested{Ref: p.ref, Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease, Priority: priority})
 	}
 }
@@ -416,6 +419,28 @@ func (p *accessPoint) claimEnded(e ep.ClaimEnded) {
 	if h := p.held[e.Claim.Public]; h != nil {
 		h.gone = true
 		delete(p.held, e.Claim.Public)
+	}
+}
+
+// lost is the end of every claim with the Execution Point. Jobs that ran wait
+// again.
+func (p *accessPoint) lost() {
+	for _, h := range p.held {
+		h.gone = true
+	}
+	clear(p.held)
+	clear(p.asked)
+	clear(p.running)
+	clear(p.left)
+	for _, q := range p.all {
+		if q.state == asking || q.state == active {
+			q.holding, q.act = nil, ""
+			if q.ending != waiting {
+				p.finish(q, q.ending)
+				continue
+			}
+			p.requeue(q)
+		}
 	}
 }
 

@@ -112,12 +112,5 @@ func (w *world) actors() []*actor {
 	return out
 }
 
-// vanish ends the Execution Point without a word: nothing happens any more.
-func (w *world) vanish() {
-	w.complete = true
-	w.agenda = agenda{}
-	w.wake.Boot = 0
-}
-
 // label names a job as people do.
 func (q *queued) label() string { return fmt.Sprintf("%d.%d", q.cluster, q.proc) }

@@ -536,8 +536,11 @@ func (p *parser) arguments(e *Event, rest []word, verb word, raw string) {
 			e.Name = rest[0].text
 		}
 	case Drain:
-		for _, w := range rest {
-			e.Text = strings.TrimSpace(e.Text + " " + w.text)
+		if len(rest) > 0 {
+			e.Text = strings.TrimSpace(raw[rest[0].column-1:])
+		}
+		if _, err := parseDrain(e.Text); err != nil {
+			p.bad(verb.column, e.Text, err.Error(), "")
 		}
 	case Shutdown:
 		e.Manner = ep.Graceful

@@ -195,10 +195,15 @@ func (p *replay) submission(name string) error {
 // act carries out one recorded action.
 func (p *replay) act(do string) error {
 	w := p.w
-	if w.complete {
-		return nil // nobody is there any more
-	}
 	verb, rest, _ := strings.Cut(do, " ")
+	if w.complete {
+		if strings.HasPrefix(rest, "condor_on") && strings.Contains(rest, "-startd") {
+			w.again(200 * time.Millisecond)
+		}
+		if verb != "submit" && verb != "set" {
+			return nil // nobody is there any more
+		}
+	}
 	switch verb {
 	case "snap":
 	case "submit":
@@ -240,7 +245,8 @@ func (p *replay) signal(rest string) error {
 		p.w.ap.silent = false
 	case daemon == "schedd": // another one takes its jobs over
 	case daemon == "startd" && (sig == "KILL" || sig == "STOP"):
-		p.w.vanish()
+		p.w.die()
+		p.w.again(restartDelay)
 	case daemon == "startd" && sig == "TERM":
 		p.w.step(ep.ShutdownRequested{Manner: ep.Graceful})
 	case daemon == "startd" && sig == "QUIT":
@@ -368,6 +374,7 @@ func (p *replay) command(cmd string) error {
 			w.ap.factors[name] = f
 		}
 	case "condor_restart":
+		w.restarts = true
 		w.step(ep.ShutdownRequested{Manner: ep.Graceful})
 	case "condor_off":
 		if !has("-startd") {
@@ -384,7 +391,10 @@ func (p *replay) command(cmd string) error {
 	case "condor_reconfig":
 		return w.reconfigure(p.more)
 	case "condor_drain":
-		return w.drain(words[1:])
+		// What the daemon refuses is no fault of the record.
+		if err := w.drain(strings.TrimPrefix(cmd, "condor_drain")); err != nil && errs.KindOf(err) == errs.Invalid {
+			return err
+		}
 	case "echo", "printf", "rm", "touch", "chmod":
 		p.shell(cmd)
 	}

@@ -115,8 +115,6 @@ var diverging = map[string]string{
 	"policy-preempt-07": "WANT_VACATE is undefined, which ends the reference daemon; here the job may leave gently",
 	"policy-lease3-02":  "the reference daemon waits for its own unanswered calls before the lease counts",
 	"policy-killing-04": "the daemon itself is killed, and started again by its master",
-	"policy-off-04":     "the daemon is started again by its master",
-	"policy-match-01":   "the matchmaker told the machine of the match, which the simulated one does not",
 	"policy-jobhook-02": "the exit hook held the recorded starter for two more seconds in this run alone",
 	"policy-fetch-01":   fetches,
 	"policy-fetch-03":   fetches,
@@ -124,29 +122,9 @@ var diverging = map[string]string{
 	"policy-fetch-06":   fetches,
 	"policy-fetch-10":   fetches,
 	"policy-fetch2-02":  fetches,
-	"policy-drain2-01":  drains,
-	"policy-drain2-02":  drains,
-	"policy-drain2-03":  drains,
-	"policy-drain2-06":  drains,
-	"policy-drain2-07":  drains,
-	"policy-drain2-08":  drains,
-	"policy-drain2-10":  drains,
-	"policy-drain2-11":  drains,
-	"policy-drain2-12":  drains,
-	"policy-drain2-13":  drains,
-	"policy-drain2-14":  drains,
-	"policy-drain2-16":  drains,
-	"policy-drain2-17":  drains,
-	"policy-drain2-19":  drains,
-	"policy-drain3-01":  drains,
-	"policy-drain3-03":  drains,
-	"policy-drain3-04":  drains,
 }
 
-const (
-	drains  = "the core cannot be drained"
-	fetches = "the machine fetches work by itself, which the simulated one does not"
-)
+const fetches = "the machine fetches work by itself, which the simulated one does not"
 
 // TestReplay plays the recorded runs in virtual time: the same configuration,
 // jobs that behave the same, the same commands at the same moments. Every slot

@@ -217,7 +217,7 @@ func (r *run) do(e *Event) error {
 			})
 		}
 	case Drain:
-		return w.drain(strings.Fields(e.Text))
+		return w.drain(e.Text)
 	case Shutdown:
 		w.step(ep.ShutdownRequested{Manner: e.Manner})
 	case Reconfigure:

@@ -31,6 +31,9 @@ type Node struct {
 	Found   []slot.Inventory // what inventory programs would tell of resources
 }
 
+// restartDelay is how long a master takes to start an Execution Point anew.
+const restartDelay = 5 * time.Second
+
 // maxSteps is how many things may happen in one simulation. It is met only by
 // a world that does not come to rest.
 const maxSteps = 200_000_000
@@ -50,6 +53,12 @@ type world struct {
 	started    int
 	sigs       int  // kinds of jobs, for the matchmaker
 	complete   bool // the shutdown is
+
+	idle     time.Duration // nobody has used the machine, when it began
+	location *time.Location
+	chance   func() float64
+	restarts bool  // it is started anew after its end
+	err      error // of a restart
 
 	ap         *accessPoint
 	beforeTick func()
@@ -87,27 +96,37 @@ func newWorld(node Node, more string, start time.Time, seed uint64, location *ti
 	if problems := inv.Apply(context.Background(), start, machine.ConfigScanner(snap)); len(problems) > 0 {
 		return nil, errs.E(op, errs.Invalid, "configuration", errors.Join(problems...))
 	}
-	layout, err := slot.LayoutFrom(snap, inv, node.Found...)
-	if err != nil {
+	w.inv, w.snap, w.idle, w.location = inv, snap, idle, location
+	chance := rand.New(rand.NewPCG(seed, 1))
+	w.chance = chance.Float64
+	if err := w.boot(); err != nil {
 		return nil, err
 	}
-	ledger, misfits := slot.Build(layout, inv)
+	return w, nil
+}
+
+// boot starts the Execution Point, for the first time or anew.
+func (w *world) boot() error {
+	const op = "simulate.Boot"
+	layout, err := slot.LayoutFrom(w.snap, w.inv, w.node.Found...)
+	if err != nil {
+		return err
+	}
+	ledger, misfits := slot.Build(layout, w.inv)
 	for _, p := range misfits {
 		if !p.Warning {
-			return nil, errs.E(op, errs.Invalid, "configuration", p)
+			return errs.E(op, errs.Invalid, "configuration", p)
 		}
 	}
-	chance := rand.New(rand.NewPCG(seed, 1))
 	secrets := 0
-	w.inv, w.snap = inv, snap
 	eng, effects, err := ep.New(ep.Config{
-		Snapshot: snap, Inventory: inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: start.Unix(),
+		Snapshot: w.snap, Inventory: w.inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: w.now.Wall.Unix(),
 		NewSecret: func() claim.Secret { secrets++; return claim.Secret("simulated" + strconv.Itoa(secrets)) },
-		Sample:    machine.Sample{At: w.now, Fresh: machine.AllReadings, KeyboardIdle: idle, FreeSwapKiB: inv.SwapKiB, FreeDiskKiB: inv.Execute.FreeKiB, TotalDiskKiB: inv.Execute.TotalKiB},
-		Location:  location, Rand: chance.Float64,
+		Sample:    machine.Sample{At: w.now, Fresh: machine.AllReadings, KeyboardIdle: w.idle, FreeSwapKiB: w.inv.SwapKiB, FreeDiskKiB: w.inv.Execute.FreeKiB, TotalDiskKiB: w.inv.Execute.TotalKiB},
+		Location:  w.location, Rand: w.chance,
 	}, w.now)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.eng = eng
 	w.perform(effects)
@@ -116,7 +135,37 @@ func newWorld(node Node, more string, start time.Time, seed uint64, location *ti
 	able.SetBool("HasFileTransfer", true)
 	able.SetString("CondorVersion", "$CondorVersion: "+config.Version+" simulated $")
 	w.step(ep.Published{Source: "starter", Attrs: able})
-	return w, nil
+	return nil
+}
+
+// die is the end of the Execution Point without a word: every starter dies
+// with it, and its access point learns that the jobs are gone.
+func (w *world) die() {
+	w.complete = true
+	w.wake = clock.Instant{}
+	for _, a := range w.actors() {
+		a.gen++
+		if a.phase < leaving {
+			a.rest()
+		}
+		a.phase = exited
+	}
+	clear(w.starters)
+	w.ap.lost()
+}
+
+// again starts the Execution Point anew in so long, if it has ended by then.
+func (w *world) again(d time.Duration) {
+	w.after(d, func() {
+		if !w.complete {
+			return
+		}
+		w.die()
+		w.complete = false
+		if err := w.boot(); err != nil && w.err == nil {
+			w.err = err
+		}
+	})
 }
 
 // elapsed is the time since the simulation began.
@@ -149,6 +198,11 @@ func (w *world) perform(effects []ep.Effect) {
 			}
 		case ep.ShutdownComplete:
 			w.complete = true
+			if w.restarts {
+				w.again(restartDelay)
+			}
+		case ep.DrainCompleted:
+			w.restarts = w.restarts || eff.Then == ep.ThenRestart
 		}
 	}
 }
@@ -181,7 +235,7 @@ func (w *world) run(until time.Duration) error {
 		default:
 			at, ok := w.agenda.next()
 			if !ok || at > w.now.Boot {
-				return nil
+				return w.err
 			}
 			w.agenda.take()()
 		}
