@@ -197,6 +197,11 @@ func (a *Slot) SetWaiting(c *claim.Claim) {
 	a.ad.SetReal(attrPreemptingRank, c.Rank)
 	a.ad.SetString(attrPreemptingUser, c.Client.User)
 	a.ad.SetString(attrPreemptingOwner, c.Client.Owner)
+	if c.Request != nil {
+		if limits, _ := c.Request.EvalString("ConcurrencyLimits", &classad.Env{Target: a.Ad()}); limits != "" {
+			a.ad.SetString(attrPreemptingLimits, limits)
+		}
+	}
 	if g := accountingGroup(c.Client); g != "" {
 		a.ad.SetString("PreemptingAccountingGroup", g)
 	}
@@ -204,7 +209,7 @@ func (a *Slot) SetWaiting(c *claim.Claim) {
 
 // ClearWaiting takes that away.
 func (a *Slot) ClearWaiting() {
-	for _, name := range [...]string{attrPreemptingRank, attrPreemptingUser, attrPreemptingOwner, "PreemptingAccountingGroup"} {
+	for _, name := range [...]string{attrPreemptingRank, attrPreemptingUser, attrPreemptingOwner, attrPreemptingLimits, "PreemptingAccountingGroup"} {
 		a.drop(name)
 	}
 }

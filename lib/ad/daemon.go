@@ -21,7 +21,7 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	for _, name := range [...]string{
 		"TargetType", "HasStartDaemonAd", attrAdmitted, attrCurrentRank, attrNumPids, attrRetirementRemaining,
 		"LastFetchWorkCompleted", "LastFetchWorkSpawned", "NextFetchWorkDelay",
-		attrKeyboardIdle, attrConsoleIdle, attrLoadAvg, attrCondorLoadAvg,
+		attrKeyboardIdle, attrConsoleIdle, attrLoadAvg, attrCondorLoadAvg, attrScratch,
 	} {
 		out.Delete(name)
 	}
@@ -44,6 +44,9 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	out.SetString("MyType", "StartD")
 	out.SetString(attrName, m.set.name)
 	out.SetInt(attrMyCurrentTime, now.Wall.Unix())
+
+	out.SetInt("DaemonStartTime", m.started.Wall.Unix())
+	out.SetInt("DaemonLastReconfigTime", m.configured.Wall.Unix())
 
 	var inUse, backfill slot.Quantities
 	var disk int64

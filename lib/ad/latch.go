@@ -15,6 +15,7 @@ import (
 // when that changed.
 type latch struct {
 	name    string // of the expression; the ad has its NameValue and NameTime
+	looked  bool   // it was evaluated before
 	defined bool
 	value   int64
 	changed clock.Instant // zero: never
@@ -49,7 +50,11 @@ func (a *Slot) latch(env *classad.Env, now clock.Instant) {
 		value, defined := a.Ad().EvalInt(of.name, env)
 		if defined != l.defined || defined && value != l.value {
 			l.changed = now
+			if !l.looked && strings.EqualFold(of.name, attrNumDynamicSlots) {
+				l.changed = clock.Instant{} // its first value is no change
+			}
 		}
+		l.looked = true
 		l.defined = defined
 		if defined {
 			l.value = value

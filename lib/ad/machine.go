@@ -36,6 +36,8 @@ type Machine struct {
 	src     Source
 	set     settings
 	started clock.Instant
+	// configured is when the settings were last taken over.
+	configured clock.Instant
 
 	ad    *classad.Ad
 	types map[int]*typeLayer
@@ -72,7 +74,7 @@ type typeLayer struct {
 // New returns the ads of all slots in the ledger, in Owner/Idle since now. The
 // error names every setting about ads that cannot be read.
 func New(src Source, now clock.Instant) (*Machine, error) {
-	m := &Machine{started: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool), published: make(map[slot.ID][]published)}
+	m := &Machine{started: now, configured: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool), published: make(map[slot.ID][]published)}
 	if err := m.configure(src); err != nil {
 		return nil, err
 	}
@@ -91,6 +93,7 @@ func (m *Machine) Reconfigure(src Source, now clock.Instant) error {
 		return err
 	}
 	*m = next
+	m.configured = now
 	for _, a := range m.slots {
 		a.m = m
 		a.dress()
@@ -136,6 +139,14 @@ func (m *Machine) publishStatic() {
 	if m.set.hasDaemon {
 		ad.SetBool("HasStartDaemonAd", true)
 	}
+	ad.SetBool("IsLocalStartd", m.set.local)
+	if m.set.attached != "" {
+		ad.SetString("IsDirectAttach", m.set.attached)
+	}
+	if path := inv.Execute.Path; path != "" {
+		ad.SetString(attrScratch, path)
+	}
+	m.set.publishHealth(ad)
 	for attr, knob := range map[string]string{"UidDomain": "UID_DOMAIN", "FileSystemDomain": "FILESYSTEM_DOMAIN"} {
 		if v := m.set.cfg.String(knob); v != "" {
 			ad.SetString(attr, v)
@@ -191,9 +202,7 @@ func (m *Machine) layer(typeID int) *typeLayer {
 	}
 	l.publishPolicy(m, typeID)
 	for _, n := range names(m.set.cfg, "STARTD_LATCH_EXPRS") {
-		if !strings.EqualFold(n, attrNumDynamicSlots) {
-			l.latches = append(l.latches, latched{name: n, value: n + "Value", time: n + "Time", computes: l.computes(n)})
-		}
+		l.latches = append(l.latches, latched{name: n, value: n + "Value", time: n + "Time", computes: l.computes(n)})
 	}
 	m.types[typeID] = l
 	return l
@@ -270,10 +279,13 @@ func (l *typeLayer) requirements(m *Machine, typeID int, kind slot.Kind) *classa
 		return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
 	}
 	front, back := valueOf("SLOT_REQUIREMENTS_CLAUSES"), valueOf(ofKind)
-	if len(front)+len(back) == 0 {
+	if len(front)+len(back) == 0 && m.set.health == nil {
 		return plain
 	}
 	var clauses []string
+	if m.set.health != nil {
+		clauses = append(clauses, attrHealthy)
+	}
 	add := func(name string) {
 		standard := strings.EqualFold(name, attrStart) || strings.EqualFold(name, attrWithinLimits)
 		text, ok := m.set.value(name, "", typeID)

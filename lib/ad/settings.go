@@ -21,11 +21,14 @@ type settings struct {
 
 	name       string // behind the @ of slot names
 	jobAttrs   []string
-	slotAttrs  []string // shown in the ads of all slots, as slotN_X
-	rollup     []string // further attributes collected from dynamic slots
-	hasRollup  bool     // ADVERTISE_PSLOT_ROLLUP_INFORMATION
-	hasDaemon  bool     // a daemon ad goes with the slot ads
-	withinText string   // WithinResourceLimits without the custom resources
+	slotAttrs  []string        // shown in the ads of all slots, as slotN_X
+	rollup     []string        // further attributes collected from dynamic slots
+	hasRollup  bool            // ADVERTISE_PSLOT_ROLLUP_INFORMATION
+	hasDaemon  bool            // a daemon ad goes with the slot ads
+	local      bool            // the slots are for the access point of this machine (IS_LOCAL_STARTD)
+	attached   string          // the access point that all slots are offered to, "" if none
+	health     []*classad.Expr // STARTD_HEALTH_EXPRS, nil if it is not set
+	withinText string          // WithinResourceLimits without the custom resources
 
 	wholeClaims bool          // a partitionable slot can be claimed as a whole
 	wholeTime   time.Duration // for so long
@@ -56,6 +59,11 @@ func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
 	s.hasDaemon = !strings.EqualFold(cfg.String("ENABLE_STARTD_DAEMON_AD"), "false")
 	s.keyboardSlots, s.consoleSlots = number("SLOTS_CONNECTED_TO_KEYBOARD"), number("SLOTS_CONNECTED_TO_CONSOLE")
 	s.idleBoost, err = cfg.Duration("DISCONNECTED_KEYBOARD_IDLE_BOOST")
+	bad = append(bad, err)
+	s.local, err = cfg.Bool("IS_LOCAL_STARTD")
+	bad = append(bad, err)
+	s.attached = cfg.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
+	s.health, err = healthOf(cfg)
 	bad = append(bad, err)
 	s.withinText = withinLimits(cfg)
 	s.wholeClaims, err = cfg.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
