@@ -64,6 +64,9 @@ type node struct {
 	timer      *time.Timer
 	interrupts int
 	complete   bool // the engine has shut down
+
+	claimFileFailed bool // the last claim id file could not be written, which was told
+
 	lastCounts local.Counts
 	told       time.Time
 }
@@ -330,6 +333,8 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 	case ep.AdWithdrawn:
 		n.moved = true
 		n.cron.slotsChanged()
+	case ep.ClaimIDChanged:
+		n.claimIDChanged(e)
 	case ep.RunBenchmarks:
 		n.runBenchmarks(now)
 	case ep.StopBenchmarks:
