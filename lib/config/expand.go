@@ -17,6 +17,9 @@ type macros struct {
 	env           []string
 	seed          uint64
 	windows       bool
+
+	lookup   func(name string) (string, bool) // if not nil, the only place to look in
+	absolute func(path string) string         // nil leaves paths as they are
 }
 
 // raw returns the unexpanded text that name stands for, as seen from the
@@ -24,6 +27,10 @@ type macros struct {
 // default. An entry set to nothing is found and hides those after it. The
 // entry is nil for a default.
 func (m *macros) raw(name string) (text string, e *entry, ok bool) {
+	if m.lookup != nil {
+		text, ok = m.lookup(name)
+		return text, nil, ok
+	}
 	hash := hashName("", name)
 	if e := m.set(hash, name); e != nil {
 		return e.raw, e, true
@@ -78,6 +85,7 @@ type expansion struct {
 	draws    uint64
 	problems []*Problem
 	dead     bool      // a limit was met; everything expands to nothing
+	missing  []string  // names that stood for nothing, without a default
 	via      *[]string // if not nil, collects the names looked up
 	// keepDollar leaves $(DOLLAR) in the outermost text.
 	keepDollar bool
@@ -183,7 +191,7 @@ func (x *expansion) evaluate(m macro, text []byte) (name, value string) {
 	if m.fn != fnName {
 		return "", x.call(m.fn, string(text[m.dollar+1:m.open]), body)
 	}
-	name, def, _ := strings.Cut(body, ":")
+	name, def, hasDefault := strings.Cut(body, ":")
 	for i, n := range x.names {
 		if equalFold(n, name) && n != "" {
 			chain := append(slices.Clone(x.names[i:]), name)
@@ -202,6 +210,9 @@ func (x *expansion) evaluate(m macro, text []byte) (name, value string) {
 	}
 	if x.via != nil && ok && !slices.Contains(*x.via, name) {
 		*x.via = append(*x.via, name)
+	}
+	if x.lookup != nil && !ok && !hasDefault {
+		x.missing = append(x.missing, name)
 	}
 	if value == "" {
 		return "", def // the default belongs to this place, not to the name

@@ -8,6 +8,7 @@ import "strings"
 // fileParts is what the letters of $F ask for.
 type fileParts struct {
 	path, name, ext bool
+	full            bool // absolute
 	dirs            int  // how many of the last directories
 	quote           byte // 0 for none
 	bare            bool // without the / of a directory and the . of an extension
@@ -16,12 +17,14 @@ type fileParts struct {
 
 // parseFileParts reads the letters. The letter f asks for the full path of a
 // relative one; a configuration has no directory of its own, so it does
-// nothing here.
+// nothing there.
 func parseFileParts(letters string) fileParts {
 	var p fileParts
 	args := false
 	for i := range len(letters) {
 		switch lower(letters[i]) {
+		case 'f':
+			p.full = true
 		case 'p':
 			p.path = true
 		case 'd':
@@ -65,7 +68,11 @@ func (x *expansion) fileFunction(fn function, letters, body string) string {
 	default:
 		p = parseFileParts(letters[1:])
 	}
-	return p.cut(x.argument(body), suffix)
+	path := x.argument(body)
+	if p.full && x.absolute != nil && path != "" {
+		path = x.absolute(unquote(path))
+	}
+	return p.cut(path, suffix)
 }
 
 // cut returns the parts of a path.

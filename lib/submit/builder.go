@@ -174,14 +174,7 @@ func (d *Description) builtIn(name string) (string, bool) {
 }
 
 func (b *builder) expander() *expander {
-	return &expander{lookup: b.lookup, cwd: b.d.opts.Cwd, random: b.rand.Int64N, getenv: func(name string) (string, bool) {
-		for _, kv := range b.d.opts.Env {
-			if k, v, ok := strings.Cut(kv, "="); ok && k == name && k != "" {
-				return v, true
-			}
-		}
-		return "", false
-	}}
+	return &expander{lookup: b.lookup, opts: &b.d.opts, seed: b.rand.Uint64()}
 }
 
 // get returns the expanded value of a command, under the first of its names

@@ -87,9 +87,9 @@ var mistakes = []struct {
 	{"executable = prog\nqueue x matching a[\n", "2:18", "pattern"},
 	// macros
 	{"executable = prog\nA = $(B)\nB = $(A)\narguments = $(A)\nqueue\n", "4:13", "refers to itself: A → B → A"},
-	{"executable = prog\narguments = $CHOICE(5,a,b)\nqueue\n", "2:13", "0 to 1"},
-	{"executable = prog\narguments = $INT(nonsense)\nqueue\n", "2:13", "undefined"},
-	{"executable = prog\nX = $RANDOM_INTEGER(9,1)\nqueue $(X)\n", "3:7", "wrong arguments"},
+	{"executable = prog\narguments = $CHOICE(5,a,b)\nqueue\n", "2:13", "below 2"},
+	{"executable = prog\narguments = $INT(nonsense)\nqueue\n", "2:13", "is no integer"},
+	{"executable = prog\nX = $RANDOM_INTEGER(9,1)\nqueue $(X)\n", "3:7", "minimum above its maximum"},
 	{"executable = prog\nA @=end\n1\n", "2:1", "a line @end"},
 	{"executable = prog\nA @=\n1\n", "2:1", "no name behind @="},
 	{"executable = prog\narguments = a $$(Cpus)\nqueue\n", "2:13", "need the machine"},
@@ -99,8 +99,8 @@ var mistakes = []struct {
 	{"executable = prog\nendif\nqueue\n", "2:1", "endif without if"},
 	{"executable = prog\nif 1\nelse\nelse\nendif\nqueue\n", "4:1", "else after else"},
 	// too much
-	{"executable = prog\na = x\n" + strings.Repeat("a = $(a)$(a)\n", 30), "23:1", "too many commands, or they are too long"},
-	{"executable = prog\na0 = $(U)\n" + doubling(60) + "arguments = $(a60)\nqueue\n", "63:13", "too long"},
+	{"executable = prog\na = x\n" + strings.Repeat("a = $(a)$(a)\n", 30), "20:1", "too many commands, or they are too long"},
+	{"executable = prog\na0 = $(U)\n" + doubling(60) + "arguments = $(a60)\nqueue\n", "63:13", "does not end expanding"},
 	{"executable = prog\n" + strings.Repeat("if 1\n", 101), "102:1", "nested too deep"},
 	// positions
 	{"executable = prog\n   priority   =   high\nqueue\n", "2:19", "no integer"},

@@ -133,7 +133,7 @@ func (p *parser) assignment(l *line) {
 		before = old.raw
 		old.used = old.used || strings.Contains(s.raw, "$")
 	}
-	raw, ok := expandSelf(s.raw, name, before, maxExpansion)
+	raw, ok := expandSelf(s.raw, name, before)
 	if raw != s.raw {
 		p.grown += len(raw)
 	}
