@@ -51,9 +51,10 @@ func (l *Libraries) load(names ...string) *library {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for _, name := range names {
+		l.Note("loading " + name)
 		handle, err := purego.Dlopen(name, purego.RTLD_LAZY|purego.RTLD_LOCAL)
 		if err == nil {
-			l.Note("loaded " + name)
+			l.Note("asking " + name)
 			return &library{name: name, handle: handle}
 		}
 		// There is no number to tell a missing file by, only the text, which
