@@ -15,12 +15,23 @@
 package main
 
 import (
+	"io"
 	"os"
 	"time"
 )
 
 func main() {
-	os.Exit(tool(os.Args[1:], system{
-		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, unsetenv: os.Unsetenv, now: time.Now, libraries: newLibraries,
+	args := os.Args[1:]
+	steps := io.Discard
+	switch {
+	case os.Getenv(apartVariable) != "":
+		steps = os.NewFile(stepsFile, "steps")
+	case needsLibraries(args):
+		if own, err := os.Executable(); err == nil {
+			os.Exit(apart(own, args, os.Stdout, os.Stderr))
+		}
+	}
+	os.Exit(tool(args, system{
+		stdout: os.Stdout, stderr: os.Stderr, steps: steps, getenv: os.Getenv, unsetenv: os.Unsetenv, now: time.Now, libraries: newLibraries,
 	}))
 }

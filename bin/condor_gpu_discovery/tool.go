@@ -33,6 +33,7 @@ type libraries interface {
 // system is what the tool needs of the machine.
 type system struct {
 	stdout, stderr io.Writer
+	steps          io.Writer // is told every step, one a line
 	getenv         func(name string) string
 	unsetenv       func(name string) error
 	now            func() time.Time
@@ -84,8 +85,9 @@ func (r *run) warn(message string) {
 	fmt.Fprintln(r.stderr, message)
 }
 
-// note prints a step for those who asked for every step.
+// note tells a step, and prints it for those who asked for every step.
 func (r *run) note(message string) {
+	fmt.Fprintln(r.steps, message)
 	switch {
 	case !r.diagnostic:
 	case r.show.Config:

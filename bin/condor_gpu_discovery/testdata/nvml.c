@@ -5,8 +5,11 @@
 // asks, and three devices: an A100 that NVML_MIG=1 splits, an L4, and a T4 that
 // cuda.c does not show. NVML_FAIL names a function that fails. With -DOLD it
 // has only what drivers had before there was MIG; with -DHOSTILE it lies.
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct device { const char *uuid, *name, *pci; int mig, major, minor, mhz, ecc, units; unsigned cores; unsigned long long memory; } device;
 
@@ -40,6 +43,10 @@ const char *nvmlErrorString(int e) { return e == LOST ? "GPU is lost" : e == 9 ?
 
 int nvmlDeviceGetCount_v2(unsigned *n) {
 	if (!started) return UNINITIALIZED;
+	if (fails("abort")) abort();
+	if (fails("killed")) raise(SIGKILL);
+	if (fails("flood")) for (int i = 0; i < 200000; i++) puts("a library that prints what it does on stdout");
+	if (fails("helper") && fork() == 0) { execlp("sleep", "sleep", "3", NULL); _exit(1); }
 	if (fails("count")) return UNKNOWN;
 #ifdef HOSTILE
 	*n = 0xffffffffu;
@@ -133,6 +140,7 @@ int nvmlDeviceGetMaxMigDeviceCount(device *d, unsigned *n) {
 	return OK;
 }
 int nvmlDeviceGetMigDeviceHandleByIndex(device *d, unsigned i, device **part) {
+	if (fails("instance")) return NOT_FOUND;
 	if (i == 1) return NOT_FOUND; // a place without an instance
 	*part = &parts[i == 0 ? 0 : 1];
 	return OK;
