@@ -52,7 +52,9 @@ func benchmarked(s *config.Snapshot) bool { return len(s.List("BENCHMARKS_JOBLIS
 // mayBenchmark reports whether RunBenchmarks is asked of a slot. That is so
 // only when time has passed and never because something happened, as HTCondor
 // has it; so a true RunBenchmarks benchmarks neither at the start nor twice at
-// one instant. The machine has one set of benchmarks: while they run for one
+// one instant. HTCondor does not ask again of a slot that has done nothing since
+// its last benchmarks; here it is asked, since the documents want them run from
+// time to time. The machine has one set of benchmarks: while they run for one
 // slot no other begins.
 func (e *Engine) mayBenchmark(sl *slotState) bool {
 	b := &e.bench

@@ -66,15 +66,13 @@ func defaultConfig(name string) string {
 
 // Limits, so that no description takes all memory or never ends.
 const (
-	maxText      = 8 << 20  // bytes of a description or an item file
-	maxSettings  = 200000   // lines "name = value"
-	maxGrown     = 64 << 20 // bytes of all settings that mention themselves
-	maxSteps     = 100000   // macros replaced in one value
-	maxJobs      = 1000000  // jobs of one description
-	maxQueues    = 10000    // queue statements
-	maxExpansion = 1 << 20  // bytes of an expanded value
-	maxNesting   = 100      // macros within macros, ifs within ifs
-	maxProblems  = 50       // reported; the rest is left out
+	maxText     = 8 << 20  // bytes of a description or an item file
+	maxSettings = 200000   // lines "name = value"
+	maxGrown    = 64 << 20 // bytes of all settings that mention themselves
+	maxJobs     = 1000000  // jobs of one description
+	maxQueues   = 10000    // queue statements
+	maxNesting  = 100      // ifs within ifs
+	maxProblems = 50       // reported; the rest is left out
 )
 
 // Description is a parsed submit description. It is not safe for concurrent
