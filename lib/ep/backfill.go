@@ -4,6 +4,7 @@
 package ep
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -161,7 +162,9 @@ func (e *Engine) backfillExited() {
 		b.again = e.now.Boot + b.pause
 		e.timer(b.again)
 	}
-	for _, sl := range e.slots {
+	// Who waited for a partitionable slot gets a new one, and there is a slot
+	// more.
+	for _, sl := range slices.Clone(e.slots) {
 		switch sl.pair {
 		case policy.BackfillKilling:
 			e.told(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")

@@ -287,6 +287,7 @@ func (e *Engine) update() {
 // Tick is due.
 func (e *Engine) finish() {
 	e.due()
+	e.sweep()
 	e.drainStep()
 	e.sweep()
 	if e.shifted {

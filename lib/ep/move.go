@@ -40,6 +40,9 @@ func (e *Engine) settle(sl *slotState, left int) {
 		return
 	}
 	d := policy.Decide(e.look(sl))
+	if sl.removing && d.To.State == policy.Drained {
+		return // a dynamic slot at its end has nothing to drain
+	}
 	if !d.Moves() {
 		if d.Cause == policy.ByPreempt { // already Retiring; from now on for good
 			sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,15 @@ MAXJOBRETIREMENTTIME = KRetire
 MachineMaxVacateTime = KVacate
 CLAIM_WORKLIFE = KWorklife
 RunBenchmarks = KBench
+ENABLE_BACKFILL = true
+BACKFILL_SYSTEM = BOINC
+BOINC_Executable = /usr/bin/boinc
+BOINC_InitialDir = /var/lib/boinc
+BOINC_Universe = vanilla
+START_BACKFILL = KBackfill
+EVICT_BACKFILL = KEvict
+MATCH_TIMEOUT = 10
+MAX_DRAINING_ACTIVATION_DELAY = 3
 `
 
 // life is what the outside knows of an activation.
@@ -73,22 +83,24 @@ type life struct {
 
 // model is what the effects have told so far.
 type model struct {
-	rt      *rapid.T
-	eng     *Engine
-	now     clock.Instant
-	ref     uint64
-	pairs   map[string]policy.Pair
-	claims  map[string]claim.ID // open ones, by public id
-	stale   []claim.ID
-	lives   map[claim.ActivationID]*life
-	refs    map[uint64]int // 1 asked, 2 answered
-	waiting map[uint64]bool
-	wake    clock.Instant
-	stamps  map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
-	steps   int
-	configs []*config.Snapshot
-	bench   string // "running" or "stopped" while benchmarks run
-	benched slot.ID
+	rt        *rapid.T
+	eng       *Engine
+	now       clock.Instant
+	ref       uint64
+	pairs     map[string]policy.Pair
+	claims    map[string]claim.ID // open ones, by public id
+	stale     []claim.ID
+	lives     map[claim.ActivationID]*life
+	refs      map[uint64]int // 1 asked, 2 answered
+	waiting   map[uint64]bool
+	wake      clock.Instant
+	stamps    map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
+	steps     int
+	configs   []*config.Snapshot
+	bench     string // "running" or "stopped" while benchmarks run
+	benched   slot.ID
+	clientWas string // before the event
+	client    string // "starting", "running" or "ending" while there is a backfill client
 }
 
 var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
@@ -102,7 +114,8 @@ func (m *model) knobs() *classad.Ad {
 		"KContinue": {"true", "false"}, "KPreempt": {"false", "false", "true"}, "KKill": {"false", "true"},
 		"KWantSuspend": {"true", "false"}, "KWantVacate": {"true", "false"}, "KWantHold": {"false", "true"},
 		"KRetire": {"0", "3", "20", "-1"}, "KVacate": {"0", "2", "10", "600"}, "KWorklife": {"-1", "0", "15"},
-		"KBench": {"LastBenchmark == 0", "false", "true"},
+		"KBench":    {"LastBenchmark == 0", "false", "true"},
+		"KBackfill": {"false", "false", "true"}, "KEvict": {"false", "false", "true"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(draws)) {
 		text := rapid.SampledFrom(draws[name]).Draw(m.rt, name)
@@ -183,6 +196,7 @@ func (m *model) event() Event {
 	kinds := []string{
 		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
 		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare", "benched",
+		"match", "match", "backfill", "backfill", "drain", "drained", "drained",
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
 	case "sample":
@@ -250,6 +264,27 @@ func (m *model) event() Event {
 			return SuspendRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
 		}
 		return ContinueRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+	case "match":
+		return MatchTold{Ref: m.nextRef(), Slot: m.anySlot()}
+	case "backfill":
+		if rapid.IntRange(0, 3).Draw(m.rt, "gone") > 0 {
+			return BackfillRunning{}
+		}
+		return BackfillExited{}
+	case "drain":
+		ev := DrainRequested{
+			Ref: m.nextRef(), How: Haste(rapid.IntRange(0, 2).Draw(m.rt, "haste")), By: "u@x",
+			Then: rapid.SampledFrom([]Completion{ThenStay, ThenResume, ThenReconfigure, ThenResume, ThenExit}).Draw(m.rt, "then"),
+		}
+		if rapid.Bool().Draw(m.rt, "start") {
+			ev.Start = classad.MustParseExpr("TARGET.Prio > 0")
+		}
+		if rapid.IntRange(0, 4).Draw(m.rt, "check") == 0 {
+			ev.Check = classad.MustParseExpr(rapid.SampledFrom([]string{"Cpus > 0", "true", "Memory"}).Draw(m.rt, "what"))
+		}
+		return ev
+	case "drained":
+		return DrainCancelled{Ref: m.nextRef(), ID: rapid.SampledFrom([]string{"", "", "1", "77"}).Draw(m.rt, "id")}
 	case "benched":
 		return BenchmarksDone{Complete: rapid.Bool().Draw(m.rt, "complete")}
 	case "renew":
@@ -281,8 +316,11 @@ func (m *model) step() {
 	known := m.knows(ev)
 	refused := m.perform(ev) && asks(ev)
 	delete(m.lives, endOf(ev))
-	if c, ok := ev.(ClaimRequested); ok && len(c.Evict) > 0 {
+	switch c, ok := ev.(ClaimRequested); {
+	case ok && len(c.Evict) > 0:
 		return // who had to go is gone, also when it was of no use
+	case ok && strings.Contains(before, policy.MatchedIdle.String()):
+		return // a match ends with the claim that it was for
 	}
 	if after := m.fingerprint(); (refused || !known) && after != before {
 		m.rt.Fatalf("%#v was refused and yet changed\n%s\nto\n%s", ev, before, after)
@@ -303,7 +341,8 @@ func endOf(ev Event) claim.ActivationID {
 // asks reports whether an event is one that is answered.
 func asks(ev Event) bool {
 	switch ev.(type) {
-	case ClaimRequested, ActivateRequested, DeactivateRequested, ReleaseRequested, SuspendRequested, ContinueRequested, VacateRequested:
+	case ClaimRequested, ActivateRequested, DeactivateRequested, ReleaseRequested, SuspendRequested, ContinueRequested, VacateRequested,
+		MatchTold, DrainRequested, DrainCancelled:
 		return true
 	}
 	return false
@@ -335,6 +374,10 @@ func (m *model) knows(ev Event) bool {
 		return held(ev.Claim)
 	case BenchmarksDone:
 		return m.bench != ""
+	case BackfillRunning:
+		return m.client == "starting"
+	case BackfillExited:
+		return m.client != ""
 	}
 	return true
 }
@@ -347,6 +390,15 @@ func (m *model) perform(ev Event) (refused bool) {
 	if _, ok := ev.(BenchmarksDone); ok {
 		m.bench = ""
 	}
+	switch ev.(type) {
+	case BackfillRunning:
+		if m.client == "starting" {
+			m.client = "running"
+		}
+	case BackfillExited:
+		m.client = ""
+	}
+	defer func() { m.clientWas = m.client }()
 	changed := map[string]bool{}
 	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
 		switch eff := eff.(type) {
@@ -395,14 +447,24 @@ func (m *model) perform(ev Event) (refused bool) {
 				m.rt.Fatalf("benchmarks end for %v, they are %q for %v", eff.Slot, m.bench, m.benched)
 			}
 			m.bench = "stopped"
+		case StartBackfill:
+			if m.client != "" {
+				m.rt.Fatalf("a second backfill client, the first is %s", m.client)
+			}
+			m.client = "starting"
+		case StopBackfill:
+			if m.client != "starting" && m.client != "running" {
+				m.rt.Fatalf("the backfill client is to end, it is %q", m.client)
+			}
+			m.client = "ending"
 		case WakeAt:
 			if eff.At.Boot < m.now.Boot {
 				m.rt.Fatalf("wants to be woken %v ago", m.now.Sub(eff.At))
 			}
 			m.wake = eff.At
 		case ShutdownComplete:
-			if m.bench != "" {
-				m.rt.Fatalf("shutdown is complete, but benchmarks are %s", m.bench)
+			if m.bench != "" || m.client != "" {
+				m.rt.Fatalf("shutdown is complete, but benchmarks are %q and the backfill client is %q", m.bench, m.client)
 			}
 			for id := range m.lives {
 				if id != gone {
@@ -436,7 +498,9 @@ func (m *model) reply(r Reply) {
 		}
 		m.claims[g.Claim.Public] = g.Claim
 	}
-	if rest := r.Granted.Leftovers; rest != nil {
+	// Of several claims that waited for the end of backfill the last one has
+	// what is left.
+	if rest := r.Granted.Leftovers; rest != nil && m.client != "" == (m.clientWas != "") {
 		if sl := m.eng.byOffer[rest.Claim.Public]; (sl == nil || sl.s.ID != rest.Slot) && m.claims[rest.Claim.Public] != rest.Claim {
 			m.rt.Fatalf("leftovers %v, which nobody can claim", rest.Claim)
 		}
@@ -494,6 +558,9 @@ func (m *model) check(changed map[string]bool) {
 			m.rt.Fatalf("%s is %v, told was %v", v.Name, v.Pair, was)
 		}
 		claimed := v.Pair.State == policy.Claimed || v.Pair.State == policy.Preempting
+		if v.Pair.State == policy.Backfill {
+			polled++
+		}
 		if claimed {
 			polled++
 		}
@@ -526,6 +593,18 @@ func (m *model) check(changed map[string]bool) {
 		case policy.UnclaimedBenchmarking:
 			if m.bench == "" || m.benched != v.ID {
 				m.rt.Fatalf("%s is %v, benchmarks are %q for %v", v.Name, v.Pair, m.bench, m.benched)
+			}
+		case policy.BackfillBusy:
+			if m.client != "running" && m.client != "ending" {
+				m.rt.Fatalf("%s is %v, the client is %q", v.Name, v.Pair, m.client)
+			}
+		case policy.BackfillKilling:
+			if m.client != "ending" {
+				m.rt.Fatalf("%s is %v, the client is %q", v.Name, v.Pair, m.client)
+			}
+		case policy.DrainedIdle, policy.DrainedRetiring:
+			if !e.drain.on {
+				m.rt.Fatalf("%s is %v, nothing is drained", v.Name, v.Pair)
 			}
 		case policy.ClaimedIdle:
 			if active {
@@ -571,7 +650,11 @@ func (m *model) stamp(v SlotView, changed map[string]bool) {
 		m.rt.Fatalf("%s: EnteredCurrentActivity %s to %s at %s, activity changed: %v", v.Name, was[3], now[3], unix, changed[v.Name+" activity"])
 	}
 	m.stamps[v.ID] = now
-	if v.Pair.State == policy.Preempting {
+	shut := v.Pair.State == policy.Preempting || v.Pair.State == policy.Matched || v.Pair.State == policy.Drained
+	if m.eng.drain.on {
+		shut = m.eng.drain.start == nil
+	}
+	if shut && m.eng.byID[v.ID].s.Broken == nil {
 		if req, _ := ad.Lookup("Requirements"); req == nil || req.String() != "false" {
 			m.rt.Fatalf("%s is %v and its Requirements are %v", v.Name, v.Pair, req)
 		}
@@ -603,6 +686,7 @@ func TestRandomEvents(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newStage(t, 8, chaos)
 		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
+		s.eng.cfg.Backfill, s.eng.back.configured = true, true
 		m := &model{
 			rt: rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
 			lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
@@ -630,6 +714,7 @@ func TestRandomEvents(t *testing.T) {
 	for _, p := range []policy.Pair{
 		policy.OwnerIdle, policy.UnclaimedIdle, policy.UnclaimedBenchmarking, policy.ClaimedIdle, policy.ClaimedBusy, policy.ClaimedSuspended,
 		policy.ClaimedRetiring, policy.ClaimedCleaning, policy.PreemptingVacating, policy.PreemptingKilling,
+		policy.MatchedIdle, policy.BackfillIdle, policy.BackfillBusy, policy.BackfillKilling, policy.DrainedIdle, policy.DrainedRetiring,
 	} {
 		if visited[p.String()] == 0 {
 			t.Errorf("%v was never reached: the test tests nothing", p)
