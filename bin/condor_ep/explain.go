@@ -4,88 +4,165 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/explain"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 )
 
+// explainFlags are the options of condor_ep explain.
+type explainFlags struct {
+	config, machine, job string
+	set                  settings
+	json                 bool
+	subject              string
+}
+
+// settings are attributes given as NAME=EXPRESSION.
+type settings []setAttr
+
+type setAttr struct {
+	name string
+	expr *classad.Expr
+}
+
+func (s *settings) String() string { return "" }
+
+// Set implements flag.Value.
+func (s *settings) Set(text string) error {
+	ad, err := classad.ParseAd(text, classad.Old)
+	if err != nil {
+		return fmt.Errorf("%q is not NAME=EXPRESSION: %w", text, err)
+	}
+	for name, e := range ad.All() {
+		*s = append(*s, setAttr{name, e})
+	}
+	return nil
+}
+
 func cmdExplain(args []string, stdout, stderr io.Writer) int {
+	var f explainFlags
 	fs := newFlags("explain", stderr)
-	asJSON := fs.Bool("json", false, "")
+	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.machine, "machine", "", "")
+	fs.StringVar(&f.job, "job", "", "")
+	fs.Var(&f.set, "set", "")
+	fs.BoolVar(&f.json, "json", false, "")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitOK
 		}
 		return exitUsage
 	}
-	if fs.NArg() != 1 {
-		fmt.Fprintf(stderr, "condor_ep explain: want one slot (slot1_1) or job (3.0), got %d\n\n%s", fs.NArg(), usage)
+	f.subject = fs.Arg(0)
+	offline := f.config != "" || f.machine != "" || len(f.set) > 0
+	if fs.NArg() > 1 || fs.NArg() == 0 && f.job == "" && !offline {
+		fmt.Fprintf(stderr, "condor_ep explain: want one slot (slot1_1) or job (3.0), or -job, got %d words\n\n%s", fs.NArg(), usage)
 		return exitUsage
 	}
-	answers, refusals, err := askAll(observe.Request{Op: observe.OpExplain, Subject: fs.Arg(0)})
+	reports, status := f.running, 0
+	if offline {
+		reports = f.tried
+	}
+	list, status := reports(stderr)
+	for _, r := range list {
+		if err := f.print(stdout, r); err != nil {
+			printError(stderr, "condor_ep explain", err)
+			return exitUsage
+		}
+	}
+	return status
+}
+
+func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
+	if f.json {
+		return json.NewEncoder(w).Encode(r)
+	}
+	_, err := io.WriteString(w, r.Text(time.Now()))
+	return err
+}
+
+// running asks the Execution Points that run here.
+func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
+	req := observe.Request{Op: observe.OpExplain, Subject: f.subject}
+	if f.job != "" {
+		job, err := f.jobAd()
+		if err != nil {
+			printError(stderr, "condor_ep explain", err)
+			return nil, exitUsage
+		}
+		req.Job = job.Text(classad.Old)
+	}
+	answers, refusals, err := askAll(req)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
-		return exitUsage
+		return nil, exitUsage
 	}
 	if len(answers) == 0 {
 		for _, r := range refusals {
 			fmt.Fprintf(stderr, "condor_ep explain: %v\n", r)
 		}
 		if len(refusals) == 0 {
-			fmt.Fprintln(stderr, "no Execution Point of this user is running here")
+			fmt.Fprintln(stderr, "no Execution Point of this user is running here; with -config it is tried what one would do")
 		}
-		return exitSomeFailed
+		return nil, exitSomeFailed
 	}
+	var list []*explain.Report
 	for _, a := range answers {
-		if *asJSON {
-			if err := json.NewEncoder(stdout).Encode(a.Explanation); err != nil {
-				fmt.Fprintf(stderr, "condor_ep explain: %v\n", err)
-				return exitUsage
-			}
-			continue
+		if a.Explanation != nil {
+			list = append(list, a.Explanation)
 		}
-		printExplanation(stdout, a.Explanation, time.Now())
 	}
-	return exitOK
+	return list, exitOK
 }
 
-func printExplanation(w io.Writer, e *observe.Explanation, now time.Time) {
-	if e == nil {
-		return
+// submitEnding marks a submit description among the files of -job.
+const submitEnding = ".sub"
+
+// jobAd reads the job of -job: an ad, or the first job of a submit file.
+func (f *explainFlags) jobAd() (*classad.Ad, error) {
+	if filepath.Ext(f.job) != submitEnding {
+		return readAd(f.job, syntaxAuto, os.Stdin)
 	}
-	if e.Slot != "" {
-		fmt.Fprintf(w, "%s is %s/%s for %s\n", e.Slot, e.State, e.Activity, short(now.Sub(e.Since)))
-		if e.Job != "" {
-			fmt.Fprintf(w, "  job       %s\n", e.Job)
-		}
-	} else {
-		fmt.Fprintf(w, "job %s is %s for %s\n", e.Job, e.State, short(now.Sub(e.Since)))
+	inv, err := thisMachine()
+	if err != nil {
+		return nil, err
 	}
-	if e.From != "" {
-		fmt.Fprintf(w, "  came from %s at %s", e.From, e.At.Format("15:04:05"))
-		if e.Number != "" {
-			fmt.Fprintf(w, " (transition %s)", e.Number)
-		}
-		fmt.Fprintln(w)
+	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	if err != nil {
+		return nil, err
 	}
-	if e.Why != "" {
-		fmt.Fprintf(w, "  because   %s\n", e.Why)
+	who, err := currentUser(snap, inv)
+	if err != nil {
+		return nil, err
 	}
-	for _, x := range e.Exprs {
-		fmt.Fprintf(w, "\n  %s is %s\n    %s\n", x.Name, x.Value, x.Text)
-		if x.Origin != "" {
-			fmt.Fprintf(w, "    set at  %s\n", x.Origin)
-		}
-		for _, r := range x.Reads {
-			fmt.Fprintf(w, "    read    %s\n", r)
-		}
+	jobs, _, err := readJobs(f.job, 1, who, snap, inv)
+	if err != nil {
+		return nil, err
 	}
-	for _, n := range e.Notes {
-		fmt.Fprintf(w, "  %s\n", n)
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("%s queues no job", f.job)
 	}
+	return jobs[0], nil
+}
+
+// thisMachine is what can be found out of it. What a scanner could not find
+// stays unknown.
+func thisMachine() (*machine.Inventory, error) {
+	p, err := newPlatform()
+	if err != nil {
+		return nil, err
+	}
+	inv, _ := machine.Scan(context.Background(), time.Now(), p.scanners()...)
+	return inv, nil
 }

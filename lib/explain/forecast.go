@@ -75,7 +75,7 @@ func (f *finder) forecast(e *classad.Expr, s side, want bool, at []time.Duration
 	at = slices.Compact(at)
 	for _, d := range at[:min(len(at), maxTurns)] {
 		if d > 0 && is(f.w.value(e, s, supposed{after: d}), want) {
-			return &Forecast{After: d, Provided: provided(reads)}
+			return &Forecast{Seconds: int64(d / time.Second), Provided: provided(reads)}
 		}
 	}
 	return nil

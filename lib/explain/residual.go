@@ -77,10 +77,13 @@ func (c Change) Expr() *classad.Expr { return c.to }
 
 // Forecast is when a condition comes about by itself.
 type Forecast struct {
-	After time.Duration `json:"after_ns"`
+	Seconds int64 `json:"after_s"`
 	// Provided is what must go on as it is: "nobody types".
 	Provided string `json:"provided,omitempty"`
 }
+
+// After is for how long from now on it has not come about.
+func (f *Forecast) After() time.Duration { return time.Duration(f.Seconds) * time.Second }
 
 // Find looks for what is missing. It looks at the whole expression, through
 // the definitions of the names in it, and says nothing that it has not tried.
@@ -194,6 +197,10 @@ func (f *finder) need(p place, want bool) *Need {
 		return f.logic(p, x, want, met)
 	case x.Kind == classad.SyntaxChoice, x.Kind == classad.SyntaxCall && strings.EqualFold(x.Word, "ifThenElse") && len(x.Args) == 3:
 		return f.choice(p, x, want, met)
+	case x.Kind == classad.SyntaxBinary && opposite[x.Word] != "":
+		if n, ok := f.truthTest(p, x, want); ok {
+			return n
+		}
 	case x.Kind == classad.SyntaxName:
 		if n, ok := f.definition(p, x, want); ok {
 			return n
@@ -252,6 +259,46 @@ func (f *finder) choice(p place, x classad.Syntax, want, met bool) *Need {
 		here, other = branch(1, true), branch(2, false)
 	}
 	return either(here, other)
+}
+
+// truthTest is a comparison of a condition with TRUE or FALSE, such as
+// START =?= FALSE: what matters is the condition. ok is false if x is none.
+func (f *finder) truthTest(p place, x classad.Syntax, want bool) (n *Need, ok bool) {
+	for i, a := range x.Args {
+		v, constant := a.LiteralValue()
+		b, isBool := v.AsBool()
+		other := x.Args[1-i]
+		if !constant || !isBool || !f.composed(p, other) {
+			continue
+		}
+		switch x.Word {
+		case "==", "=?=":
+			return f.need(p.part(other), b == want), true
+		case "!=", "=!=":
+			return f.need(p.part(other), b != want), true
+		}
+	}
+	return nil, false
+}
+
+// composed reports whether an expression is a condition of several parts, or
+// the name of one.
+func (f *finder) composed(p place, e *classad.Expr) bool {
+	x := e.Syntax()
+	switch x.Kind {
+	case classad.SyntaxUnary:
+		return x.Word == "!"
+	case classad.SyntaxBinary:
+		return x.Word == "&&" || x.Word == "||" || opposite[x.Word] != ""
+	case classad.SyntaxName:
+		s := p.s
+		if x.Scope == "TARGET" {
+			s = !s
+		}
+		def, ok := f.w.lookup(s, x.Word)
+		return ok && p.depth < maxNested && f.composed(place{s: s, depth: p.depth + 1}, def)
+	}
+	return false
 }
 
 // definition goes on in what a name stands for. ok is false if that is a

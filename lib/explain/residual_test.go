@@ -159,7 +159,7 @@ func TestKeyboard(t *testing.T) {
 	slot, job := slotAndJob(t)
 	r := Find(Question{Expr: classad.MustParseExpr("KeyboardIdle > 15 * 60"), Slot: slot, Job: job, Want: true, Now: noon})
 	want := "START would be TRUE if KeyboardIdle > 900; it is 34 now, in 14 min 27 s if nobody types"
-	if got := r.Sentence("START"); got != want || r.Forecast.After != 867*time.Second {
+	if got := r.Sentence("START"); got != want || r.Forecast.After() != 867*time.Second {
 		t.Errorf("got %s (%v), want %s", got, r.Forecast, want)
 	}
 }
@@ -204,9 +204,9 @@ func claims(t failer, q Question) {
 	}
 	if r.Forecast != nil {
 		later := q
-		later.Now = q.Now.Add(r.Forecast.After)
+		later.Now = q.Now.Add(r.Forecast.After())
 		later.Slot = q.Slot.Clone()
-		sec := int64(r.Forecast.After / time.Second)
+		sec := r.Forecast.Seconds
 		for _, name := range []string{"KeyboardIdle", "ConsoleIdle"} {
 			if e, ok := q.Slot.Lookup(name); ok {
 				n, _ := e.Eval(nil).AsInt()

@@ -273,7 +273,7 @@ func (n *Need) line(when *Forecast) string {
 
 // String says when: "in 14 min 27 s if nobody types".
 func (f *Forecast) String() string {
-	s := "in " + Span(f.After)
+	s := "in " + Span(f.After())
 	if f.Provided != "" {
 		s += " if " + f.Provided
 	}

@@ -14,16 +14,20 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/explain"
 )
 
 // What a Request may ask.
 const (
 	OpStatus  = "status"  // the slots and the jobs of the EP
-	OpExplain = "explain" // the last decision about Request.Subject, a slot name or a job id
+	OpExplain = "explain" // why Request.Subject, a slot or a job, is as it is, or what becomes of Request.Job
 )
 
 // maxMessage bounds one message either way, in bytes.
 const maxMessage = 16 << 20
+
+// maxRequest bounds a question, which may hold the ad of a job.
+const maxRequest = 1 << 20
 
 // ioTimeout bounds how long a silent peer keeps a connection.
 const ioTimeout = 10 * time.Second
@@ -32,14 +36,17 @@ const ioTimeout = 10 * time.Second
 type Request struct {
 	Op      string `json:"op"`
 	Subject string `json:"subject,omitempty"`
+	// Job is the ad of a job that might be submitted, in the old syntax. The
+	// question is then about it, with a Subject about that slot for it.
+	Job string `json:"job,omitempty"`
 }
 
 // Response answers one Request. Err is a sentence for a person; the other
 // fields are meaningful only when it is empty.
 type Response struct {
-	Err         string       `json:"error,omitempty"`
-	Status      *Status      `json:"status,omitempty"`
-	Explanation *Explanation `json:"explanation,omitempty"`
+	Err         string          `json:"error,omitempty"`
+	Status      *Status         `json:"status,omitempty"`
+	Explanation *explain.Report `json:"explanation,omitempty"`
 }
 
 // Status is what an EP is doing at one moment.
@@ -77,30 +84,6 @@ type JobCount struct {
 	Total   int `json:"total"`
 }
 
-// Explanation is the last decision about a slot with what it rests on.
-type Explanation struct {
-	Slot     string      `json:"slot"`
-	Job      string      `json:"job,omitempty"`
-	State    string      `json:"state"`
-	Activity string      `json:"activity"`
-	Since    time.Time   `json:"since"`
-	Number   string      `json:"transition,omitempty"` // number of the last transition in the documents
-	From     string      `json:"from,omitempty"`       // State/Activity before it
-	At       time.Time   `json:"at"`                   // when the last transition happened
-	Why      string      `json:"why,omitempty"`
-	Exprs    []Evaluated `json:"expressions,omitempty"`
-	Notes    []string    `json:"notes,omitempty"`
-}
-
-// Evaluated is one policy expression with its value and what it read.
-type Evaluated struct {
-	Name   string   `json:"name"`
-	Text   string   `json:"text"`
-	Value  string   `json:"value"`
-	Origin string   `json:"origin"` // file:line, template or <default>
-	Reads  []string `json:"reads,omitempty"`
-}
-
 // Serve answers connections on l, one request each, until l is closed; it
 // returns nil then. answer is called from several goroutines.
 func Serve(l net.Listener, answer func(Request) Response) error {
@@ -123,7 +106,7 @@ func serveOne(c net.Conn, answer func(Request) Response) {
 	}
 	var req Request
 	var resp Response
-	line, err := readLine(c, 64<<10)
+	line, err := readLine(c, maxRequest)
 	if err == nil {
 		err = json.Unmarshal(line, &req)
 	}

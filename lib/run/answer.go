@@ -6,19 +6,13 @@ package run
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
-	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -56,7 +50,7 @@ func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 	case observe.OpStatus:
 		return observe.Response{Status: n.status()}
 	case observe.OpExplain:
-		x, err := n.explain(now, r.Subject)
+		x, err := n.explain(now, r)
 		if err != nil {
 			return observe.Response{Err: err.Error()}
 		}
@@ -89,120 +83,4 @@ func (n *node) status() *observe.Status {
 		s.Slots = append(s.Slots, sl)
 	}
 	return s
-}
-
-// explain answers for a slot by name, or for a job by its id.
-func (n *node) explain(now clock.Instant, subject string) (*observe.Explanation, error) {
-	if id, err := slot.ParseID(subject); err == nil {
-		for v := range n.eng.Views() {
-			if v.ID == id {
-				return n.explainSlot(v)
-			}
-		}
-		return nil, fmt.Errorf("there is no slot %s; condor_ep status lists them", subject)
-	}
-	cluster, proc, dot := strings.Cut(subject, ".")
-	c, err1 := strconv.Atoi(cluster)
-	p, err2 := strconv.Atoi(proc)
-	if !dot || err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("%q is neither a slot (slot1_1) nor a job (3.0)", subject)
-	}
-	st, ok := n.ap.Job(local.ID{Cluster: c, Proc: p})
-	if !ok {
-		return nil, fmt.Errorf("there is no job %s", subject)
-	}
-	if !st.Slot.IsZero() {
-		if v, ok := n.eng.SlotView(st.Slot); ok {
-			return n.explainSlot(v)
-		}
-	}
-	x := &observe.Explanation{Job: st.ID.String(), State: st.Status.String(), Since: st.Since, Why: st.Waiting}
-	// A job that waits is explained by the slots that could take it.
-	if job, ok := n.ap.Ad(st.ID); ok && st.Status == local.Idle {
-		for v := range n.eng.Views() {
-			if v.Kind != slot.Dynamic {
-				n.startOf(now, v, job, x)
-			}
-		}
-	}
-	return x, nil
-}
-
-// startOf adds what a slot and a waiting job say of each other at present.
-func (n *node) startOf(now clock.Instant, v ep.SlotView, job *classad.Ad, x *observe.Explanation) {
-	ad := n.eng.SlotAd(v.ID)
-	x.Notes = append(x.Notes, fmt.Sprintf("%s is %v with %g cpus, %d MiB of memory and %d KiB of disk free",
-		v.Name, v.Pair, v.Free.Cpus, v.Free.MemoryMiB, v.Free.DiskKiB))
-	for _, side := range []struct {
-		name, label string
-		my, target  *classad.Ad
-	}{
-		{"Start", "START of " + v.Name, ad, job},
-		{"WithinResourceLimits", "WithinResourceLimits of " + v.Name, ad, job},
-		{"Requirements", "Requirements of the job", job, ad},
-	} {
-		e, ok := side.my.Lookup(side.name)
-		if !ok {
-			continue
-		}
-		ev := observe.Evaluated{Name: side.label, Text: e.Text(classad.Old)}
-		env := newEnv(now)
-		env.Target = side.target
-		env.OnRead = func(r classad.Read) {
-			if text := readText(r); !strings.EqualFold(r.Name, side.name) && !slices.Contains(ev.Reads, text) {
-				ev.Reads = append(ev.Reads, text)
-			}
-		}
-		ev.Value = strings.ToUpper(side.my.Eval(side.name, env).String())
-		if set, ok := n.o.Config.Lookup(side.name); ok && side.my == ad {
-			ev.Origin = set.Origin.String()
-		}
-		x.Exprs = append(x.Exprs, ev)
-	}
-}
-
-func readText(r classad.Read) string {
-	if r.Scope != "" {
-		return r.Scope + "." + r.Name + " = " + r.Value.String()
-	}
-	return r.Name + " = " + r.Value.String()
-}
-
-func (n *node) explainSlot(v ep.SlotView) (*observe.Explanation, error) {
-	e, ok := n.eng.Explain(v.ID)
-	if !ok {
-		return nil, fmt.Errorf("there is no slot %s", v.Name)
-	}
-	x := &observe.Explanation{
-		Slot: v.Name, State: v.Pair.State.String(), Activity: v.Pair.Activity.String(), Since: v.Began.Wall, At: e.Since.Wall,
-		Why: e.Last.Reason,
-	}
-	if e.Last.Moves() {
-		x.From = e.Last.From.String()
-	}
-	if e.Last.Number != 0 {
-		x.Number = strconv.Itoa(e.Last.Number)
-	}
-	if id, ok := n.ap.JobOf(v.Activation); ok {
-		x.Job = id.String()
-	}
-	seen := make(map[string]bool)
-	for _, list := range [][]policy.Trace{e.Last.Trace, e.Now.Trace} {
-		for _, t := range list {
-			ev := evaluated(t)
-			if key := ev.Name + "\x00" + ev.Value; !seen[key] {
-				seen[key] = true
-				x.Exprs = append(x.Exprs, ev)
-			}
-		}
-	}
-	return x, nil
-}
-
-func evaluated(t policy.Trace) observe.Evaluated {
-	ev := observe.Evaluated{Name: t.Name, Text: t.Text, Value: t.Taken, Origin: t.Origin.String()}
-	for _, r := range t.Reads {
-		ev.Reads = append(ev.Reads, readText(r))
-	}
-	return ev
 }

@@ -94,7 +94,7 @@ func newNode(o Options) (*node, error) {
 	}
 	n.ledger, n.resources = ledger, ledger.Resources()
 	n.knobs = starterConfig(o.Config, n.resources)
-	advertise(o)
+	Advertise(o.Inventory, o.Version)
 	sample, err := o.Host.Sampler.Sample(context.Background())
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)

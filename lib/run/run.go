@@ -143,14 +143,14 @@ func CheckExecute(dir string) error {
 	return nil
 }
 
-// advertise adds to the machine's attributes what this program is. Jobs and
+// Advertise adds to the machine's attributes what this program is. Jobs and
 // pools compare CondorVersion, so it names the version of HTCondor whose
 // behaviour is kept; ExecpointVersion is the program's own.
-func advertise(o Options) {
-	ad := o.Inventory.Attrs
-	ad.SetString("CondorVersion", fmt.Sprintf("$CondorVersion: %s execpoint-%s $", config.Version, o.Version))
-	ad.SetString("CondorPlatform", fmt.Sprintf("$CondorPlatform: %s-%s $", o.Inventory.Arch, o.Inventory.OpSysAndVer))
-	ad.SetString("ExecpointVersion", o.Version)
+func Advertise(inv *machine.Inventory, version string) {
+	ad := inv.Attrs
+	ad.SetString("CondorVersion", fmt.Sprintf("$CondorVersion: %s execpoint-%s $", config.Version, version))
+	ad.SetString("CondorPlatform", fmt.Sprintf("$CondorPlatform: %s-%s $", inv.Arch, inv.OpSysAndVer))
+	ad.SetString("ExecpointVersion", version)
 	starter.Advertise(ad)
 }
 

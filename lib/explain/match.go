@@ -1,0 +1,171 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/policy"
+)
+
+// Verdict is what slots that say the same say of a job, and it of them.
+type Verdict struct {
+	Slots []string `json:"slots"`
+	// Takes is set if the job can start there now.
+	Takes bool `json:"takes"`
+	// Busy is the state of slots that would accept the job but have another,
+	// or are not for jobs at present: "Claimed/Busy".
+	Busy string `json:"busy,omitempty"`
+	// Refusals are the sides that do not accept.
+	Refusals []Refusal `json:"refusals,omitempty"`
+
+	key string
+}
+
+// Refusal is a side of a match that does not accept the other.
+type Refusal struct {
+	Name     string   `json:"name"` // START, WithinResourceLimits, Requirements of the job
+	Value    string   `json:"value"`
+	Origin   string   `json:"origin,omitempty"`
+	Residual Residual `json:"residual"`
+}
+
+// Judge holds a job against slots and puts together those that say the same.
+// A slot's own Job is not looked at.
+func Judge(src Source, job *classad.Ad, slots []Slot) []Verdict {
+	var out []Verdict
+next:
+	for i := range slots {
+		v := src.judge(job, &slots[i])
+		for k := range out {
+			if out[k].key == v.key {
+				out[k].Slots = append(out[k].Slots, v.Slots...)
+				continue next
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (src Source) judge(job *classad.Ad, s *Slot) Verdict {
+	v := Verdict{Slots: []string{s.Name}}
+	my := s.over()
+	ask := func(name, origin string, e *classad.Expr, ofJob bool) {
+		r := Find(Question{Expr: e, OfJob: ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand})
+		if !r.Is {
+			v.Refusals = append(v.Refusals, Refusal{Name: name, Value: r.Value, Origin: origin, Residual: r})
+		}
+	}
+	switch {
+	case s.Broken != "":
+		v.Busy = "broken: " + s.Broken
+	case !open(s.Pair.State):
+		v.Busy = s.Pair.String()
+	}
+	if s.Policy != nil {
+		if e := s.Policy.Get(policy.Start); e.Expr != nil {
+			ask(e.Name, e.Origin.String(), e.Expr, false)
+		}
+	} else if e, ok := s.Ad.Lookup("Start"); ok {
+		ask("Start", "", e, false)
+	}
+	if s.Pair.State == policy.Owner && s.Policy != nil {
+		v.Refusals = append(src.owned(my, s, v.Refusals), v.Refusals...)
+	}
+	if e, ok := s.Ad.Lookup("WithinResourceLimits"); ok {
+		ask("WithinResourceLimits", "", e, false)
+	}
+	if e, ok := job.Lookup("Requirements"); ok {
+		ask("Requirements of the job", "", e, true)
+	}
+	v.Takes = v.Busy == "" && len(v.Refusals) == 0
+	v.key = strings.Join(v.lines(), "\n")
+	return v
+}
+
+// owned is the refusal of a slot that its owner has, none if what refused so
+// far lacks the same.
+func (src Source) owned(my *classad.Ad, s *Slot, so []Refusal) []Refusal {
+	e := s.Policy.Get(policy.IsOwner)
+	if e.Expr == nil {
+		return nil
+	}
+	r := Find(Question{Expr: e.Expr, Slot: my, Want: false, Now: src.Now, Location: src.Location, Rand: src.Rand})
+	if r.Is || slices.ContainsFunc(so, func(o Refusal) bool { return slices.EqualFunc(o.Residual.Changes, r.Changes, Change.same) }) {
+		return nil
+	}
+	return []Refusal{{Name: e.Name, Value: r.Value, Origin: e.Origin.String(), Residual: r}}
+}
+
+// lines says it without the names of the slots.
+func (v *Verdict) lines() []string {
+	if v.Takes {
+		return []string{"would take the job now"}
+	}
+	var out []string
+	if v.Busy != "" {
+		out = append(out, "is "+v.Busy)
+	}
+	for i := range v.Refusals {
+		r := &v.Refusals[i]
+		text := r.Residual.Sentence(r.Name)
+		if r.Origin != "" {
+			head, rest, more := strings.Cut(text, "\n")
+			text = head + " [" + r.Origin + "]"
+			if more {
+				text += "\n" + rest
+			}
+		}
+		out = append(out, strings.Split(text, "\n")...)
+	}
+	return out
+}
+
+// who names the slots of a verdict: "slot1", "3 slots (slot1, slot2, slot3)".
+func (v *Verdict) who() string {
+	const shown = 6
+	if len(v.Slots) == 1 {
+		return v.Slots[0]
+	}
+	names := v.Slots
+	more := ""
+	if len(names) > shown {
+		names, more = names[:shown], ", …"
+	}
+	return fmt.Sprintf("%d slots (%s%s)", len(v.Slots), strings.Join(names, ", "), more)
+}
+
+// JobAnswer is the sentence about a job that waits, or might be submitted.
+func JobAnswer(verdicts []Verdict) string {
+	takes, busy, all := 0, 0, 0
+	for i := range verdicts {
+		n := len(verdicts[i].Slots)
+		all += n
+		switch {
+		case verdicts[i].Takes:
+			takes += n
+		case verdicts[i].Busy != "" && len(verdicts[i].Refusals) == 0:
+			busy += n
+		}
+	}
+	slots := func(n int) string {
+		if n == 1 {
+			return "1 slot"
+		}
+		return fmt.Sprintf("%d slots", n)
+	}
+	switch {
+	case all == 0:
+		return "there is no slot"
+	case takes > 0:
+		return fmt.Sprintf("%d of %s would take the job now", takes, slots(all))
+	case busy > 0:
+		return fmt.Sprintf("no slot is free; %d of %s would take the job then", busy, slots(all))
+	}
+	return "no slot takes the job now"
+}
