@@ -139,11 +139,8 @@ func (b *builder) fail(t *Type, detail string) {
 	if slices.ContainsFunc(b.problems, func(p Problem) bool { return p.TypeID == t.Number && p.Slot.IsZero() && !p.Warning }) {
 		return
 	}
-	if t.Where != "" {
-		detail += " (" + t.Where + ")"
-	}
 	b.problems = append(b.problems, Problem{
-		TypeID: t.Number, Detail: detail, Fatal: b.layout.Failure == FailAbort,
+		TypeID: t.Number, Detail: t.at(detail), Fatal: b.layout.Failure == FailAbort,
 		Reason: fmt.Sprintf("Could not create required number of type%d slots", t.Number),
 	})
 }
@@ -177,7 +174,7 @@ func (b *builder) takeFixed() {
 				continue
 			}
 			if b.layout.Failure != FailContinue || j > 0 {
-				b.fail(t, "not enough "+b.shortage(p))
+				b.fail(t, "not enough "+b.shortage(p)+": "+b.arithmetic(p, j+1))
 				if b.stopped {
 					return
 				}
@@ -185,15 +182,16 @@ func (b *builder) takeFixed() {
 				// not fit again.
 				break
 			}
+			detail := b.arithmetic(p, j+1)
 			reason := BrokenReason{Code: BrokenNoResources, Reason: "Not enough " + b.trim(p)}
 			if !b.take(p) {
-				b.fail(t, strings.ToLower(reason.Reason[:1])+reason.Reason[1:])
+				b.fail(t, strings.ToLower(reason.Reason[:1])+reason.Reason[1:]+": "+detail)
 				break
 			}
 			p.broken = &reason
 			b.plans = append(b.plans, p)
 			b.problems = append(b.problems, Problem{
-				Slot: ID{N: len(b.plans)}, TypeID: t.Number, Reason: reason.Reason, Detail: t.Where,
+				Slot: ID{N: len(b.plans)}, TypeID: t.Number, Reason: reason.Reason, Detail: t.at(detail),
 			})
 		}
 	}
@@ -258,6 +256,57 @@ func (b *builder) take(p *plan) bool {
 	return true
 }
 
+// at adds the origin of the type's description to a message.
+func (t *Type) at(detail string) string {
+	if t.Where == "" {
+		return detail
+	}
+	return detail + " (" + t.Where + ")"
+}
+
+// arithmetic says of everything that a plan, the n-th of its type, lacks how
+// much it wants and how much is left of what there is.
+func (b *builder) arithmetic(p *plan, n int) string {
+	words := fmt.Sprintf("slot %d of %d of type %d", n, p.typ.Count, p.typ.Number)
+	if text := strings.Join(strings.Fields(p.typ.Shares.text), " "); text != "" {
+		words += fmt.Sprintf(" %q", text)
+	}
+	for i, l := range b.lacks(p) {
+		if i > 0 {
+			words += " and"
+		}
+		words += fmt.Sprintf(" wants %s %s, %s of %s left", formatCpus(grain(l.cost)), l.unit, formatCpus(grain(max(l.left, 0))), formatCpus(grain(l.total)))
+	}
+	return words
+}
+
+// lack is one resource of which a plan wants more than is left.
+type lack struct {
+	name, unit, format string
+	a                  *amount
+	cost, left, total  float64
+}
+
+func (b *builder) lacks(p *plan) []lack {
+	s := b.spaceOf(p.typ)
+	all := []lack{
+		{"Cpus", "Cpus", "%.2f", &p.cpus, p.counted(), s.cpus.left, float64(b.has.Cpus)},
+		{"Memory", "MiB Memory", "%.0f", &p.mem, p.mem.value, s.mem.left, float64(b.has.MemoryMiB)},
+		{"Swap", "KiB Swap", "%.0f", &p.swap, p.swap.value, s.swap.left, float64(b.has.SwapKiB)},
+		{"Disk", "KiB Disk", "%.0f", &p.disk, p.disk.value, p.room().left, float64(p.volume.size)},
+	}
+	for i, r := range b.resources {
+		all = append(all, lack{r.Name, r.Name, "%.2f", &p.custom[i], p.custom[i].value, s.custom[i].left, r.Count})
+	}
+	var out []lack
+	for _, l := range all {
+		if !l.a.auto && l.left-l.cost < -tolerance {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
 // shortage says what a plan lacks, as the original words it: "Cpus (1.00
 // short) Memory (72 short)".
 func (b *builder) shortage(p *plan) string { return b.short(p, false) }
@@ -266,23 +315,12 @@ func (b *builder) shortage(p *plan) string { return b.short(p, false) }
 func (b *builder) trim(p *plan) string { return b.short(p, true) }
 
 func (b *builder) short(p *plan, cut bool) string {
-	s := b.spaceOf(p.typ)
 	var words []string
-	check := func(name, format string, a *amount, cost, left float64) {
-		if a.auto || left-cost >= -tolerance {
-			return
-		}
-		words = append(words, fmt.Sprintf("%s ("+format+" short)", name, cost-left))
+	for _, l := range b.lacks(p) {
+		words = append(words, fmt.Sprintf("%s ("+l.format+" short)", l.name, l.cost-l.left))
 		if cut {
-			a.value = max(left, 0)
+			l.a.value = max(l.left, 0)
 		}
-	}
-	check("Cpus", "%.2f", &p.cpus, p.counted(), s.cpus.left)
-	check("Memory", "%.0f", &p.mem, p.mem.value, s.mem.left)
-	check("Swap", "%.0f", &p.swap, p.swap.value, s.swap.left)
-	check("Disk", "%.0f", &p.disk, p.disk.value, p.room().left)
-	for i, r := range b.resources {
-		check(r.Name, "%.2f", &p.custom[i], p.custom[i].value, s.custom[i].left)
 	}
 	return strings.Join(words, " ")
 }

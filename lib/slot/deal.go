@@ -19,12 +19,12 @@ func (b *builder) dealOpen() {
 		s.dealt = slices.Clone(s.custom)
 	}
 	for i, p := range b.plans {
-		missing := b.deal(p)
+		missing, detail := b.deal(p)
 		if missing == "" {
 			continue
 		}
 		if b.layout.Failure != FailContinue {
-			b.fail(p.typ, missing)
+			b.fail(p.typ, missing+": "+detail)
 			return
 		}
 		reason := BrokenReason{Code: BrokenNoResources, Reason: missing}
@@ -33,7 +33,7 @@ func (b *builder) dealOpen() {
 		}
 		p.broken = &reason
 		b.problems = slices.DeleteFunc(b.problems, func(q Problem) bool { return q.Slot == ID{N: i + 1} })
-		b.problems = append(b.problems, Problem{Slot: ID{N: i + 1}, TypeID: p.typ.Number, Reason: reason.Reason, Detail: p.typ.Where})
+		b.problems = append(b.problems, Problem{Slot: ID{N: i + 1}, TypeID: p.typ.Number, Reason: reason.Reason, Detail: p.typ.at(detail)})
 	}
 	for _, v := range b.volumes {
 		for _, r := range []room{v.primary, v.backfill} {
@@ -49,9 +49,9 @@ func (b *builder) dealOpen() {
 // deal fills the open shares of one plan in turn and says which could not be
 // filled. What was filled before stays taken; the rest becomes nothing, so
 // that a slot that lacks something is broken instead of half open.
-func (b *builder) deal(p *plan) (missing string) {
+func (b *builder) deal(p *plan) (missing, detail string) {
 	s := b.spaceOf(p.typ)
-	part := func(name string, a *amount, r room, least float64, whole bool) {
+	part := func(name string, a *amount, r room, total, least float64, whole bool) {
 		if !a.auto {
 			return
 		}
@@ -62,6 +62,8 @@ func (b *builder) deal(p *plan) (missing string) {
 		each = grain(each)
 		if missing == "" && each < least {
 			missing = fmt.Sprintf("Not enough %s (%.0f left for %d slots)", name, max(r.left, 0), r.autos)
+			detail = fmt.Sprintf("%d slots with an open share divide what fixed shares leave of %.0f %s, which is %.0f: each needs at least 1",
+				r.autos, total, name, max(r.left, 0))
 		}
 		if missing != "" {
 			each = 0
@@ -72,10 +74,10 @@ func (b *builder) deal(p *plan) (missing string) {
 	if p.sliver {
 		leastCpus = math.SmallestNonzeroFloat64
 	}
-	part("Cpus", &p.cpus, s.cpus, leastCpus, false)
-	part("Memory", &p.mem, s.mem, 1, true)
-	part("Swap", &p.swap, s.swap, b.leastSwap(), true)
-	part("Disk", &p.disk, *p.room(), 1, true)
+	part("Cpus", &p.cpus, s.cpus, float64(b.has.Cpus), leastCpus, false)
+	part("Memory", &p.mem, s.mem, float64(b.has.MemoryMiB), 1, true)
+	part("Swap", &p.swap, s.swap, float64(b.has.SwapKiB), b.leastSwap(), true)
+	part("Disk", &p.disk, *p.room(), float64(p.volume.size), 1, true)
 	for i := range p.custom {
 		a, r := &p.custom[i], &s.dealt[i]
 		if !a.auto {
@@ -89,7 +91,7 @@ func (b *builder) deal(p *plan) (missing string) {
 		r.autos--
 		*a = amount{value: each}
 	}
-	return missing
+	return missing, detail
 }
 
 // leastSwap is 1, and 0 on a machine without any: having no swap is no reason
@@ -121,7 +123,7 @@ func (b *builder) bind() {
 			}
 			n := int(p.custom[k].value)
 			var constraint *classad.Expr
-			detail := ""
+			detail := fmt.Sprintf("%d of %s", n, r.Name)
 			if text := p.constraints[k]; text != "" {
 				var err error
 				if constraint, err = classad.ParseExpr(text, classad.Old); err != nil {
@@ -150,9 +152,7 @@ func (b *builder) bind() {
 // unequipped breaks the slot of a plan that lacks instances of a resource.
 func (b *builder) unequipped(i int, resource, detail string) {
 	p := b.plans[i]
-	if p.typ.Where != "" {
-		detail += " (" + p.typ.Where + ")"
-	}
+	detail = p.typ.at(detail)
 	reason := BrokenReason{Code: BrokenAssets, Reason: "Not enough instances of resource " + resource}
 	p.broken = &reason
 	b.problems = append(b.problems, Problem{Slot: ID{N: i + 1}, TypeID: p.typ.Number, Reason: reason.Reason, Detail: detail})

@@ -269,8 +269,8 @@ func TestLayoutProblems(t *testing.T) {
 	for _, c := range []struct{ config, say string }{
 		{"SLOT_TYPE_1 = 3/2\nNUM_SLOTS_TYPE_1 = 1\n", `Could not create required number of type1 slots: "3/2" is not a share: want`},
 		{"SLOT_TYPE_1 = gizmo=1\nNUM_SLOTS_TYPE_1 = 1\n", `unknown resource "gizmo" in "gizmo=1": want cpus, memory, disk, swap (slots.conf:1`},
-		{"SLOT_TYPE_1 = cpus=9\nNUM_SLOTS_TYPE_1 = 1\n", "slot1: Not enough Cpus (5.00 short): slots.conf:1"},
-		{"SLOT_TYPE_1 = cpus=3\nNUM_SLOTS_TYPE_1 = 2\n", "not enough Cpus (2.00 short) (slots.conf:1"},
+		{"SLOT_TYPE_1 = cpus=9\nNUM_SLOTS_TYPE_1 = 1\n", `slot1: Not enough Cpus (5.00 short): slot 1 of 1 of type 1 "cpus=9" wants 9 Cpus, 4 of 4 left (slots.conf:1`},
+		{"SLOT_TYPE_1 = cpus=3\nNUM_SLOTS_TYPE_1 = 2\n", `not enough Cpus (2.00 short): slot 2 of 2 of type 1 "cpus=3" wants 3 Cpus, 1 of 4 left (slots.conf:1`},
 		{"SLOT_TYPE_1 = cpus=1/0,mem=5\nNUM_SLOTS_TYPE_1 = 1\n", `slot type 1: "cpus=1/0" counts as nothing: not a fraction`},
 		{"SLOT_TYPE_1 = gizmo=10%,1/4\nNUM_SLOTS_TYPE_1 = 1\n", `"gizmo=10%" counts as nothing: there is no such resource`},
 		{"MACHINE_RESOURCE_Bolts = a b\nSLOT_TYPE_1 = bolts=1:Hard,1/4\nNUM_SLOTS_TYPE_1 = 1\n", "1 of Bolts with Hard, only 0 left"},
@@ -279,6 +279,52 @@ func TestLayoutProblems(t *testing.T) {
 		if len(problems) != 1 || !strings.Contains(problems[0].Error(), c.say) {
 			t.Errorf("%q: got %v, want %s", c.config, problems, c.say)
 		}
+	}
+}
+
+// TestArithmetic asks for more than there is of each resource, in every mode:
+// one message tells what is asked, what is there, and which line asks.
+func TestArithmetic(t *testing.T) {
+	t.Parallel()
+	has := Capacity{Cpus: 4, MemoryMiB: 1000, SwapKiB: 300, DiskKiB: 90000}
+	custom := []Resource{{Name: "Bolts", Assets: []string{"a", "b", "c"}}, {Name: "Cogs", Count: 5}}
+	for _, c := range []struct{ shares, say string }{
+		{"cpus=2.5", `"cpus=2.5" wants 2.5 Cpus, 1 of 4 left`},
+		{"cpus=1,mem=600", `"cpus=1,mem=600" wants 600 MiB Memory, 400 of 1000 left`},
+		{"cpus=1,mem=1,swap=2/3", `wants 200 KiB Swap, 100 of 300 left`},
+		{"cpus=1,mem=1,swap=0,disk=60%", `wants 54000 KiB Disk, 36000 of 90000 left`},
+		{"cpus=1,mem=1,swap=0,disk=1%,bolts=2", `wants 2 Bolts, 1 of 3 left`},
+		{"cpus=1,mem=1,swap=0,disk=1%,cogs=3", `wants 3 Cogs, 2 of 5 left`},
+		{"cpus=3,mem=600,auto", `wants 3 Cpus, 1 of 4 left and wants 600 MiB Memory, 400 of 1000 left`},
+		{"bolts=1:Hard,25%", `2 of Bolts`},
+	} {
+		for _, mode := range []FailureMode{FailContinue, FailClear, FailAbort} {
+			typ := Type{Number: 3, Count: 2, Shares: mustShares(t, c.shares), Where: "ep.conf:17"}
+			say := c.say
+			if typ.Shares.String() == "bolts=1:Hard,25%" {
+				say = "1 of Bolts with Hard, only 0 left (ep.conf:17)" // found out after the division
+			}
+			led, problems := Divide(Layout{Types: []Type{typ}, Resources: custom, Failure: mode}, has)
+			told := ""
+			for _, p := range problems {
+				told += p.Error() + "\n"
+			}
+			if !strings.Contains(told, say) || !strings.Contains(told, "(ep.conf:17)") {
+				t.Errorf("%v %q: told\n%swant %s", mode, c.shares, told, say)
+			}
+			if strings.Contains(say, " wants ") && !strings.Contains(told, "slot 2 of 2 of type 3") && !strings.Contains(told, "slot 1 of 2 of type 3") {
+				t.Errorf("%v %q: which slot? %s", mode, c.shares, told)
+			}
+			if err := led.Check(); err != nil {
+				t.Errorf("%v %q: %v", mode, c.shares, err)
+			}
+		}
+	}
+	_, problems := Divide(Layout{Types: []Type{{Number: 1, Count: 1, Shares: mustShares(t, "cpus=3,25%"), Where: "ep.conf:4"},
+		{Number: 2, Count: 5, Shares: mustShares(t, "auto"), Where: "ep.conf:9"}}, Failure: FailClear}, has)
+	const open = "Not enough Cpus (1 left for 5 slots): 5 slots with an open share divide what fixed shares leave of 4 Cpus, which is 1: each needs at least 1 (ep.conf:9)"
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), open) {
+		t.Errorf("open shares: %v", problems)
 	}
 }
 
