@@ -67,6 +67,13 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 		return run.Host{}, err
 	}
 	watch := idle.New(p.root, watched)
+	again, err := machine.RecomputesDisk(snap)
+	if err != nil {
+		return run.Host{}, err
+	}
+	if !again {
+		execute = "" // what was measured at the start holds
+	}
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.spawner, Census: p.census,
 		// Read never fails: it ends the program instead.

@@ -74,10 +74,25 @@ func (c configScanner) Scan(_ context.Context, inv *Inventory) error {
 			inv.Attrs.SetString(attr, value)
 		}
 	}
+	for _, label := range c.snap.List("DOCKER_VOLUMES") {
+		if isWord(label) {
+			inv.Attrs.SetBool("HasDockerVolume"+label, true)
+		}
+	}
+	if networks := strings.TrimSpace(c.snap.String("DOCKER_NETWORKS")); networks != "" {
+		inv.Attrs.SetString("DockerNetworks", networks)
+	}
 	if err != nil {
 		return errs.E("machine.Config", errs.Invalid, "", err)
 	}
 	return nil
+}
+
+// isWord reports whether s can end the name of an attribute.
+func isWord(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
 }
 
 // given returns the setting of a knob that the owner set to something.

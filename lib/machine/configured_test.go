@@ -281,3 +281,26 @@ func TestConfigFacts(t *testing.T) {
 		}
 	}
 }
+
+// The owner's labels and networks for Docker are advertised with or without a
+// Docker, as HTCondor has it.
+func TestDockerSettings(t *testing.T) {
+	t.Parallel()
+	inv, problems := scanWith(t, small(4, 4000), "DOCKER_VOLUMES = CVMFS, home_2 bad-one\nDOCKER_NETWORKS = lan, some_net")
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	networks, _ := inv.Attrs.EvalString("DockerNetworks", nil)
+	for name, want := range map[string]bool{"HasDockerVolumeCVMFS": true, "HasDockerVolumehome_2": true, "HasDockerVolumebad-one": false} {
+		if got, _ := inv.Attrs.EvalBool(name, nil); got != want {
+			t.Errorf("%s = %v", name, got)
+		}
+	}
+	if networks != "lan, some_net" {
+		t.Errorf("networks %q", networks)
+	}
+	inv, _ = scanWith(t, small(4, 4000), "")
+	if _, ok := inv.Attrs.Lookup("DockerNetworks"); ok {
+		t.Error("networks without a setting")
+	}
+}

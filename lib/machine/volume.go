@@ -33,6 +33,21 @@ type SlotExecute struct {
 	Path string
 }
 
+// RecomputesDisk reports whether the free disk is to be measured over and over
+// (STARTD_RECOMPUTE_DISK, or STARTD_RECOMPUTE_DISK_FREE as HTCondor 25.14 spells
+// it) instead of once at the start. An amount that DISK names never changes.
+func RecomputesDisk(snap *config.Snapshot) (bool, error) {
+	if _, fixed := given(snap, "DISK"); fixed {
+		return false, nil
+	}
+	for _, knob := range [...]string{"STARTD_RECOMPUTE_DISK", "STARTD_RECOMPUTE_DISK_FREE"} {
+		if again, err := snap.Bool(knob); again || err != nil {
+			return again, err
+		}
+	}
+	return false, nil
+}
+
 // maxSlotNumber bounds N of SLOT<N>_EXECUTE: no machine has more slots.
 const maxSlotNumber = 1 << 20
 

@@ -71,3 +71,25 @@ func TestVolumesConfigured(t *testing.T) {
 		t.Error("volumes of the machine itself")
 	}
 }
+
+func TestRecomputesDisk(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text      string
+		want, bad bool
+	}{
+		{"", false, false},
+		{"STARTD_RECOMPUTE_DISK = true", true, false},
+		{"STARTD_RECOMPUTE_DISK_FREE = true", true, false},
+		{"STARTD_RECOMPUTE_DISK = true\nDISK = 5", false, false},
+		{"STARTD_RECOMPUTE_DISK = often", false, true},
+	} {
+		snap, err := config.Parse("ep.conf", tt.text, config.Options{Subsystem: "STARTD"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := RecomputesDisk(snap); got != tt.want || (err != nil) != tt.bad {
+			t.Errorf("%q: %v, %v", tt.text, got, err)
+		}
+	}
+}
