@@ -99,8 +99,7 @@ func addressesByIndex() (map[int][]netip.Prefix, error) {
 // to one. The kernel's numbers of the modes are those of machine.WakeModes.
 type wakeInfo struct {
 	cmd, supported, enabled uint32
-	password                [6]byte
-	_                       [2]byte
+	_                       [8]byte // a password, which is not for us, and padding
 }
 
 type wakeRequest struct {

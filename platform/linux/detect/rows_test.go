@@ -15,7 +15,6 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
-	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // named returns one machine of testdata, and the directory of its files.
@@ -215,18 +214,26 @@ func TestTotalLoadAvg(t *testing.T) {
 	}
 }
 
-// Slots with directories of their own have the disk that is there.
+// Slots with directories of their own have the disk that is there, and those
+// that share a file system share its disk.
 func TestSlotExecuteAds(t *testing.T) {
 	t.Parallel()
 	sys, _ := named(t, "altra-ubuntu-arm64")
 	apart := disks(nil)
-	sys.Statfs, sys.Stat = apart.Statfs, apart.Stat
-	dirs := "EXECUTE = /a\nSLOT2_EXECUTE = /b\nSLOT3_EXECUTE = /c\nNUM_SLOTS_TYPE_1 = 4\nSLOT_TYPE_1 = cpus=1"
-	inv, problems := machine.Scan(t.Context(), scanned.Wall, append(Scanners(sys), Volume(sys, "/a", machine.SlotExecute{Slot: 2, Path: "/b"}))...)
-	if problems != nil || len(inv.Volumes) != 1 || inv.Volumes[0].FreeKiB != 200 {
-		t.Errorf("%+v, %v", inv.Volumes, problems)
+	sys.Stat = apart.Stat
+	sys.Statfs = func(path string, st *unix.Statfs_t) error {
+		err := apart.Statfs(path, st)
+		st.Bsize = 1 << 20 // /a has 100 MiB, /b 200 MiB, /c 300 MiB
+		return err
 	}
-	if ads, problems := advertise(t, sys, dirs, goldenSample); len(ads) != 4 {
-		t.Errorf("%d slots, %v", len(ads), problems)
+	ads := published(t, sys, "EXECUTE = /a\nSLOT2_EXECUTE = /b\nSLOT3_EXECUTE = /c\nNUM_SLOTS_TYPE_1 = 4\nSLOT_TYPE_1 = cpus=1")
+	if len(ads) != 4 {
+		t.Fatal(len(ads))
+	}
+	for i, want := range []map[string]string{
+		{"Disk": "51200", "TotalDisk": "102400"}, {"Disk": "204800", "TotalDisk": "204800"},
+		{"Disk": "307200", "TotalDisk": "307200"}, {"Disk": "51200", "TotalDisk": "102400"},
+	} {
+		shows(t, ads[i], want)
 	}
 }
