@@ -270,6 +270,9 @@ func (src Source) macros(o config.Origin) []string {
 
 // read notes an attribute that was looked at, once.
 func (x *Expression) read(src Source, r classad.Read) {
+	if r.Scope == "" && strings.EqualFold(r.Name, "TARGET") {
+		return // there is no job to ask
+	}
 	text := r.Name + " = " + word(r.Value)
 	if r.Scope != "" {
 		text = r.Scope + "." + text
