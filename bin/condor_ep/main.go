@@ -6,7 +6,8 @@
 //
 //	condor_ep run [-config FILE] [-json] [-keep] JOB.sub
 //	condor_ep status [-json]
-//	condor_ep explain [-json] SLOT|JOB
+//	condor_ep explain [-json] [-job FILE] [SLOT|JOB]
+//	condor_ep explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR] [-job FILE] [-json] [SLOT]
 //	condor_ep simulate [-compare OTHER.conf] [-svg FILE] [-json] SCENARIO
 //	condor_ep classad eval|match|print …
 //	condor_ep check [-json] [-warnings-ok] [FILE…]
@@ -87,8 +88,18 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         -keep         leave sandboxes and logs in place
   status [-json]
         show the slots of the Execution Points that run here
-  explain [-json] SLOT|JOB
-        show the last decision about a slot or a job and what it rests on
+  explain [-json] [-job FILE] [SLOT|JOB]
+        show why a slot or a job of a running Execution Point is as it is, and
+        what would have to change; with -job and no slot, what becomes of a job
+        that might be submitted
+        -job FILE      its ad, or a submit file (*.sub)
+  explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE]
+          [-json] [SLOT]
+        the same of an Execution Point with that configuration, on this machine
+        as it is now or on a described one; nothing is started
+        -config FILE   the configuration (default: that of this machine)
+        -machine FILE  as for slots
+        -set NAME=EXPR an attribute that the slots are to have instead of theirs
   check [-json] [-warnings-ok] [FILE...]
         list everything that is wrong with the configuration of this machine,
         or with each FILE as one; nothing is started
