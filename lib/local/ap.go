@@ -60,6 +60,9 @@ type Change struct {
 type Offer struct {
 	Slot slot.ID
 	Ad   *classad.Ad
+	// Open says that programs of the owner publish attributes of the slot: one
+	// that is not there may come.
+	Open bool
 }
 
 // AP is the embedded access point. It belongs to one goroutine.

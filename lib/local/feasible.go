@@ -100,7 +100,7 @@ func (a *AP) refusedForever(now clock.Instant, j *job, o Offer) (string, bool) {
 			if r.Scope == "TARGET" {
 				ad = side.target
 			}
-			if slices.Contains(changing, strings.ToLower(r.Name)) {
+			if slices.Contains(changing, strings.ToLower(r.Name)) || o.Open && r.Value.IsUndefined() {
 				volatile = true
 			}
 			e, ok := ad.Lookup(r.Name)

@@ -296,7 +296,7 @@ func (n *node) offers() []local.Offer {
 	var out []local.Offer
 	for v := range n.eng.Views() {
 		if v.Claimable() {
-			out = append(out, local.Offer{Slot: v.ID, Ad: n.eng.SlotAd(v.ID)})
+			out = append(out, local.Offer{Slot: v.ID, Ad: n.eng.SlotAd(v.ID), Open: len(n.cron.jobs.Jobs) > 0})
 		}
 	}
 	return out
