@@ -33,6 +33,7 @@ type accessPoint struct {
 	silent  bool          // it does not answer, and does nothing
 	factors map[string]float64
 	left    map[slot.ID]time.Duration // retirement as the matchmaker last heard of it
+	waits   func()                    // told when a job waits again; may be nil
 	refused map[int]bool              // kinds of jobs that nothing fits in this cycle
 }
 
@@ -112,6 +113,9 @@ func (p *accessPoint) requeue(q *queued) {
 	q.state = waiting
 	i, _ := slices.BinarySearchFunc(p.idle, q, func(x, y *queued) int { return cmp.Compare(x.order, y.order) })
 	p.idle = slices.Insert(p.idle, i, q)
+	if p.waits != nil {
+		p.waits()
+	}
 }
 
 func (p *accessPoint) unqueue(q *queued) {
@@ -525,7 +529,7 @@ func (p *accessPoint) runsAgain(q *queued) bool {
 // account adds one run to what a job has done and lost.
 func (q *queued) account(a *actor, finished bool) {
 	total := q.kept + a.ran
-	q.suspended += max(0, a.w.now.Sub(a.begun)-a.ran-a.Begins)
+	q.suspended += a.stopped
 	switch {
 	case finished || q.saves.OnEviction && a.soft:
 		q.kept = total

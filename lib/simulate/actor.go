@@ -62,21 +62,23 @@ type actor struct {
 	start ep.StartStarter
 	Behaviour
 	phase phase
-	begun clock.Instant // of the activation
 	first clock.Instant // when the job's program began
 	since clock.Instant // when it began to run or ran on
 	ran   time.Duration // the job, without the time it was suspended
-	gen   int           // what was planned for an earlier gen does not happen
-	cpus  float64
-	done  bool // the job ended by itself
-	soft  bool // it left when it was told to
-	told  bool // it was told to leave
-	dying bool // its starter was ended by force
+	// stopped is the time for which it was suspended until now, since froze.
+	stopped time.Duration
+	froze   clock.Instant
+	gen     int // what was planned for an earlier gen does not happen
+	cpus    float64
+	done    bool // the job ended by itself
+	soft    bool // it left when it was told to
+	told    bool // it was told to leave
+	dying   bool // its starter was ended by force
 }
 
 // launch begins to play a starter.
 func (w *world) launch(e ep.StartStarter) {
-	a := &actor{w: w, id: e.Activation, start: e, Behaviour: w.ap.behaviour(e.Activation, e.Claim), begun: w.now, since: w.now, cpus: e.Given.Cpus}
+	a := &actor{w: w, id: e.Activation, start: e, Behaviour: w.ap.behaviour(e.Activation, e.Claim), since: w.now, cpus: e.Given.Cpus}
 	w.starters[e.Activation] = a
 	w.started++
 	w.busyCpus += a.cpus
@@ -164,6 +166,14 @@ func (a *actor) rest() {
 	if a.phase == running || a.phase == starting {
 		a.w.busyCpus -= a.cpus
 	}
+	a.thaw()
+}
+
+// thaw notes that the job is not suspended any more.
+func (a *actor) thaw() {
+	if a.phase == suspended {
+		a.stopped += a.w.now.Sub(a.froze)
+	}
 }
 
 // end is the end of the job; its starter follows.
@@ -222,13 +232,14 @@ func (a *actor) obey(o ep.OrderStarter) {
 	case ep.Suspend:
 		a.gen++
 		a.rest()
-		a.phase = suspended
+		a.phase, a.froze = suspended, a.w.now
 		a.plan(0, func() { a.w.step(ep.JobSuspended{Activation: a.id}) })
 	case ep.Continue:
 		a.gen++
 		if a.phase != running && a.phase != starting {
 			a.w.busyCpus += a.cpus
 		}
+		a.thaw()
 		a.phase, a.since = running, a.w.now
 		a.endLater()
 		a.plan(0, func() { a.w.step(ep.JobContinued{Activation: a.id}) })

@@ -63,6 +63,7 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	}
 	r.w = w
 	w.beforeTick = r.sample
+	w.ap.waits = r.negotiateLater
 	for i := range sc.Jobs {
 		k := &sc.Jobs[i]
 		if r.kinds[k.Name], err = newKind(sc.Name, k.submitText(), w); err != nil {
