@@ -345,6 +345,13 @@ func TestRequest(t *testing.T) {
 			job: "RequestCpus=0\nRequestMemory=0\nRequestDisk=0", want: "1 cpus, 1 MiB, 0 KiB disk"},
 		{name: "the access point's word", job: "RequestCpus=1\n_condor_RequestCpus=3\nRequestMemory=128\nRequestDisk=1024", want: "3 cpus, 128 MiB, 1024 KiB disk"},
 		{name: "swap", job: "RequestMemory=128\nRequestDisk=1024\nRequestVirtualMemory=77", want: "1 cpus, 128 MiB, 1024 KiB disk"},
+		// row: S4-112
+		{name: "the slot's grain of disk", slot: slotText + "DiskQuantum = 4096\n", job: "RequestMemory=128\nRequestDisk=4097", want: "1 cpus, 128 MiB, 8192 KiB disk"},
+		{name: "disk of shared input", slot: slotText + "catalogs = { [ CatalogID = \"a\"; CatalogSize = 3000 ], [ CatalogID = \"b\"; CatalogSize = 500 ] }\n",
+			job: "RequestMemory=128\nRequestDisk=5000\nRequestedCatalogs = true\nRequestedCatalogIDs = { \"a\" }", want: "1 cpus, 128 MiB, 2048 KiB disk"},
+		{name: "disk of shared input that is copied", slot: slotText + "catalogs = { [ CatalogID = \"a\"; CatalogSize = 3000 ] }\n",
+			job: "RequestMemory=128\nRequestDisk=5000\nRequestedCatalogs = true\nRequestedCatalogIDs = { \"a\" }\nMappingMethod = \"Copy\"", want: "1 cpus, 128 MiB, 5120 KiB disk"},
+		// row: S4-110
 		{name: "one resource too many drops all roundings", config: "MODIFY_REQUEST_EXPR_REQUESTMEMORY = quantize(RequestMemory,{20000})",
 			job: "RequestMemory=700\nRequestDisk=5000", want: "1 cpus, 700 MiB, 5000 KiB disk"},
 		{name: "roundings that must be", config: "MODIFY_REQUEST_EXPR_REQUESTMEMORY = quantize(RequestMemory,{20000})\nMUST_MODIFY_REQUEST_EXPRS = true",
