@@ -54,7 +54,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 	changes := n.o.Config.Changes(next)
 	var later []string
 	for _, c := range changes {
-		if c.Reconfig == config.ReconfigRestarts {
+		if set, _ := next.Lookup(c.Name); c.Reconfig == config.ReconfigRestarts && set.Origin.Kind != config.Detected {
 			later = append(later, c.Name)
 		}
 	}
