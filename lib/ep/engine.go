@@ -78,6 +78,7 @@ type Engine struct {
 	drainDefault *classad.Expr
 
 	now      clock.Instant
+	clock    clock.Instant // when the wall clock last agreed with what is published
 	sampleAt clock.Instant
 	view     policy.View // used again for every decision
 	effects  []Effect
@@ -93,7 +94,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		return nil, nil, errs.E(op, errs.Internal, "", errors.New("no source of secrets"))
 	}
 	e := &Engine{
-		cfg: cfg, ledger: cfg.Ledger, now: now,
+		cfg: cfg, ledger: cfg.Ledger, now: now, clock: now,
 		byID:    make(map[slot.ID]*slotState),
 		byClaim: make(map[string]*slotState),
 		byOffer: make(map[string]*slotState),
@@ -184,6 +185,7 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	}
 	e.drainOn(now.Boot - e.now.Boot)
 	e.now = now
+	e.jump(now)
 	if now.Boot >= e.asked.Boot {
 		e.asked = clock.Instant{}
 	}
