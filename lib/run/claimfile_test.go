@@ -35,7 +35,7 @@ func TestClaimIDFiles(t *testing.T) {
 	plain.claimIDChanged(ep.ClaimIDChanged{Slot: slot.ID{N: 2}, ID: id(2)})
 	plain.claimIDChanged(ep.ClaimIDChanged{Slot: slot.ID{N: 1, Sub: 1}, ID: id(3)})
 	plain.claimIDChanged(ep.ClaimIDChanged{Slot: slot.ID{N: 1}, ID: id(4)})
-	at("STARTD_CLAIM_ID_FILE = "+elsewhere+"/ids\n").claimIDChanged(ep.ClaimIDChanged{Slot: slot.ID{N: 3}, ID: id(5)})
+	at("STARTD_CLAIM_ID_FILE = " + elsewhere + "/ids\n").claimIDChanged(ep.ClaimIDChanged{Slot: slot.ID{N: 3}, ID: id(5)})
 	at("STARTD_SHOULD_WRITE_CLAIM_ID_FILE = false\n").claimIDChanged(ep.ClaimIDChanged{Slot: slot.ID{N: 9}, ID: id(6)})
 
 	for path, want := range map[string]string{
