@@ -164,6 +164,8 @@ RemoteAutoregroup = true
 			a.SetWaiting(&claim.Claim{Request: job, Rank: 2, Client: claim.Client{User: "bob@example", Owner: "bob", AccountingGroup: "h"}})
 		}
 	}
+	m.StarterLived(time.Second, now)
+	m.JobLasted(time.Second, now)
 	now = now.Add(10 * time.Second)
 	m.Refresh(machine.Sample{At: now, LoadAvg: 2, HasConsole: true}, now)
 	return m, at, now

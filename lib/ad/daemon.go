@@ -66,6 +66,7 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	m.usage(out, "TotalBackfillInUse", backfill, func(name string) bool { return m.taken[true][name] })
 	m.usage(out, "ExcessBackfill", m.excess(), func(string) bool { return true })
 	m.transferred.show(out)
+	m.statistics(out, now)
 	m.broken(out, problems)
 	return out
 }

@@ -290,7 +290,13 @@ func compareAd(t *testing.T, got *classad.Ad, want map[string]string, swapKiB in
 }
 
 // conditional reports whether an attribute is recorded wherever it is shown.
+// Statistics of jobs change by the minute and were left out.
 func conditional(name string) bool {
+	for _, prefix := range []string{"JobStarts", "JobBusyTime", "JobDuration"} {
+		if strings.HasPrefix(name, prefix) || strings.HasPrefix(name, "Job") && strings.HasSuffix(name, "Preemptions") {
+			return false
+		}
+	}
 	for _, prefix := range []string{
 		"Child", "Slot", "Broken", "Assigned", "Available", "Offline", "DynamicSlot", "PartitionableSlot", "BackfillSlot",
 		"Start", "Within", "Remote", "Job", "TotalJob", "TotalClaim", "TotalSlot", "NumDynamic", "Pslot", "GPUs", "CUDA", "Consumption", "NumClaims", "MaxClaimTime", "Foo", "Bar", "Baz", "slot",

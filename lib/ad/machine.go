@@ -58,6 +58,7 @@ type Machine struct {
 	// the slot was a backfill slot.
 	taken       map[bool]map[string]bool
 	transferred transfers
+	stats       statistics
 	breakages   []Breakage // in the order of their time
 }
 

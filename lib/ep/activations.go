@@ -90,6 +90,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	}
 	sl.cur.Activations++
 	e.byAct[id] = sl
+	e.ads.JobStarted(e.now)
 	length := claim.LeaseLength(ev.Job, 0, 0)
 	if length == 0 {
 		length = sl.cur.Granted
@@ -129,6 +130,7 @@ func (e *Engine) jobRunning(ev JobRunning) {
 		return
 	}
 	e.enterPhase(sl, claim.Running)
+	sl.act.ranFrom = e.now
 	sl.ad.SetJobPid(ev.Proc.PID)
 }
 
@@ -163,6 +165,9 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	sl.act.usage = ev.Exit.Usage
 	sl.act.broken = ev.Exit.Broken
 	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
+	if !sl.act.ranFrom.IsZero() {
+		e.ads.JobLasted(e.now.Sub(sl.act.ranFrom), e.now)
+	}
 	switch sl.pair {
 	case policy.ClaimedBusy, policy.ClaimedSuspended, policy.ClaimedRetiring:
 		e.told(sl, policy.ClaimedCleaning, policy.JobGone, policy.ByStarter, "")
@@ -180,6 +185,7 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal in
 		a.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
 	}
 	delete(e.byAct, id)
+	e.ads.StarterLived(e.now.Sub(a.Began), e.now)
 	sl.cur.Add(&a.Activation, e.now)
 	if a.drained {
 		e.drain.badput += processorTime(a.RunTime(e.now), sl.s.Total.Cpus)

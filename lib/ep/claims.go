@@ -181,6 +181,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		w.reason = policy.WaitsByRank
 	}
 	sl.waiting = w
+	e.ads.Preempted(w.reason == policy.WaitsByRank, e.now)
 	sl.ad.SetWaiting(w.claim)
 	e.evaluate(sl)
 }

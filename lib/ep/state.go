@@ -48,6 +48,7 @@ type slotState struct {
 type activation struct {
 	claim.Activation
 	proc      host.ProcID
+	ranFrom   clock.Instant // when the job itself began, zero before
 	usage     host.Usage
 	usageAt   time.Duration // run time at which usage was measured
 	cpus      float64       // processors kept busy between the last two measurements
