@@ -69,7 +69,7 @@ func (f *finder) turns(p place, x classad.Syntax) []time.Duration {
 
 // forecast is the first moment of those given at which the expression comes to
 // what is wanted, nil if there is none.
-func (f *finder) forecast(e *classad.Expr, s side, want bool, at []time.Duration, reads []read) *Forecast {
+func (f *finder) forecast(e *classad.Expr, s side, want goal, at []time.Duration, reads []read) *Forecast {
 	at = slices.Clone(at)
 	slices.Sort(at)
 	at = slices.Compact(at)

@@ -65,7 +65,7 @@ func (f *finder) look(reads []read) {
 }
 
 // leaf is a condition that is not taken apart further.
-func (f *finder) leaf(p place, want bool, v classad.Value) *Need {
+func (f *finder) leaf(p place, want goal, v classad.Value) *Need {
 	x := p.e.Syntax()
 	n := &Need{In: p.in, rank: rankUnknown}
 	if x.Kind == classad.SyntaxLiteral {
@@ -74,7 +74,7 @@ func (f *finder) leaf(p place, want bool, v classad.Value) *Need {
 		return n
 	}
 	reads := f.w.reads(p.e, p.s)
-	n.Condition = f.condition(p, x, want)
+	n.Condition = f.condition(p, x, want.truth)
 	n.Now, n.NoJob = f.now(p, x, reads)
 	if len(reads) == 0 && !f.timely(p.e) {
 		n.Never = f.w.random == nil || !mentions(p.e, "random")
@@ -130,7 +130,7 @@ func mentions(e *classad.Expr, name string) bool {
 }
 
 // solve looks for the value of one attribute that makes the condition so.
-func (f *finder) solve(p place, x classad.Syntax, want bool, r read) (Change, bool) {
+func (f *finder) solve(p place, x classad.Syntax, want goal, r read) (Change, bool) {
 	change := Change{Of: r.of.String(), Attribute: r.name, From: word(r.value)}
 	if _, ok := f.w.lookup(r.of, r.name); !ok {
 		change.From = ""

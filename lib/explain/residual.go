@@ -94,13 +94,14 @@ func Find(q Question) Residual {
 	}
 	f := finder{w: w, parts: maxParts}
 	s := side(q.OfJob)
+	want := goal{truth: q.Want}
 	v := w.value(q.Expr, s, supposed{})
 	r := Residual{Want: q.Want, Value: word(v)}
-	if is(v, q.Want) {
+	if is(v, want) {
 		r.Is = true
 		return r
 	}
-	need := f.need(place{e: q.Expr, s: s}, q.Want)
+	need := f.need(place{e: q.Expr, s: s}, want)
 	if need == nil {
 		return r
 	}
@@ -108,8 +109,8 @@ func Find(q Question) Residual {
 	if r.Never = need.never(); r.Never {
 		return r
 	}
-	r.Changes = f.way(q.Expr, s, q.Want, need)
-	r.Forecast = f.forecast(q.Expr, s, q.Want, f.times, f.seen)
+	r.Changes = f.way(q.Expr, s, want, need)
+	r.Forecast = f.forecast(q.Expr, s, want, f.times, f.seen)
 	return r
 }
 
@@ -120,7 +121,7 @@ const maxRounds = 4
 // if none are found. What is missing together may ask two things of one
 // attribute, or one change may ask for another: then the way goes on from
 // there.
-func (f *finder) way(e *classad.Expr, s side, want bool, need *Need) []Change {
+func (f *finder) way(e *classad.Expr, s side, want goal, need *Need) []Change {
 	for _, choose := range [...]func(*Need) []Change{(*Need).leastWay, (*Need).everyWay} {
 		var made []Change
 		for n, round := need, 0; n != nil && round < maxRounds; round++ {
@@ -179,7 +180,7 @@ func (p place) part(e *classad.Expr) place {
 }
 
 // need returns what an expression misses, nil if it misses nothing.
-func (f *finder) need(p place, want bool) *Need {
+func (f *finder) need(p place, want goal) *Need {
 	f.parts--
 	v := f.w.value(p.e, p.s, supposed{})
 	met := is(v, want)
@@ -192,7 +193,7 @@ func (f *finder) need(p place, want bool) *Need {
 	x := p.e.Syntax()
 	switch {
 	case x.Kind == classad.SyntaxUnary && x.Word == "!":
-		return f.need(p.part(x.Args[0]), !want)
+		return f.need(p.part(x.Args[0]), want.not())
 	case x.Kind == classad.SyntaxBinary && (x.Word == "&&" || x.Word == "||"):
 		return f.logic(p, x, want, met)
 	case x.Kind == classad.SyntaxChoice, x.Kind == classad.SyntaxCall && strings.EqualFold(x.Word, "ifThenElse") && len(x.Args) == 3:
@@ -215,12 +216,12 @@ func (f *finder) need(p place, want bool) *Need {
 
 // logic is && and ||. Both sides are needed for TRUE of && and FALSE of ||,
 // one for the others.
-func (f *finder) logic(p place, x classad.Syntax, want, met bool) *Need {
+func (f *finder) logic(p place, x classad.Syntax, want goal, met bool) *Need {
 	a, b := f.need(p.part(x.Args[0]), want), f.need(p.part(x.Args[1]), want)
 	if met {
 		return nil
 	}
-	if want == (x.Word == "&&") {
+	if want.truth == (x.Word == "&&") {
 		return both(a, b)
 	}
 	// An error on the left makes the whole an error whatever the right says.
@@ -232,15 +233,15 @@ func (f *finder) logic(p place, x classad.Syntax, want, met bool) *Need {
 
 // choice is c ? x : y. The branch that is taken now is the one to look at,
 // unless nothing can come of it.
-func (f *finder) choice(p place, x classad.Syntax, want, met bool) *Need {
+func (f *finder) choice(p place, x classad.Syntax, want goal, met bool) *Need {
 	c := f.w.value(x.Args[0], p.s, supposed{})
-	yes, no := is(c, true), is(c, false)
-	f.need(p.part(x.Args[0]), !yes) // for when it turns
+	yes, no := is(c, goal{truth: true}), is(c, goal{})
+	f.need(p.part(x.Args[0]), goal{truth: !yes}) // for when it turns
 	branch := func(i int, cond bool) *Need {
-		return both(f.need(p.part(x.Args[0]), cond), f.need(p.part(x.Args[i]), want))
+		return both(f.need(p.part(x.Args[0]), goal{truth: cond}), f.need(p.part(x.Args[i]), want))
 	}
 	if met {
-		f.need(p.part(x.Args[0]), no)
+		f.need(p.part(x.Args[0]), goal{truth: no})
 		return nil
 	}
 	var here, other *Need
@@ -263,7 +264,7 @@ func (f *finder) choice(p place, x classad.Syntax, want, met bool) *Need {
 
 // truthTest is a comparison of a condition with TRUE or FALSE, such as
 // START =?= FALSE: what matters is the condition. ok is false if x is none.
-func (f *finder) truthTest(p place, x classad.Syntax, want bool) (n *Need, ok bool) {
+func (f *finder) truthTest(p place, x classad.Syntax, want goal) (n *Need, ok bool) {
 	for i, a := range x.Args {
 		v, constant := a.LiteralValue()
 		b, isBool := v.AsBool()
@@ -271,12 +272,20 @@ func (f *finder) truthTest(p place, x classad.Syntax, want bool) (n *Need, ok bo
 		if !constant || !isBool || !f.composed(p, other) {
 			continue
 		}
+		g := want
 		switch x.Word {
-		case "==", "=?=":
-			return f.need(p.part(other), b == want), true
-		case "!=", "=!=":
-			return f.need(p.part(other), b != want), true
+		case "=?=", "=!=":
+			// What is neither is not b either.
+			is := want.truth == (x.Word == "=?=")
+			g = goal{truth: b == is, loose: !is}
+		case "==":
+			g.truth = b == want.truth
+		case "!=":
+			g.truth = b != want.truth
+		default:
+			continue
 		}
+		return f.need(p.part(other), g), true
 	}
 	return nil, false
 }
@@ -303,7 +312,7 @@ func (f *finder) composed(p place, e *classad.Expr) bool {
 
 // definition goes on in what a name stands for. ok is false if that is a
 // constant, nothing, or the name leads back to itself.
-func (f *finder) definition(p place, x classad.Syntax, want bool) (n *Need, ok bool) {
+func (f *finder) definition(p place, x classad.Syntax, want goal) (n *Need, ok bool) {
 	s := p.s
 	if x.Scope == "TARGET" {
 		s = !s

@@ -91,6 +91,12 @@ var asked = []string{
 	"MissingThing + \"a\" > 5",
 	"MY.Memory >= TARGET.RequestMemory * 2",
 	"random() > 2",
+	"(TARGET.Gone && KeyboardIdle > 900) =!= false",
+	"(TARGET.Gone && KeyboardIdle > 900) =?= true",
+	"(KeyboardIdle > 900) == true",
+	"(KeyboardIdle > 20) == false",
+	"!((TARGET.Gone && KeyboardIdle > 900) =?= false)",
+	"false =!= Start",
 	"( (MY.SlotID == 2) && (TARGET.InteractiveJob =?= True) )",
 	"IsSuspendableSlot!=True && IsSuspendableJob=!=True",
 	"Scheduler =?= \"DedicatedScheduler@full.host.name\"",
@@ -194,11 +200,11 @@ func claims(t failer, q Question) {
 	t.Helper()
 	r := Find(q)
 	now := held(t, q, nil)
-	if r.Is != is(now, q.Want) || word(now) != r.Value {
+	if r.Is != is(now, goal{truth: q.Want}) || word(now) != r.Value {
 		t.Fatalf("%v: said to be %s (%v), is %v", q.Expr, r.Value, r.Is, now)
 	}
 	if len(r.Changes) > 0 {
-		if v := held(t, q, r.Changes); !is(v, q.Want) {
+		if v := held(t, q, r.Changes); !is(v, goal{truth: q.Want}) {
 			t.Fatalf("%v: with %+v it is %v, not %v", q.Expr, r.Changes, v, q.Want)
 		}
 	}
@@ -217,7 +223,7 @@ func claims(t failer, q Question) {
 			later.Slot.SetInt("ClockMin", int64(later.Now.Hour()*60+later.Now.Minute()))
 			later.Slot.SetInt("ClockDay", int64(later.Now.Weekday()))
 		}
-		if v := held(t, later, nil); !is(v, q.Want) {
+		if v := held(t, later, nil); !is(v, goal{truth: q.Want}) {
 			t.Fatalf("%v: %v it is %v, not %v", q.Expr, r.Forecast, v, q.Want)
 		}
 	}
@@ -274,6 +280,10 @@ func condition(t *rapid.T, depth int) string {
 	case 5:
 		return "ifThenElse(" + condition(t, depth+1) + ", " + condition(t, depth+1) + ", " + condition(t, depth+1) + ")"
 	case 6:
+		if rapid.Bool().Draw(t, "truth") {
+			op := rapid.SampledFrom([]string{"==", "!=", "=?=", "=!="}).Draw(t, "equal")
+			return "((" + condition(t, depth+1) + ") " + op + rapid.SampledFrom([]string{" true)", " false)"}).Draw(t, "constant")
+		}
 		return rapid.SampledFrom([]string{"true", "false", "undefined", "CpuIdle", "IsDesktop", "TARGET.Nice", "Start", "WithinResourceLimits"}).Draw(t, "name")
 	}
 	side := func() string {

@@ -223,14 +223,28 @@ func (w *world) age(ad *classad.Ad, d time.Duration) {
 	}
 }
 
-// is reports whether a value is that truth: a number counts as one.
-func is(v classad.Value, want bool) bool {
-	if want {
-		return v.IsTrue()
-	}
+// goal is what a condition is to come to: a truth, or, loosely, anything but
+// the opposite, so that what is not known will do.
+type goal struct{ truth, loose bool }
+
+func (g goal) not() goal { return goal{!g.truth, g.loose} }
+
+// is reports whether a value is as wanted: a number counts as a truth.
+func is(v classad.Value, want goal) bool {
+	isTrue := v.IsTrue()
+	isFalse := false
 	if b, ok := v.AsBool(); ok {
-		return !b
+		isFalse = !b
+	} else if f, ok := v.AsNumber(); ok {
+		isFalse = f == 0
 	}
-	f, ok := v.AsNumber()
-	return ok && f == 0
+	switch {
+	case want.truth && want.loose:
+		return !isFalse
+	case want.truth:
+		return isTrue
+	case want.loose:
+		return !isTrue
+	}
+	return isFalse
 }
