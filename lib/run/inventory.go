@@ -34,6 +34,9 @@ func (n *node) divide() (*slot.Ledger, error) {
 	for _, p := range problems {
 		n.o.Log.Warn("slot could not be made", "why", p)
 		n.problem(fmt.Errorf("%v", p))
+		if p.Fatal {
+			return nil, errs.E("run.Run", errs.Invalid, "", p)
+		}
 	}
 	return ledger, nil
 }
