@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,10 +35,7 @@ var standIns = map[string][]string{
 
 // built builds the program and the stand-ins, once for all tests.
 var built = sync.OnceValues(func() (program, error) {
-	dir, err := os.MkdirTemp("", "gpu-discovery-test-")
-	if err != nil {
-		return program{}, err
-	}
+	dir := scratch
 	p := program{path: filepath.Join(dir, "condor_gpu_discovery"), libs: dir}
 	build := exec.Command("go", "build", "-o", p.path, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -68,11 +66,17 @@ var built = sync.OnceValues(func() (program, error) {
 	return p, os.Remove(filepath.Join(dir, "libneeded.so"))
 })
 
+// scratch is the folder of what the tests build.
+var scratch string
+
 func TestMain(m *testing.M) {
-	status := m.Run()
-	if p, err := built(); err == nil {
-		os.RemoveAll(p.libs)
+	var err error
+	if scratch, err = os.MkdirTemp("", "gpu-discovery-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	status := m.Run()
+	os.RemoveAll(scratch)
 	os.Exit(status)
 }
 
