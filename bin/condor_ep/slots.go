@@ -173,9 +173,9 @@ type division struct {
 // the slots, their ads.
 func divide(o origin) (*division, error) {
 	ctx, now := context.Background(), time.Now()
-	// What a scanner could not find stays unknown, and matters only if slots
-	// need it; then the configuration's scanner says so.
-	inv, _ := machine.Scan(ctx, now, o.scanners...)
+	// What a scanner could not find stays unknown. It ends the start only if
+	// slots need it; then the configuration's scanner says so.
+	inv, doubts := machine.Scan(ctx, now, o.scanners...)
 	snap, err := o.load(inv)
 	if err != nil {
 		return nil, err
@@ -197,14 +197,13 @@ func divide(o origin) (*division, error) {
 			}
 		}
 		// A file system that cannot be measured has nothing to give.
-		_ = inv.Apply(ctx, now, o.volume(execute, snap))
+		doubts = append(doubts, inv.Apply(ctx, now, o.volume(execute, snap))...)
 	}
 	if problems := inv.Apply(ctx, now, machine.ConfigScanner(snap)); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	var doubts []error
 	if o.programs != nil {
-		doubts = inv.Apply(ctx, now, o.programs(snap))
+		doubts = append(doubts, inv.Apply(ctx, now, o.programs(snap))...)
 	}
 	d := &division{warnings: doubts, config: snap, now: clock.Instant{Wall: now, Boot: time.Hour}, exprs: make(map[int]*policy.Expressions), owned: make(map[slot.ID]bool)}
 	layout, err := d.layout(ctx, o, inv)
