@@ -20,6 +20,8 @@ func (r *Report) Text(now time.Time) string {
 		}
 	case r.Job != "":
 		fmt.Fprintf(&b, "job %s is %s%s\n", r.Job, r.State, since(now, r.Since))
+	default:
+		b.WriteString("this job, if it were submitted now\n")
 	}
 	if r.From != "" {
 		fmt.Fprintf(&b, "  came from %s at %s", r.From, r.At.Format("15:04:05"))
