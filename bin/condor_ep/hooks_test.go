@@ -81,7 +81,9 @@ STARTD_CRON_sensor_PERIOD = 1s
 }
 
 // TestReloadOfARun changes the configuration of a run: a bad one is refused, a
-// good one starts the job that waits.
+// good one makes the log say more and starts the job that waits.
+//
+// row: S4-042
 func TestReloadOfARun(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -100,6 +102,14 @@ func TestReloadOfARun(t *testing.T) {
 	p.write(t, "ep.conf", "NUM_CPUS = many\nSTART = True\n")
 	hangup()
 	waitFor(t, "a bad configuration is refused", func() bool { return strings.Contains(p.log(), "the old one stays") })
+	if strings.Contains(p.log(), "(D_FULLDEBUG)") {
+		t.Error("the log has details that nobody asked for")
+	}
+	p.write(t, "ep.conf", "NUM_CPUS = 2\nSTARTD_DEBUG = D_FULLDEBUG\nPOLLING_INTERVAL = 1\nSTART = KeyboardIdle > 100000000000\n")
+	hangup()
+	waitFor(t, "the log has details", func() bool {
+		return strings.Contains(p.log(), "(D_FULLDEBUG) slot1: state State=Unclaimed Activity=Idle")
+	})
 	p.write(t, "ep.conf", "NUM_CPUS = 2\nSTART = True\n")
 	hangup()
 	if err := c.Wait(); err != nil {

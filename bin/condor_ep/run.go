@@ -170,7 +170,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if wantsPrograms(jobs, snap) {
 		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.programs(snap))...)
 	}
-	log, starterLog, closeLogs, err := openLogs(snap)
+	level := new(slog.LevelVar)
+	level.Set(logLevel(snap))
+	log, starterLog, closeLogs, err := openLogs(snap, level)
 	if err != nil {
 		return res, err
 	}
@@ -200,7 +202,8 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		StarterPath: p.self, StarterArgs: []string{"condor_ep", starter.Command}, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
 		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },
-		Changed: show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
+		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
+		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
 	})
 	if err != nil {
 		return res, err
@@ -286,7 +289,7 @@ func currentUser(snap *config.Snapshot, inv *machine.Inventory) (string, error) 
 }
 
 // openLogs opens the daemon's and the starters' logs below LOG.
-func openLogs(snap *config.Snapshot) (log *slog.Logger, starterLog *os.File, closeAll func() error, err error) {
+func openLogs(snap *config.Snapshot, level slog.Leveler) (log *slog.Logger, starterLog *os.File, closeAll func() error, err error) {
 	dir := snap.String("LOG")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, nil, fmt.Errorf("LOG: %w", err)
@@ -300,7 +303,26 @@ func openLogs(snap *config.Snapshot) (log *slog.Logger, starterLog *os.File, clo
 		return nil, nil, nil, errors.Join(fmt.Errorf("LOG: %w", err), startd.Close())
 	}
 	closeAll = func() error { return errors.Join(startd.Close(), starterLog.Close()) }
-	return slog.New(observe.NewLogHandler(startd, logLevel(snap))), starterLog, closeAll, nil
+	return slog.New(leveled{observe.NewLogHandler(startd, slog.LevelDebug), level}), starterLog, closeAll, nil
+}
+
+// leveled is a log whose level may change.
+type leveled struct {
+	slog.Handler
+	level slog.Leveler
+}
+
+// Enabled reports whether records of a level are written at present.
+func (l leveled) Enabled(_ context.Context, at slog.Level) bool { return at >= l.level.Level() }
+
+// WithAttrs returns the same log with attributes for every record.
+func (l leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{l.Handler.WithAttrs(attrs), l.level}
+}
+
+// WithGroup returns the same log with a name before those of attributes.
+func (l leveled) WithGroup(name string) slog.Handler {
+	return leveled{l.Handler.WithGroup(name), l.level}
 }
 
 // logLevel is what of the daemon's log is written: everything with D_FULLDEBUG

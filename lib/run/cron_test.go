@@ -126,6 +126,7 @@ STARTD_CRON_S_PERIOD = 1
 	}
 }
 
+// row: S0-010, S0-040, S0-237
 func TestReload(t *testing.T) {
 	t.Parallel()
 	var kept, gone, fresh, rerun atomic.Int64
@@ -136,7 +137,7 @@ STARTD_CRON_K_PERIOD = 1h
 STARTD_CRON_G_EXECUTABLE = /g
 STARTD_CRON_G_PERIOD = 1h
 STARTD_CRON_R_EXECUTABLE = /r
-STARTD_CRON_R_PERIOD = 1h
+STARTD_CRON_R_MODE = OneShot
 STARTD_CRON_R_RECONFIG_RERUN = true
 `
 	const after = `
@@ -144,13 +145,14 @@ STARTD_CRON_JOBLIST = K R F
 STARTD_CRON_K_EXECUTABLE = /k
 STARTD_CRON_K_PERIOD = 1h
 STARTD_CRON_R_EXECUTABLE = /r
-STARTD_CRON_R_PERIOD = 1h
+STARTD_CRON_R_MODE = OneShot
 STARTD_CRON_R_RECONFIG_RERUN = true
 STARTD_CRON_F_EXECUTABLE = /f
 STARTD_CRON_F_PERIOD = 1h
 POLLING_INTERVAL = 3
 START = False
 NUM_SLOTS = 7
+MACHINE_RESOURCE_Cogs = 16
 `
 	l := newLaboratory(t, before, map[string]hosttest.Program{
 		"/k": counts(&kept, "K = %d\n-\n"), "/g": counts(&gone, "G = %d\n-\n"),
@@ -173,8 +175,8 @@ NUM_SLOTS = 7
 		want string
 	}{
 		{"", errs.E("config.Load", errs.NotFound, "/etc/c", errors.New("no such file")), "no such file"},
-		{after + "START = (\n", nil, "next.conf:15"},
-		{after + "MODIFY_REQUEST_EXPR_REQUESTCPUS = )\n", nil, "next.conf:15"},
+		{after + "START = (\n", nil, "next.conf:16"},
+		{after + "MODIFY_REQUEST_EXPR_REQUESTCPUS = )\n", nil, "next.conf:16"},
 		{after + "SLOT_TYPE_1_PARTITIONABLE = perhaps\nNUM_SLOTS_TYPE_1 = 1\n", nil, "SLOT_TYPE_1_PARTITIONABLE"},
 	} {
 		told, text, fails = nil, bad.text, bad.err
@@ -197,6 +199,9 @@ NUM_SLOTS = 7
 	}
 	if got := l.attrs(1, "K", "G", "F"); got != "1 - 1" || kept.Load() != 1 || fresh.Load() != 1 || rerun.Load() < 2 {
 		t.Errorf("attributes %s, started %d %d %d", got, kept.Load(), fresh.Load(), rerun.Load())
+	}
+	if l.eng.SlotAd(slot.ID{N: 2}) != nil || l.attrs(1, "Cogs") != "-" {
+		t.Error("slots or resources have changed without a restart")
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "NUM_SLOTS") || !strings.Contains(told[0], "started again") {
 		t.Errorf("told %q", told)

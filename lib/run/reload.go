@@ -64,6 +64,9 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 	n.step(now, ep.Reconfigured{Snapshot: next})
 	n.reconfigureHooks(now, next)
 	n.moved = true
+	if n.o.Reconfigured != nil {
+		n.o.Reconfigured(next)
+	}
 	n.o.Log.Info("configuration taken over", "changes", len(changes))
 	if len(later) > 0 {
 		n.problem(fmt.Errorf("these take effect only when the Execution Point is started again: %s", strings.Join(later, ", ")))

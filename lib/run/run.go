@@ -79,6 +79,9 @@ type Options struct {
 	// leaves the old one in place.
 	Reload <-chan struct{}
 	Load   func() (*config.Snapshot, error)
+	// Reconfigured is told what was taken over, by the run's own goroutine; nil
+	// for nobody.
+	Reconfigured func(*config.Snapshot)
 
 	// Changed is told each change of a job, Counts how many jobs do what, when
 	// that changed and at most ten times a second, Problem what went wrong
