@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -141,6 +142,60 @@ func TestOutagesFrom(t *testing.T) {
 		}
 		if b, g := led.Resources()[0].Count, led.Resources()[1].Count; b != c.bolts || g != c.cogs {
 			t.Errorf("%s: %v bolts and %v cogs", c.name, b, g)
+		}
+		if err := led.Check(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestConfiguredAndInventoried has a resource in the configuration and in an
+// inventory: the configuration says how many, the inventory what they are.
+func TestConfiguredAndInventoried(t *testing.T) {
+	t.Parallel()
+	said, err := classad.ParseAd("DetectedBolts = \"b1, b2, b3\"\nBrand = \"acme\"\nb1 = [ Size = 1; ]\nb2 = [ Size = 2; ]\nb3 = [ Size = 3; ]", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, err := classad.ParseAd("DetectedBolts = 9", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, config string
+		inventory    *classad.Ad
+		count        float64
+		assets, off  string
+	}{
+		{"nothing configured", "", said, 3, "b1 b2 b3", ""},
+		{"fewer", "MACHINE_RESOURCE_Bolts = 2\n", said, 2, "b1 b2", ""},
+		{"none", "MACHINE_RESOURCE_Bolts = 0\n", said, 0, "", ""},
+		{"more than were found", "MACHINE_RESOURCE_Bolts = 7\n", said, 7, "", ""},
+		{"a list", "MACHINE_RESOURCE_Bolts = b3, b1, b8\n", said, 3, "b3 b1 b8", ""},
+		{"a list, one offline", "MACHINE_RESOURCE_Bolts = b3, b1\nOFFLINE_MACHINE_RESOURCE_Bolts = b3\n", said, 1, "b1", "b3"},
+		{"counts on both sides", "MACHINE_RESOURCE_Bolts = 4\n", counted, 4, "", ""},
+	} {
+		cfg, inv, err := scan(t, c.config, fixedMachine{4, 1000, 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layout, err := LayoutFrom(cfg, inv, Inventory{Resource: "Bolts", Ad: c.inventory.Clone()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := layout.Resources[0]
+		if r.Count != c.count || strings.Join(r.Assets, " ") != c.assets || strings.Join(r.Offline, " ") != c.off {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+		if got, want := r.Attrs.Eval("DetectedBolts", nil), c.inventory.Eval("DetectedBolts", nil); got.String() != want.String() {
+			t.Errorf("%s: DetectedBolts is %v", c.name, got)
+		}
+		if _, known := r.Properties["b1"]; known != (c.inventory == said) {
+			t.Errorf("%s: the properties are %v", c.name, r.Properties)
+		}
+		led, problems := Build(layout, inv)
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", c.name, problems)
 		}
 		if err := led.Check(); err != nil {
 			t.Errorf("%s: %v", c.name, err)

@@ -30,11 +30,7 @@ func (r *layoutReader) resources(found []Inventory) []Resource {
 		}
 		next := read()
 		if i := slices.IndexFunc(out, func(o Resource) bool { return fold(o.Name) }); i >= 0 {
-			// The inventory still says what it found.
-			if next.Attrs == nil {
-				next.Attrs = out[i].Attrs
-			}
-			out[i] = next
+			out[i] = next.over(out[i])
 			return
 		}
 		out = append(out, next)
@@ -64,6 +60,19 @@ func (r *layoutReader) resources(found []Inventory) []Resource {
 	}
 	slices.SortFunc(out, func(a, b Resource) int { return compareFold(a.Name, b.Name) })
 	return out
+}
+
+// over puts what is configured before what an inventory found: the amount and
+// the instances. What the inventory said besides stays, and a number alone
+// takes that many of the instances it found, if there are so many.
+func (r Resource) over(found Resource) Resource {
+	if r.Attrs == nil {
+		r.Attrs, r.Properties = found.Attrs, found.Properties
+	}
+	if n := int(r.Count); r.Assets == nil && found.Assets != nil && r.Count == float64(n) && n <= len(found.Assets) {
+		r.Assets, r.Offline, r.Without = found.Assets[:n:n], found.Offline, 0
+	}
+	return r
 }
 
 var reservedNames = [...]string{"CPU", "CPUS", "DISK", "SWAP", "MEM", "MEMORY", "RAM"}
