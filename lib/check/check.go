@@ -43,6 +43,7 @@ func Snapshot(s Subject) []Finding {
 	c.expressions()
 	c.policies()
 	c.slotSettings()
+	c.slotWeight()
 	c.slots()
 	c.cron()
 	c.programs()

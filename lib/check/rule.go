@@ -49,6 +49,7 @@ const (
 	SlotTooLarge Code = "EP050"
 	SlotOdd      Code = "EP051"
 	SlotUnused   Code = "EP052"
+	WeightOther  Code = "EP053"
 
 	NoSuchFile   Code = "EP060"
 	NotProgram   Code = "EP061"
@@ -224,6 +225,10 @@ var ruleTable = [...]Rule{
 		"Without NUM_SLOTS_TYPE_<N> the description SLOT_TYPE_<N> and all that is set for the type is not looked at.",
 		"Set NUM_SLOTS_TYPE_<N>.",
 		"SLOT_TYPE_1 = 100%\n"},
+	{WeightOther, Warning, "SLOT_WEIGHT of something else than Cpus, Memory and Disk",
+		"The negotiator reckons with SLOT_WEIGHT where it has nothing of a slot but its cores, memory and disk. Anything else is undefined there, and the use is charged wrongly.",
+		"Write it with Cpus, Memory and Disk, the same on all machines of the pool.",
+		"SLOT_WEIGHT = KFlops / 1000\n"},
 
 	{NoSuchFile, Error, "a program that is not there",
 		"What needs it fails, often only when a job arrives.",

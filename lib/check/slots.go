@@ -43,6 +43,26 @@ func (c *checker) slotSettings() {
 	}
 }
 
+// slotWeight reports weights of what a negotiator does not know of a slot.
+func (c *checker) slotWeight() {
+	for _, s := range c.set {
+		if _, knob := slotTypeKnob(bare(s.Name)); !strings.EqualFold(knob, "SLOT_WEIGHT") && !strings.EqualFold(knob, "SlotWeight") {
+			continue
+		}
+		n := parse(s)
+		if n == nil {
+			continue
+		}
+		n.all(func(m *node) bool {
+			if m.op != opAttr || m.isAttr("Cpus") || m.isAttr("Memory") || m.isAttr("Disk") {
+				return true
+			}
+			c.add(found(WeightOther, s, "looks at "+m.text, "Cpus, Memory and Disk only"))
+			return false
+		})
+	}
+}
+
 // slots builds the slots on paper.
 func (c *checker) slots() {
 	if c.Inventory == nil {
