@@ -34,13 +34,18 @@ type Refusal struct {
 	Residual Residual `json:"residual"`
 }
 
+// maxJudged bounds the evaluations that one job may take over all slots, about
+// a third of a second. Of the slots beyond it is only said which sides refuse.
+const maxJudged = 200_000
+
 // Judge holds a job against slots and puts together those that say the same.
 // A slot's own Job is not looked at.
 func Judge(src Source, job *classad.Ad, slots []Slot) []Verdict {
 	var out []Verdict
+	left := maxJudged
 next:
 	for i := range slots {
-		v := src.judge(job, &slots[i])
+		v := src.judge(job, &slots[i], &left)
 		for k := range out {
 			if out[k].key == v.key {
 				out[k].Slots = append(out[k].Slots, v.Slots...)
@@ -52,11 +57,16 @@ next:
 	return out
 }
 
-func (src Source) judge(job *classad.Ad, s *Slot) Verdict {
+func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	v := Verdict{Slots: []string{s.Name}}
 	my := s.over()
 	ask := func(name, origin string, e *classad.Expr, ofJob bool) {
-		r := Find(Question{Expr: e, OfJob: ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand})
+		q := Question{Expr: e, OfJob: ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand}
+		r := q.only()
+		if !r.Is && *left > 0 {
+			r = Find(q)
+			*left -= r.tries
+		}
 		if !r.Is {
 			v.Refusals = append(v.Refusals, Refusal{Name: name, Value: r.Value, Origin: origin, Residual: r})
 		}
@@ -74,7 +84,7 @@ func (src Source) judge(job *classad.Ad, s *Slot) Verdict {
 	} else if e, ok := s.Ad.Lookup("Start"); ok {
 		ask("Start", "", e, false)
 	}
-	if s.Pair.State == policy.Owner && s.Policy != nil {
+	if s.Pair.State == policy.Owner && s.Policy != nil && *left > 0 {
 		v.Refusals = append(src.owned(my, s, v.Refusals), v.Refusals...)
 	}
 	if e, ok := s.Ad.Lookup("WithinResourceLimits"); ok {
@@ -86,6 +96,13 @@ func (src Source) judge(job *classad.Ad, s *Slot) Verdict {
 	v.Takes = v.Busy == "" && len(v.Refusals) == 0
 	v.key = strings.Join(v.lines(), "\n")
 	return v
+}
+
+// only is an answer without a search.
+func (q *Question) only() Residual {
+	w := &world{slot: q.Slot, job: q.Job, now: q.Now, location: q.Location, random: q.Rand}
+	v := w.value(q.Expr, side(q.OfJob), supposed{})
+	return Residual{Want: q.Want, Value: word(v), Is: is(v, goal{truth: q.Want})}
 }
 
 // owned is the refusal of a slot that its owner has, none if what refused so

@@ -215,3 +215,45 @@ func TestJudge(t *testing.T) {
 	}
 	golden(t, "verdicts.txt", got.String())
 }
+
+// A job that is held against very many slots is answered in bounded time: of
+// the last ones it is only said who refuses.
+func TestJudgeMany(t *testing.T) {
+	t.Parallel()
+	_, job := slotAndJob(t)
+	src, desk := slotUnder(t, desktopConf, policy.OwnerIdle, nil)
+	var slots []Slot
+	for i := range 6000 {
+		s := desk
+		s.Name = fmt.Sprintf("slot%d", i+1)
+		slots = append(slots, s)
+	}
+	verdicts := Judge(src, job, slots)
+	if len(verdicts) < 2 || len(verdicts) > 3 {
+		t.Fatalf("%d verdicts", len(verdicts))
+	}
+	last := verdicts[len(verdicts)-1]
+	want := []string{"START is FALSE [desk.conf:3]", "WithinResourceLimits is FALSE"}
+	if d := cmp.Diff(want, last.lines()); d != "" || last.Slots[len(last.Slots)-1] != "slot6000" {
+		t.Errorf("%v: %s", last.Slots[len(last.Slots)-1], d)
+	}
+	n := 0
+	for _, v := range verdicts {
+		n += len(v.Slots)
+	}
+	if n != len(slots) {
+		t.Errorf("%d slots were judged", n)
+	}
+}
+
+// BenchmarkFind looks for what a desktop's START lacks.
+func BenchmarkFind(b *testing.B) {
+	slot, job := slotAndJob(b)
+	e := classad.MustParseExpr("(CpuIdle || (State != \"Unclaimed\" && State != \"Owner\")) && (IsDesktop =!= True || (KeyboardIdle > 900))")
+	b.ReportAllocs()
+	for b.Loop() {
+		if r := Find(Question{Expr: e, Slot: slot, Job: job, Want: true, Now: noon}); len(r.Changes) == 0 {
+			b.Fatal("nothing found")
+		}
+	}
+}

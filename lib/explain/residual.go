@@ -41,6 +41,8 @@ type Residual struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Forecast is when it comes to that by itself; nil if that cannot be told.
 	Forecast *Forecast `json:"forecast,omitempty"`
+
+	tries int // evaluations that it took
 }
 
 // Need is a condition that is not met, or several.
@@ -87,7 +89,7 @@ func (f *Forecast) After() time.Duration { return time.Duration(f.Seconds) * tim
 
 // Find looks for what is missing. It looks at the whole expression, through
 // the definitions of the names in it, and says nothing that it has not tried.
-func Find(q Question) Residual {
+func Find(q Question) (r Residual) {
 	w := &world{slot: q.Slot, job: q.Job, now: q.Now, location: q.Location, random: q.Rand}
 	if w.slot == nil {
 		w.slot = classad.NewAd()
@@ -96,7 +98,8 @@ func Find(q Question) Residual {
 	s := side(q.OfJob)
 	want := goal{truth: q.Want}
 	v := w.value(q.Expr, s, supposed{})
-	r := Residual{Want: q.Want, Value: word(v)}
+	r = Residual{Want: q.Want, Value: word(v)}
+	defer func() { r.tries = w.tries }()
 	if is(v, want) {
 		r.Is = true
 		return r
