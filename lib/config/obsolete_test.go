@@ -13,7 +13,7 @@ import (
 // TestObsoleteNames reads every old name of the 6.8 manual: none is an error,
 // each warning names the modern form and the line.
 //
-// row: S1-063
+// row: S1-020, S1-063
 func TestObsoleteNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ line, want string }{
