@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,66 @@ func TestDockerOfThisMachine(t *testing.T) {
 	has, _ := inv.Attrs.EvalBool("HasDocker", nil)
 	if has != works || works == (problems != nil) {
 		t.Errorf("works %v, problems %v, advertised\n%s", works, problems, inv.Attrs.Text(classad.Old))
+	}
+}
+
+// What runs containers is tried, and the slots show what came of it.
+//
+// row: S0-246, S0-261, S0-262
+func TestRuntimesInSlots(t *testing.T) {
+	t.Parallel()
+	docker := script(t, `case "$1" in
+-v) echo "Docker version 27.1.1, build 6312585" ;;
+info) echo "Client:" ;;
+load) echo "open $3: no such file or directory" >&2; exit 1 ;;
+*) exit 9 ;;
+esac
+`)
+	dead := script(t, "case $1 in -v) echo Docker version 27.1.1, build 6312585 ;; *) echo no server >&2; exit 1 ;; esac\n")
+	apptainer := script(t, `case "$1" in
+--version) echo "apptainer version 1.3.6" ;;
+exec) echo 1; exit 37 ;;
+esac
+`)
+	broken := script(t, "case $1 in --version) echo apptainer version 1.3.6 ;; *) echo 'FATAL:   no user namespaces here' >&2; exit 255 ;; esac\n")
+	for _, tt := range []struct {
+		name, config string
+		shows        []string
+		warns        string
+	}{
+		{"both work", "DOCKER = " + docker + "\nSINGULARITY = " + apptainer, []string{
+			"HasDocker = true", `DockerVersion = "Docker version 27.1.1, build 6312585"`, "HasSingularity = true",
+			`SingularityVersion = "apptainer version 1.3.6"`, "HasSIF = true", "HasSandboxImage = true", "HasContainer = true", "HasPidNamespaces = true"}, ""},
+		{"neither works", "DOCKER = " + dead + "\nSINGULARITY = " + broken, []string{
+			"HasSingularity = false", `SingularityOfflineReason = "Both SIF and Sandbox tests on startup failed : FATAL:   no user namespaces here"`}, "no server"},
+		{"neither is there", "DOCKER = /no/docker\nSINGULARITY = /no/apptainer", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			conf := filepath.Join(t.TempDir(), "ep.conf")
+			if err := os.WriteFile(conf, []byte("JAVA =\nSTARTD_DETECT_GPUS = false\n"+tt.config+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			var out, errs bytes.Buffer
+			if status := cmdSlots([]string{"-config", conf, "-long"}, nil, &out, &errs); status != 0 {
+				t.Fatalf("status %d: %s", status, &errs)
+			}
+			ad := "\n" + out.String()
+			for _, line := range tt.shows {
+				if !strings.Contains(ad, "\n"+line+"\n") {
+					t.Errorf("no line %s in\n%s", line, ad)
+				}
+			}
+			for _, name := range []string{"HasDocker ", "HasSingularity ", "DockerVersion ", "SingularityVersion ", "HasContainer "} {
+				wanted := strings.Contains(strings.Join(tt.shows, "\n"), name)
+				if !wanted && strings.Contains(ad, "\n"+name) && name != "SingularityVersion " {
+					t.Errorf("%s in\n%s", name, ad)
+				}
+			}
+			if !strings.Contains(errs.String(), tt.warns) || tt.shows == nil && errs.Len() > 0 {
+				t.Errorf("warnings: %s", &errs)
+			}
+		})
 	}
 }
 

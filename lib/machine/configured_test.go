@@ -284,6 +284,8 @@ func TestConfigFacts(t *testing.T) {
 
 // The owner's labels and networks for Docker are advertised with or without a
 // Docker, as HTCondor has it.
+//
+// row: S0-250, S4-143
 func TestDockerSettings(t *testing.T) {
 	t.Parallel()
 	inv, problems := scanWith(t, small(4, 4000), "DOCKER_VOLUMES = CVMFS, home_2 bad-one\nDOCKER_NETWORKS = lan, some_net")
