@@ -211,3 +211,43 @@ func TestSlotsInventories(t *testing.T) {
 		t.Errorf("processes left behind: %v", left)
 	}
 }
+
+// TestSlotsBadPrograms lets periodic programs do what they should not; each is
+// bounded, told, and gone afterwards.
+func TestSlotsBadPrograms(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		script  string
+		warning string
+		value   string // of the attribute Value
+	}{
+		"good":    {"echo Value = 1", "", "1"},
+		"hangs":   {"echo Value = 1; trap '' TERM; while :; do sleep 1; done", "", ""},
+		"goes on": {"echo Value = 1; echo -; trap '' TERM; while :; do sleep 1; done", "", "1"},
+		"garbage": {"echo Value = 1; echo this is no attribute; echo 'Value = ('", "line 2: not of the form Name = expression", "1"},
+		"binary":  {"echo Value = 1; echo -; head -c 100000 /dev/zero", "not text", "1"},
+		"huge":    {"echo Value = 1; echo -; yes 'Name = \"0123456789\"' | head -n 40000", "larger than", "1"},
+		"a line":  {"head -c 1000000 /dev/zero | tr '\\0' a; echo; echo Value = 1", "longer than", "1"},
+		"flood":   {"while :; do echo Value = 1; echo -; done", "", "1"},
+		"forks":   {"setsid sh -c 'while :; do sleep 1; done' & echo Value = 1", "", "1"},
+		"tags":    {"i=0; while [ $i -lt 300 ]; do echo Value = 1; echo - t$i; i=$((i+1)); done", "more than 250 different tags", "1"},
+		"nowhere": {"", "cannot be started", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := slotsRecord{ID: name, Delay: 0.5, Scripts: map[string]string{"other.sh": "#!/bin/sh\n"}}
+			if tt.script != "" {
+				r.Scripts["c.sh"] = "#!/bin/sh\n" + tt.script + "\n"
+			}
+			r.Config = "NUM_CPUS = 2\nSTARTD_CRON_JOBLIST = c\nSTARTD_CRON_c_EXECUTABLE = ${DIR}/scripts/c.sh\nSTARTD_CRON_c_PERIOD = 60s\n"
+			r.Detected.Cpus, r.Detected.MemoryMiB = 2, 2000
+			got := answered(t, r)[0]
+			if got.Error != "" || len(got.Slots) != 1 || got.Slots[0]["Value"] != tt.value {
+				t.Fatalf("%d slots, Value %s, %s %q", len(got.Slots), got.Slots[0]["Value"], got.Error, got.Warnings)
+			}
+			if said := strings.Join(got.Warnings, "\n"); !strings.Contains(said, tt.warning) || tt.warning == "" && said != "" {
+				t.Errorf("warnings %q, want %q", said, tt.warning)
+			}
+		})
+	}
+}

@@ -136,6 +136,9 @@ func TestSlotsRecord(t *testing.T) {
 			if r.Daemon != nil {
 				compareTexts(t, r.ID+" daemon", got.Daemon, r.Daemon.over(daemon), own.attrs, met)
 			}
+			if r.Daemon == nil && own.slots == 0 && len(got.Daemon) > 0 {
+				t.Errorf("%s: a daemon ad, recorded without: %v", r.ID, got.Daemon)
+			}
 			for name := range own.attrs {
 				if own.slots == 0 && !met[name] {
 					t.Errorf("%s is as recorded", name)
