@@ -12,7 +12,8 @@
 //	inv, problems := machine.Scan(ctx, now, append(detect.Scanners(sys), machine.EnvScanner(env))...)
 //	snap, err := config.Load(config.Options{Facts: machine.ConfigFacts(inv), …})
 //	changed, err := inv.Prefer(snap) // when changed, load once more
-//	problems = inv.Apply(ctx, now, detect.Volume(sys, snap.String("EXECUTE")), machine.ConfigScanner(snap))
+//	slots, _ := machine.SlotExecutes(snap) // ConfigScanner says what is wrong with one
+//	problems = inv.Apply(ctx, now, detect.Volume(sys, snap.String("EXECUTE"), slots...), machine.ConfigScanner(snap))
 package machine
 
 import (

@@ -7,7 +7,8 @@
 // busy it is (Sampler). It owns the choice of what to read; how the texts are
 // read is prometheus/procfs or lib/machine/proctext. It must never read
 // anything but below the Root it was given, by the calls in System, or at the
-// path of EXECUTE; never write; and never start a program.
+// paths of EXECUTE and SLOT<N>_EXECUTE; never write; and never start a program:
+// those that have to be run are machine.Prober's.
 //
 //	sys := detect.Host(linux.DefaultRoot())
 //	inv, problems := machine.Scan(ctx, now, detect.Scanners(sys)...)
@@ -32,8 +33,8 @@ import (
 type System struct {
 	Root   linux.Root
 	Uname  func(*unix.Utsname) error
-	Stat   func(path string, st *unix.Stat_t) error   // used for EXECUTE only
-	Statfs func(path string, st *unix.Statfs_t) error // used for EXECUTE only
+	Stat   func(path string, st *unix.Stat_t) error   // used for EXECUTE and SLOT<N>_EXECUTE
+	Statfs func(path string, st *unix.Statfs_t) error // used for the same
 	// Interfaces lists the network interfaces that are up.
 	Interfaces func() ([]machine.Interface, error)
 	// CloneUser tries to make a user namespace.

@@ -127,6 +127,18 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
+// A machine with many processors takes longer: each is described at length.
+func BenchmarkScan128(b *testing.B) {
+	sys, _ := named(b, "epyc-numa-128")
+	b.ReportAllocs()
+	for b.Loop() {
+		inv, problems := machine.Scan(b.Context(), scanned.Wall, append(Scanners(sys), Volume(sys, execute))...)
+		if problems != nil || inv.DetectedCores != 128 {
+			b.Fatal(problems)
+		}
+	}
+}
+
 // printCores makes the test binary print what it may use, for a child process
 // of TestAffinityIsRespected.
 const printCores = "EXECPOINT_TEST_PRINT_CORES"

@@ -38,7 +38,7 @@ type fixture struct {
 
 type section struct{ header, name, text string }
 
-func readFixture(t *testing.T, path string) fixture {
+func readFixture(t testing.TB, path string) fixture {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func readFixture(t *testing.T, path string) fixture {
 }
 
 // system builds the machine below dir.
-func (f fixture) system(t *testing.T, dir string) (sys System, want string) {
+func (f fixture) system(t testing.TB, dir string) (sys System, want string) {
 	t.Helper()
 	sys = System{Root: linux.RootAt(dir), CloneUser: func() error { return unix.EPERM }}
 	for _, s := range f.sections {
@@ -140,7 +140,7 @@ func fakeUname(text string) func(*unix.Utsname) error {
 // fakeInterfaces reads lines of a name, a hardware address or -, what the card
 // says about waking in the letters of ethtool (supported,enabled; d is none; !
 // if it cannot, ? if we may not ask) and addresses.
-func fakeInterfaces(t *testing.T, text string) func() ([]machine.Interface, error) {
+func fakeInterfaces(t testing.TB, text string) func() ([]machine.Interface, error) {
 	var all []machine.Interface
 	if errno(text) == nil {
 		for line := range strings.Lines(text) {
@@ -177,7 +177,7 @@ func wakeModes(letters string) (m machine.WakeModes) {
 }
 
 // fakeStatfs reads "blocks available blocksize major:minor".
-func fakeStatfs(t *testing.T, text string) (func(string, *unix.Statfs_t) error, func(string, *unix.Stat_t) error) {
+func fakeStatfs(t testing.TB, text string) (func(string, *unix.Statfs_t) error, func(string, *unix.Stat_t) error) {
 	if err := errno(text); err != nil {
 		return func(string, *unix.Statfs_t) error { return err }, func(string, *unix.Stat_t) error { return err }
 	}
@@ -196,7 +196,7 @@ func fakeStatfs(t *testing.T, text string) (func(string, *unix.Statfs_t) error, 
 }
 
 // writeBack replaces the @want section of the fixture.
-func (f fixture) writeBack(t *testing.T, path, want string) {
+func (f fixture) writeBack(t testing.TB, path, want string) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(f.head)

@@ -21,11 +21,7 @@ import (
 func named(t testing.TB, name string) (System, string) {
 	t.Helper()
 	dir := t.TempDir()
-	tt, ok := t.(*testing.T)
-	if !ok {
-		t.Fatal("a machine is for a test")
-	}
-	sys, _ := readFixture(tt, filepath.Join("testdata", "machines", name+".txt")).system(tt, dir)
+	sys, _ := readFixture(t, filepath.Join("testdata", "machines", name+".txt")).system(t, dir)
 	return sys, dir
 }
 
