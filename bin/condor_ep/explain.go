@@ -66,8 +66,8 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	}
 	f.subject = fs.Arg(0)
 	offline := f.config != "" || f.machine != "" || len(f.set) > 0
-	if fs.NArg() > 1 || fs.NArg() == 0 && f.job == "" && !offline {
-		fmt.Fprintf(stderr, "condor_ep explain: want one slot (slot1_1) or job (3.0), or -job, got %d words\n\n%s", fs.NArg(), usage)
+	if fs.NArg() > 1 {
+		fmt.Fprintf(stderr, "condor_ep explain: want one slot (slot1_1) or job (3.0), or none, got %d words\n\n%s", fs.NArg(), usage)
 		return exitUsage
 	}
 	reports, status := f.running, 0
@@ -119,9 +119,7 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 	}
 	var list []*explain.Report
 	for _, a := range answers {
-		if a.Explanation != nil {
-			list = append(list, a.Explanation)
-		}
+		list = append(list, a.Explanations...)
 	}
 	return list, exitOK
 }

@@ -72,7 +72,7 @@ func TestExplainTried(t *testing.T) {
 		args []string
 		say  string
 	}{
-		{nil, "want one slot (slot1_1) or job (3.0)"},
+		{[]string{"slot1", "slot2"}, "want one slot (slot1_1) or job (3.0)"},
 		{[]string{"-config", bad, "-machine", machine}, bad + ":1:"},
 		{[]string{"-config", never, "-machine", machine, "slot7"}, "there would be no slot slot7"},
 		{[]string{"-config", never, "-machine", machine, "-job", p.dir + "/none.ad"}, "none.ad: no such file"},
@@ -109,6 +109,10 @@ func TestExplainWouldBeJob(t *testing.T) {
 	p.write(t, "next.ad", "RequestCpus = 1\nRequestMemory = 100\nRequestDisk = 1\nOwner = \"mallory\"\n")
 	p.write(t, "huge.ad", "RequestCpus = 100000\nRequestMemory = 100\nRequestDisk = 1\nOwner = \"ann\"\n")
 	pr, output := p.start(t, 1, "run", "-config", "ep.conf", "job.sub")
+	_, all, _ := p.ep(t, "explain")
+	if !strings.Contains(all, "slot1 is ") || !strings.Contains(all, "slot1_1 takes no other job while it runs 1.0") {
+		t.Errorf("of all slots it is said\n%s", all)
+	}
 	for file, want := range map[string][]string{
 		"next.ad": {"no slot takes the job now", "slot1", `START would be TRUE if Owner =!= "mallory"`, "ep.conf:1]"},
 		"huge.ad": {"no slot takes the job now, and none ever could", "the job's RequestCpus is 100000, the slot's Cpus is "},

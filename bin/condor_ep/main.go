@@ -90,8 +90,8 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         show the slots of the Execution Points that run here
   explain [-json] [-job FILE] [SLOT|JOB]
         show why a slot or a job of a running Execution Point is as it is, and
-        what would have to change; with -job and no slot, what becomes of a job
-        that might be submitted
+        what would have to change; all slots if none is named, and with -job
+        what becomes of a job that might be submitted
         -job FILE      its ad, or a submit file (*.sub)
   explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE]
           [-json] [SLOT]

@@ -36,6 +36,9 @@ const ioTimeout = 10 * time.Second
 type Request struct {
 	Op      string `json:"op"`
 	Subject string `json:"subject,omitempty"`
+	// Subject of OpExplain is a slot or a job; if it is empty and there is no
+	// Job, every slot is meant.
+	//
 	// Job is the ad of a job that might be submitted, in the old syntax. The
 	// question is then about it, with a Subject about that slot for it.
 	Job string `json:"job,omitempty"`
@@ -44,9 +47,9 @@ type Request struct {
 // Response answers one Request. Err is a sentence for a person; the other
 // fields are meaningful only when it is empty.
 type Response struct {
-	Err         string          `json:"error,omitempty"`
-	Status      *Status         `json:"status,omitempty"`
-	Explanation *explain.Report `json:"explanation,omitempty"`
+	Err          string            `json:"error,omitempty"`
+	Status       *Status           `json:"status,omitempty"`
+	Explanations []*explain.Report `json:"explanations,omitempty"`
 }
 
 // Status is what an EP is doing at one moment.

@@ -54,7 +54,7 @@ func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 		if err != nil {
 			return observe.Response{Err: err.Error()}
 		}
-		return observe.Response{Explanation: x}
+		return observe.Response{Explanations: x}
 	}
 	return observe.Response{Err: fmt.Sprintf("unknown question %q", r.Op)}
 }

@@ -18,9 +18,35 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// explain answers for a slot by name, for a job by its id, or for a job that
-// might be submitted.
-func (n *node) explain(now clock.Instant, r observe.Request) (*explain.Report, error) {
+// maxExplained bounds how many slots are explained at once, so that the engine
+// is not kept and the answer fits a message.
+const maxExplained = 500
+
+// explain answers for a slot by name, for a job by its id, for a job that might
+// be submitted, or, if nothing is named, for every slot.
+func (n *node) explain(now clock.Instant, r observe.Request) ([]*explain.Report, error) {
+	if r.Subject != "" || r.Job != "" {
+		x, err := n.explainOne(now, r)
+		return []*explain.Report{x}, err
+	}
+	var all []*explain.Report
+	left := 0
+	for v := range n.eng.Views() {
+		if len(all) == maxExplained {
+			left++
+			continue
+		}
+		all = append(all, explain.OfSlot(n.source(now), n.slotOf(v)))
+	}
+	all = explain.Together(all)
+	if left > 0 {
+		last := all[len(all)-1]
+		last.Notes = append(last.Notes, fmt.Sprintf("there are %d slots more; ask for one by its name", left))
+	}
+	return all, nil
+}
+
+func (n *node) explainOne(now clock.Instant, r observe.Request) (*explain.Report, error) {
 	var job *classad.Ad
 	if r.Job != "" {
 		var err error
