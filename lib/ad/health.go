@@ -49,8 +49,9 @@ func (s *settings) publishHealth(ad *classad.Ad) {
 		ad.SetBool(attrHealthy, true)
 		return
 	}
-	ad.SetValue("HealthExprs", classad.List(s.health...))
-	// Names and numbers only: these always parse.
+	// As text, so that the names in it mean the ad they stand in. What was
+	// parsed once parses again.
+	_ = ad.SetText("HealthExprs", classad.Literal(classad.List(s.health...)).String())
 	_ = ad.SetText("HealthFactor", fmt.Sprintf("sum(HealthExprs) / %d.0", len(s.health)))
 	all := classad.Literal(classad.List(append(slices.Clone(s.health), classad.Literal(classad.Int(1)))...))
 	_ = ad.SetText(attrHealthy, "min("+all.String()+")")
