@@ -71,7 +71,8 @@ type actor struct {
 	gen     int // what was planned for an earlier gen does not happen
 	cpus    float64
 	done    bool // the job ended by itself
-	soft    bool // it left when it was told to
+	soft    bool // it left when it was asked to
+	hard    bool // it was ended by a hard kill
 	told    bool // it was told to leave
 	dying   bool // its starter was ended by force
 }
@@ -178,7 +179,7 @@ func (a *actor) thaw() {
 
 // end is the end of the job; its starter follows.
 func (a *actor) end() {
-	a.done, a.soft = !a.told, a.told
+	a.done, a.soft = !a.told, a.told && !a.hard
 	if a.phase != leaving {
 		a.rest()
 	}
@@ -251,7 +252,7 @@ func (a *actor) obey(o ep.OrderStarter) {
 		}
 		a.leave(a.OnSoft)
 	case ep.HardKill:
-		a.told = true
+		a.told, a.hard = true, true
 		a.w.ap.told(a, o)
 		if a.Stuck > 0 {
 			return

@@ -13,6 +13,7 @@ type jsonResult struct {
 	Name  string     `json:"name"`
 	Start string     `json:"start"`
 	End   float64    `json:"end"`
+	Down  *float64   `json:"down,omitempty"`
 	Total jsonTotals `json:"total"`
 	Moves []jsonMove `json:"transitions"`
 	Jobs  []jsonJob  `json:"jobs"`
@@ -85,7 +86,7 @@ func orNil(d time.Duration) *float64 {
 // MarshalJSON writes the result with times in seconds since its beginning.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	out := jsonResult{
-		Name: r.Name, Start: r.Start.Format(time.RFC3339), End: secs(r.End), Total: r.Total.json(),
+		Name: r.Name, Start: r.Start.Format(time.RFC3339), End: secs(r.End), Down: orNil(r.Down), Total: r.Total.json(),
 		Moves: make([]jsonMove, 0, len(r.Moves)), Jobs: make([]jsonJob, 0, len(r.Jobs)),
 	}
 	for i := range r.Moves {

@@ -33,7 +33,7 @@ type parser struct {
 // Parse reads a scenario. name is its file's, for messages. The error is
 // Problems.
 func Parse(name, text string) (*Scenario, error) {
-	p := &parser{seen: map[string]int{}, sc: &Scenario{
+	p := &parser{line: 1, seen: map[string]int{}, sc: &Scenario{
 		Name: name, Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), Cycle: time.Minute,
 		Machine: Machine{Cpus: 1, MemoryMiB: 4096, DiskKiB: 100 << 20, SwapKiB: 1 << 20},
 	}}

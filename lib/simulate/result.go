@@ -17,6 +17,7 @@ type Result struct {
 	Name  string
 	Start time.Time
 	End   time.Duration
+	Down  time.Duration // when the Execution Point had ended, negative: never
 	Moves []Move
 	Jobs  []JobResult
 	Notes []Note
@@ -114,6 +115,9 @@ func (r *run) moved(t ep.Transitioned) {
 // finish takes stock.
 func (r *run) finish() {
 	t := &r.res.Total
+	if r.w.complete {
+		r.res.Down = r.w.ended.Sub(r.w.begun)
+	}
 	for _, q := range r.w.ap.all {
 		j := JobResult{
 			ID: q.label(), Kind: q.name, State: q.state.String(), Why: q.why, Arrived: q.arrived, Began: q.began, Ended: q.end,

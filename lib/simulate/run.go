@@ -56,7 +56,8 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 		sc: sc, kinds: map[string]*kind{}, descr: map[string]*JobKind{}, attrs: classad.NewAd(),
 		chance: rand.New(rand.NewPCG(sc.Seed, 2)), config: slices.Clone(sc.Config),
 	}
-	r.res = &Result{Name: sc.Name, Start: sc.Start, End: sc.End}
+	r.res = &Result{Name: sc.Name, Start: sc.Start, End: sc.End, Down: -1}
+	node.extras = true
 	w, err := newWorld(node, layOut(r.config), sc.Start, sc.Seed, sc.Start.Location(), machine.NeverUsed(clock.Instant{Wall: sc.Start}), r.moved)
 	if err != nil {
 		return nil, err

@@ -53,8 +53,12 @@ func (r *Result) Lanes() []Lane {
 		finish(m.Slot, m.At)
 		open[m.Slot] = m
 	}
+	last := r.End
+	if r.Down >= 0 {
+		last = r.Down
+	}
 	for i := range lanes {
-		finish(lanes[i].Slot, r.End)
+		finish(lanes[i].Slot, last)
 	}
 	return lanes
 }
@@ -124,6 +128,9 @@ func (r *Result) WriteText(w io.Writer, columns int) error {
 	more(&b, len(r.Jobs), "jobs")
 	b.WriteByte('\n')
 	b.WriteString(r.Total.String())
+	if r.Down >= 0 {
+		fmt.Fprintf(&b, "the Execution Point ended at %s\n", clockText(r.Down))
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "%s %s:%d: %s\n", clockText(n.At), r.Name, n.Line, n.Text)
 	}

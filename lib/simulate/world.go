@@ -29,6 +29,10 @@ type Node struct {
 	Load    func(inv *machine.Inventory, more string) (*config.Snapshot, error)
 	Machine Machine
 	Found   []slot.Inventory // what inventory programs would tell of resources
+
+	// extras says that there are a backfill client and benchmarks, which the
+	// recorded daemons were built without or told not to run.
+	extras bool
 }
 
 // restartDelay is how long a master takes to start an Execution Point anew.
@@ -57,14 +61,17 @@ type world struct {
 	idle     time.Duration // nobody has used the machine, when it began
 	location *time.Location
 	chance   func() float64
-	restarts bool  // it is started anew after its end
-	err      error // of a restart
+	ended    clock.Instant // its last end, zero: it goes on
+	restarts bool          // it is started anew after its end
+	err      error         // of a restart
 
 	ap         *accessPoint
 	beforeTick func()
 	moved      func(ep.Transitioned)
 	gone       func(*actor) // a starter has exited
 	busyCpus   float64      // of jobs that run now
+
+	backfills, benchmarks int // count what was begun and ended of them
 }
 
 // newWorld builds a machine and its Execution Point. Nothing has happened yet
@@ -123,7 +130,7 @@ func (w *world) boot() error {
 		Snapshot: w.snap, Inventory: w.inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: w.now.Wall.Unix(),
 		NewSecret: func() claim.Secret { secrets++; return claim.Secret("simulated" + strconv.Itoa(secrets)) },
 		Sample:    machine.Sample{At: w.now, Fresh: machine.AllReadings, KeyboardIdle: w.idle, FreeSwapKiB: w.inv.SwapKiB, FreeDiskKiB: w.inv.Execute.FreeKiB, TotalDiskKiB: w.inv.Execute.TotalKiB},
-		Location:  w.location, Rand: w.chance,
+		Location:  w.location, Rand: w.chance, Backfill: w.node.extras, Benchmarks: w.node.extras,
 	}, w.now)
 	if err != nil {
 		return err
@@ -197,14 +204,52 @@ func (w *world) perform(effects []ep.Effect) {
 				a.killed()
 			}
 		case ep.ShutdownComplete:
-			w.complete = true
+			w.complete, w.ended = true, w.now
 			if w.restarts {
 				w.again(restartDelay)
 			}
+		case ep.StartBackfill:
+			w.inBackfill(backfillStart, ep.BackfillRunning{})
+		case ep.StopBackfill:
+			w.inBackfill(backfillStop, ep.BackfillExited{})
+		case ep.RunBenchmarks:
+			w.inBenchmark(benchmarkTime, true)
+		case ep.StopBenchmarks:
+			w.inBenchmark(0, false)
 		case ep.DrainCompleted:
 			w.restarts = w.restarts || eff.Then == ep.ThenRestart
 		}
 	}
+}
+
+// How the backfill client and the benchmarks of a simulated machine behave.
+const (
+	backfillStart = time.Second      // until the client runs
+	backfillStop  = 2 * time.Second  // until it is gone
+	benchmarkTime = 30 * time.Second // of all benchmarks
+)
+
+// inBackfill tells of the backfill client in d, unless it was told otherwise by
+// then.
+func (w *world) inBackfill(d time.Duration, ev ep.Event) {
+	w.backfills++
+	n := w.backfills
+	w.after(d, func() {
+		if w.backfills == n {
+			w.step(ev)
+		}
+	})
+}
+
+// inBenchmark tells of the end of the benchmarks in d.
+func (w *world) inBenchmark(d time.Duration, complete bool) {
+	w.benchmarks++
+	n := w.benchmarks
+	w.after(d, func() {
+		if w.benchmarks == n {
+			w.step(ep.BenchmarksDone{Complete: complete})
+		}
+	})
 }
 
 // after lets do happen d from now, behind everything else that is due then.
@@ -216,7 +261,7 @@ func (w *world) run(until time.Duration) error {
 	end := w.begun.Boot + until
 	for range maxSteps {
 		next, tick := end, false
-		if w.wake.Boot != 0 && w.wake.Boot <= next {
+		if !w.complete && w.wake.Boot != 0 && w.wake.Boot <= next {
 			next, tick = w.wake.Boot, true
 		}
 		if at, ok := w.agenda.next(); ok && at <= next {
