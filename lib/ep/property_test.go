@@ -113,7 +113,7 @@ func (m *model) knobs() *classad.Ad {
 		"KStart": {"true", "true", "true", "true", "true", "false"}, "KOwner": {"false", "false", "false", "false", "false", "false", "true"}, "KSuspend": {"false", "true"},
 		"KContinue": {"true", "false"}, "KPreempt": {"false", "false", "true"}, "KKill": {"false", "true"},
 		"KWantSuspend": {"true", "false"}, "KWantVacate": {"true", "false"}, "KWantHold": {"false", "true"},
-		"KRetire": {"0", "3", "20", "-1"}, "KVacate": {"0", "2", "10", "600"}, "KWorklife": {"-1", "0", "15"},
+		"KRetire": {"0", "3", "20", "200", "900", "-1"}, "KVacate": {"0", "2", "2", "10", "600"}, "KWorklife": {"-1", "0", "15"},
 		"KBench":    {"LastBenchmark == 0", "false", "true"},
 		"KBackfill": {"false", "false", "true"}, "KEvict": {"false", "false", "true"},
 	}
@@ -135,8 +135,8 @@ func (m *model) job() *classad.Ad {
 	ad.SetInt("RequestCpus", rapid.Int64Range(1, 3).Draw(m.rt, "cpus"))
 	ad.SetInt("RequestMemory", rapid.SampledFrom([]int64{64, 1000, 3000}).Draw(m.rt, "memory"))
 	ad.SetInt("RequestDisk", 1024)
-	ad.SetInt("RequestBolts", rapid.SampledFrom([]int64{0, 0, 1, 2}).Draw(m.rt, "bolts"))
-	ad.SetInt("RequestCogs", rapid.SampledFrom([]int64{0, 0, 1}).Draw(m.rt, "cogs"))
+	ad.SetInt("RequestBolts", rapid.SampledFrom([]int64{0, 0, 0, 0, 0, 1, 2}).Draw(m.rt, "bolts"))
+	ad.SetInt("RequestCogs", rapid.SampledFrom([]int64{0, 0, 0, 0, 0, 1}).Draw(m.rt, "cogs"))
 	ad.SetInt("Prio", rapid.Int64Range(0, 3).Draw(m.rt, "prio"))
 	switch rapid.IntRange(0, 5).Draw(m.rt, "extra") {
 	case 0:
@@ -211,7 +211,7 @@ func (m *model) event() Event {
 			Lease: time.Duration(rapid.IntRange(0, 900).Draw(m.rt, "lease")) * time.Second, Priority: rapid.Bool().Draw(m.rt, "priority"),
 			Leftovers: rapid.Bool().Draw(m.rt, "leftovers"),
 		}
-		switch rapid.IntRange(0, 7).Draw(m.rt, "way") {
+		switch rapid.IntRange(0, 19).Draw(m.rt, "way") {
 		case 0:
 			ev.DynamicSlots = rapid.IntRange(-1, 3).Draw(m.rt, "parts")
 		case 1:
@@ -227,7 +227,21 @@ func (m *model) event() Event {
 		}
 		return ev
 	case "activate":
-		return ActivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), Job: m.job()}
+		ev := ActivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), Job: m.job()}
+		if rapid.IntRange(0, 3).Draw(m.rt, "good") > 0 {
+			// One that the slot would take, if any waits for a job.
+			for v := range m.eng.Views() {
+				if v.Pair == policy.ClaimedIdle && v.Kind != slot.Partitionable {
+					ev.Claim = v.Claim
+				}
+			}
+			for _, name := range []string{"RequestBolts", "RequestCogs"} {
+				ev.Job.SetInt(name, 0)
+			}
+			ev.Job.SetInt("RequestCpus", 1)
+			ev.Job.SetInt("RequestMemory", 64)
+		}
+		return ev
 	case "running":
 		return JobRunning{Activation: m.anyLife()}
 	case "ended":
