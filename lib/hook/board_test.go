@@ -4,6 +4,7 @@
 package hook
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -226,5 +227,47 @@ func BenchmarkBoard(b *testing.B) {
 		if got := len(board.Publish(start.Wall, slots)); got != 514 {
 			b.Fatal(got)
 		}
+	}
+}
+
+// A dynamic slot is told of everything, also that there is nothing for it: else
+// it would show what its parent gets.
+func TestBoardDynamicSlots(t *testing.T) {
+	t.Parallel()
+	cron, _ := CronFrom(parseConfig(t, "STARTD_CRON_JOBLIST = j\nSTARTD_CRON_j_EXECUTABLE = /j\nSTARTD_CRON_j_PERIOD = 1\n"))
+	b := NewBoard(cron, start.Wall)
+	var p Parser
+	blocks := append(p.Feed([]byte("SlotMergeConstraint = PartitionableSlot\nOf = \"parent\"\n- a\nSlotId = 1\nBoth = 1\n- b\n")), p.End()...)
+	for _, block := range blocks {
+		if _, err := b.Put("j", block, start.Wall); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parent, child, other := classad.NewAd(), classad.NewAd(), classad.NewAd()
+	parent.SetBool("PartitionableSlot", true)
+	slots := []Slot{
+		{ID: slot.ID{N: 1}, Name: "slot1@h", Ad: parent}, {ID: slot.ID{N: 1, Sub: 1}, Name: "slot1_1@h", Ad: child},
+		{ID: slot.ID{N: 2, Sub: 1}, Name: "slot2_1@h", Ad: other},
+	}
+	say := func() (out []string) {
+		for _, p := range b.Publish(start.Wall, slots) {
+			_, of := p.Attrs.Lookup("Of")
+			_, both := p.Attrs.Lookup("Both")
+			out = append(out, fmt.Sprint(p.Slot, of, both, p.Attrs.Len() == 0))
+		}
+		return out
+	}
+	want := []string{"slot1 true true false", "slot1_1 false true false", "slot2_1 false false true"}
+	if d := cmp.Diff(want, say()); d != "" {
+		t.Error(d)
+	}
+	if again := say(); again != nil {
+		t.Errorf("told again: %v", again)
+	}
+	slots = slots[:2]
+	say()
+	slots = slots[:3]
+	if d := cmp.Diff(want[2:], say()); d != "" {
+		t.Errorf("the next slot of that number: %s", d)
 	}
 }

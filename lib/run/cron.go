@@ -16,6 +16,27 @@ import (
 // its end by force.
 const hookGrace = time.Second
 
+// maxAds is how many ads a program may print in a second. One that prints more
+// is held up: its output waits.
+const maxAds = 100
+
+// pace is how fast a program prints.
+type pace struct {
+	began time.Time // of the present second
+	ads   int       // in it
+}
+
+// hold counts an ad and returns for how long the next one is to wait.
+func (p *pace) hold(now time.Time) time.Duration {
+	if now.Sub(p.began) >= time.Second {
+		p.began, p.ads = now, 0
+	}
+	if p.ads++; p.ads < maxAds {
+		return 0
+	}
+	return p.began.Add(time.Second).Sub(now)
+}
+
 // cron runs the programs of STARTD_CRON_*. It belongs to the owner; only the
 // programs run beside it.
 type cron struct {
@@ -99,8 +120,15 @@ func (n *node) startHook(job hook.Job) {
 	runner, failures := n.cron.runner, n.cron.jobs.LogFailures
 	n.o.Log.Debug("hook starts", "hook", job.Name)
 	n.around.Go(func() {
+		var printing pace
 		run, err := runner.Start(context.Background(), job, func(b hook.Block) {
 			n.post(func(now clock.Instant) { n.hookPrinted(now, job.Name, b) })
+			if d := printing.hold(time.Now()); d > 0 {
+				select {
+				case <-time.After(d):
+				case <-n.done:
+				}
+			}
 		})
 		if err != nil {
 			n.post(func(now clock.Instant) {

@@ -262,3 +262,25 @@ func TestFactsInTheLog(t *testing.T) {
 		t.Errorf("ads nobody wants: %s", l.log)
 	}
 }
+
+func TestPace(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_800_000_000, 0)
+	var p pace
+	held := 0
+	for i := range 10 * maxAds { // ten ads a millisecond
+		at := start.Add(time.Duration(i) * 100 * time.Microsecond)
+		if d := p.hold(at); d > 0 {
+			held++
+			if want := start.Add(time.Second).Sub(at); d != want {
+				t.Fatalf("ad %d waits %v, want %v", i, d, want)
+			}
+		}
+	}
+	if held != 9*maxAds+1 {
+		t.Errorf("%d ads were held up", held)
+	}
+	if d := p.hold(start.Add(time.Second)); d != 0 {
+		t.Errorf("held up in the next second: %v", d)
+	}
+}
