@@ -118,3 +118,46 @@ func TestDynamicSlotShowsItsClaim(t *testing.T) {
 		t.Errorf("after the release: %s", got)
 	}
 }
+
+// Slots follow the same policy each for itself: one is the owner's while the
+// other runs a job; an expression may ask which slot it is about, and what it
+// says of a job is about that slot's own.
+//
+// row: S0-041, S0-042, S2-028
+func TestSlotsAreIndependent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 2, twoSlots+"POLLING_INTERVAL = 5\nUPDATE_INTERVAL = 5\nIS_OWNER = SlotID == 2 && Mine =?= true\nSTART = true\nPREEMPT = false\n"+
+		"WANT_SUSPEND = true\nCONTINUE = false\nSUSPEND = (SlotID == 1 && A =?= true) || (SlotID == 2 && B =?= true) || ProcId == C\n")
+	two := slot.ID{N: 2}
+	run := func(id slot.ID, proc int64) {
+		ad := job(t, steady(time.Hour), "")
+		ad.SetInt("ClusterId", 1)
+		ad.SetInt("ProcId", proc)
+		s.activate(s.claim(id, ad).Claim, ad)
+	}
+	look := func(what, want string) {
+		t.Helper()
+		s.run(10 * time.Second)
+		if got := fmt.Sprintf("%v %v", s.pair(slot1), s.pair(two)); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	s.publish("Mine = true\n")
+	s.run(10 * time.Second)
+	run(slot1, 7)
+	look("the second is the owner's", "Claimed/Busy Owner/Idle")
+	s.publish("Mine = false\nA = false\nB = true\n")
+	look("B without a job in the second", "Claimed/Busy Unclaimed/Idle")
+	s.publish("A = false\nB = false\nC = 7\n")
+	run(two, 8)
+	look("ProcId of the first", "Claimed/Suspended Claimed/Busy")
+	s.publish("A = false\nB = true\n")
+	look("then B", "Claimed/Suspended Claimed/Suspended")
+
+	s = newStage(t, 2, twoSlots+"POLLING_INTERVAL = 5\nSTART = true\nPREEMPT = false\nWANT_SUSPEND = true\nCONTINUE = false\nIS_OWNER = false\n"+
+		"SUSPEND = (SlotID == 1 && A =?= true) || (SlotID == 2 && B =?= true)\n")
+	run(slot1, 1)
+	run(two, 2)
+	s.publish("A = true\nB = false\n")
+	look("only A", "Claimed/Suspended Claimed/Busy")
+}
