@@ -251,3 +251,35 @@ func TestSlotsBadPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestInventoryOfARun gives jobs what an inventory script found; a run without
+// its script does not begin.
+//
+// row: S4-106
+func TestInventoryOfARun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	script := p.write(t, "cogs", "#!/bin/sh\necho 'DetectedCogs=\"c1, c2\"'\necho 'OfflineCogs=\"c1\"'\n")
+	p.write(t, "job.sh", "#!/bin/sh\necho \"$_CONDOR_AssignedCogs\"\n")
+	p.write(t, "job.sub", small+"executable = job.sh\noutput = out\nrequest_cogs = 1\nqueue\n")
+	for _, tt := range []struct {
+		config string
+		status int
+		said   string
+	}{
+		{"MACHINE_RESOURCE_INVENTORY_Cogs = " + script + "\nOFFLINE_MACHINE_RESOURCE_Cogs = c2\n", exitOK, ""}, // the script knows better
+		{"MACHINE_RESOURCE_INVENTORY_Cogs = " + script + ".not\n", exitUsage, "cogs.not cannot be started"},
+		{"MACHINE_RESOURCE_INVENTORY_Cogs = /bin/echo rubbish\n", exitNever, "nothing of the output counts"},
+		{"MACHINE_RESOURCE_INVENTORY_Cogs = /bin/echo rubbish\nSLOT_CONFIG_FAILURE_MODE = ABORT\n", exitUsage, "the machine's inventory is not known"},
+	} {
+		p.write(t, "ep.conf", "NUM_CPUS = 1\n"+tt.config)
+		status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+		if status != tt.status || !strings.Contains(stdout+stderr, tt.said) {
+			t.Errorf("%s: status %d, want %d and %q\n%s%s", tt.config, status, tt.status, tt.said, stdout, stderr)
+		}
+		if status == exitOK && p.read(t, "out") != "c2\n" {
+			t.Errorf("the job got %q", p.read(t, "out"))
+		}
+	}
+	p.nothingLeft(t)
+}
