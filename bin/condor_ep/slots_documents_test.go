@@ -9,11 +9,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // examples is where the configurations are that the five documents print, word
@@ -176,6 +179,86 @@ func TestSlotsOfDocuments(t *testing.T) {
 	}
 }
 
+// TestCarvedByDocuments carves what the documents carve out of their
+// partitionable slots.
+func TestCarvedByDocuments(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		file, machine string
+		jobs               []string
+		carved             string // out of slot1, in order
+		left               string // in slot1 behind the last
+	}{
+		// row: S0-043, S0-044, S2-040
+		{"s0-dynamic-provisioning-partitionable-and-dynamic-s-487", `{"cpus": 10, "memory_mb": 10240, "disk_kb": 1000000}`,
+			[]string{"RequestCpus = 3\nRequestMemory = 1024\nRequestDisk = 10240"},
+			"slot1_1: 3 cpus, 1024 MiB, 10240 KiB disk", "7 cpus, 9216 MiB, 989760 KiB disk"},
+		{"s0-dynamic-provisioning-partitionable-and-dynamic-s-487", `{"cpus": 10, "memory_mb": 10240, "disk_kb": 1000000}`,
+			[]string{"RequestCpus = 1\nRequestMemory = 1024\nRequestDisk = 10240", "RequestCpus = 1\nRequestMemory = 1024\nRequestDisk = 10240", "RequestCpus = 1\nRequestMemory = 1024\nRequestDisk = 10240"},
+			"slot1_1: 1 cpus, 1024 MiB, 10240 KiB disk; slot1_2: 1 cpus, 1024 MiB, 10240 KiB disk; slot1_3: 1 cpus, 1024 MiB, 10240 KiB disk",
+			"7 cpus, 7168 MiB, 969280 KiB disk"},
+		// row: S0-055, S0-056, S0-057, S2-043
+		{"s2-defaults-for-partitionable-slot-sizes-1137", eight, []string{"RequestCpus = 1\nRequestMemory = 200\nRequestDisk = 1500"},
+			"slot1_1: 1 cpus, 256 MiB, 2048 KiB disk", "7 cpus, 15744 MiB, 7997952 KiB disk"},
+		// row: S0-038
+		{"s0-custom-resources-298+308+320", eight, []string{"RequestCpus = 1\nRequestMemory = 128\nRequestDisk = 1024\nRequestCogs = 2\nRequestActuator = 1"},
+			"slot1_1: 1 cpus, 128 MiB, 1024 KiB disk, 1 actuator, 2 Cogs", "3 cpus, 7872 MiB, 3998976 KiB disk, 5 actuator, 6 Cogs"},
+		{"s0-condor-negotiator-side-resource-consumption-poli-4237 s0-condor-negotiator-side-resource-consumption-poli-4251", eight,
+			[]string{"RequestCpus = 3\nRequestMemory = 100\nRequestDisk = 1000"}, "slot1_1: 3 cpus, 128 MiB, 1024 KiB disk", "5 cpus, 15872 MiB, 7998976 KiB disk"},
+		// row: S0-296
+		{"s0-consumption-4262+4272", eight, []string{"RequestCpus = 1\nRequestMemory = 100\nRequestDisk = 1000\nRequestGpu = 3"},
+			"slot1_1: 1 cpus, 128 MiB, 1024 KiB disk, 3 gpus", "7 cpus, 15872 MiB, 7998976 KiB disk, 1 gpus"},
+	} {
+		p := newPlace(t)
+		var text strings.Builder
+		for _, name := range strings.Fields(tt.file) {
+			text.WriteString(example(t, name))
+		}
+		f := slotsFlags{config: p.write(t, "slots.conf", text.String()), machine: p.write(t, "machine.json", tt.machine)}
+		d, err := f.divide()
+		if err != nil || len(d.problems) > 0 {
+			t.Fatalf("%s: %v, %v", tt.file, err, d.problems)
+		}
+		modifiers, err := slot.ModifiersFrom(d.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent := slot.ID{N: 1}
+		var carved []string
+		for _, text := range tt.jobs {
+			job, err := classad.ParseAd(text, classad.Old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, _ := d.ads.Slot(parent)
+			request, err := modifiers.Request(job, a.Ad(), &classad.Env{Now: d.now.Wall})
+			if err != nil {
+				t.Fatalf("%s: %v", tt.file, err)
+			}
+			s, err := d.ledger.Carve(parent, request)
+			if err != nil {
+				t.Fatalf("%s: %v", tt.file, err)
+			}
+			carved = append(carved, s.Name()+": "+withoutSwap(s.Total))
+			d.ads.Refresh(machine.Sample{At: d.now}, d.now)
+		}
+		if got := strings.Join(carved, "; "); got != tt.carved {
+			t.Errorf("%s: carved %s, want %s", tt.file, got, tt.carved)
+		}
+		p1, _ := d.ledger.Slot(parent)
+		if got := withoutSwap(p1.Free); got != tt.left {
+			t.Errorf("%s: %s are left, want %s", tt.file, got, tt.left)
+		}
+	}
+}
+
+// withoutSwap prints amounts; the documents' machines have no swap to share.
+func withoutSwap(q slot.Quantities) string {
+	q.SwapKiB = 0
+	q.Custom = slices.Clone(q.Custom)
+	return q.String()
+}
+
 // example returns one as the documents print it.
 func example(t *testing.T, name string) string {
 	t.Helper()
@@ -187,10 +270,10 @@ func example(t *testing.T, name string) string {
 }
 
 // slotAds returns what condor_ep slots -json prints.
-func slotAds(t *testing.T, machine, config string) []*classad.Ad {
+func slotAds(t *testing.T, described, config string) []*classad.Ad {
 	t.Helper()
 	p := newPlace(t)
-	args := []string{"slots", "-json", "-config", p.write(t, "slots.conf", config), "-machine", p.write(t, "machine.json", machine)}
+	args := []string{"slots", "-json", "-config", p.write(t, "slots.conf", config), "-machine", p.write(t, "machine.json", described)}
 	var stdout, stderr bytes.Buffer
 	if got := tool(args, &stdout, &stderr); got != exitDivided || stderr.Len() > 0 {
 		t.Fatalf("exit status %d: %s", got, &stderr)
@@ -236,13 +319,13 @@ func hasAttr(t *testing.T, ad *classad.Ad, item string) {
 
 // asked evaluates an attribute of a slot for a job, as if some of the slot's
 // attributes were others.
-func asked(t *testing.T, slot *classad.Ad, name, job, others string) string {
+func asked(t *testing.T, my *classad.Ad, name, job, others string) string {
 	t.Helper()
 	as, err := classad.ParseAd(others, classad.Old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	as.SetParent(slot)
+	as.SetParent(my)
 	target, err := classad.ParseAd(job, classad.Old)
 	if err != nil {
 		t.Fatal(err)
