@@ -185,9 +185,9 @@ func TestCarvedByDocuments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		file, machine string
-		jobs               []string
-		carved             string // out of slot1, in order
-		left               string // in slot1 behind the last
+		jobs          []string
+		carved        string // out of slot1, in order
+		left          string // in slot1 behind the last
 	}{
 		// row: S0-043, S0-044, S2-040
 		{"s0-dynamic-provisioning-partitionable-and-dynamic-s-487", `{"cpus": 10, "memory_mb": 10240, "disk_kb": 1000000}`,
