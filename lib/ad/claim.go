@@ -76,12 +76,11 @@ func (a *Slot) SetRank(rank float64) {
 // ClearClaim takes away everything about a claim and its job.
 func (a *Slot) ClearClaim() {
 	a.ClearWaiting()
-	for _, list := range [...]*[]string{&a.claimAttrs, &a.jobAttrs} {
-		for _, name := range *list {
-			a.drop(name)
-		}
-		*list = (*list)[:0]
+	for _, name := range a.claimAttrs {
+		a.drop(name)
 	}
+	a.claimAttrs, a.activation = a.claimAttrs[:0], ""
+	a.forgetJob()
 	for _, name := range [...]string{
 		attrCurrentRank, attrRetirementRemaining,
 		attrTotalJobRunTime, attrTotalJobSuspended, attrTotalClaimRunTime, attrTotalClaimSuspended,
@@ -90,6 +89,14 @@ func (a *Slot) ClearClaim() {
 	}
 	a.condorLoad = 0
 	a.share()
+}
+
+// forgetJob takes away what was copied from a job.
+func (a *Slot) forgetJob() {
+	for _, name := range a.jobAttrs {
+		a.drop(name)
+	}
+	a.jobAttrs = a.jobAttrs[:0]
 }
 
 // SetActivation shows the job of an activation and its run times. It is
@@ -102,9 +109,13 @@ func (a *Slot) SetActivation(c *claim.Claim, act *claim.Activation, now clock.In
 	global, _ := act.Job.EvalString(attrGlobalJobID, nil)
 	put.text(attrGlobalJobID, global)
 	put.int(attrJobStart, act.Began.Wall.Unix())
-	a.copyJob(act.Job)
-	if _, measured := a.ad.Lookup(attrCpusUsage); !measured {
-		put.real(attrCpusUsage, 0)
+	if a.activation != act.ID {
+		a.activation = act.ID
+		a.forgetJob() // what the last job used is not this one's
+		a.copyJob(act.Job)
+		if _, said := a.ad.Lookup(attrCpusUsage); !said {
+			put.real(attrCpusUsage, 0)
+		}
 	}
 	a.setTimes(c, act, now)
 	a.share()

@@ -201,6 +201,37 @@ func TestJobAttributes(t *testing.T) {
 	expect(t, "released", all(), "-;-;-;-;-;-;-;")
 }
 
+// What a job used stays while it runs, through all its phases, and is not
+// taken for what the next job under the claim uses.
+func TestUsageOfTheNextJob(t *testing.T) {
+	t.Parallel()
+	m, _ := machineWith(t, twoStatic)
+	a, now := m.slots[0], goldenStart
+	job := classad.NewAd()
+	job.SetInt("DiskUsage", 45)
+	job.SetInt("ImageSize", 9)
+	c := &claim.Claim{Request: job}
+	a.SetClaim(c, now)
+	first := claim.Start("one", job, 5, 0, now)
+	a.SetActivation(c, &first, now)
+	look := func(what, want string) {
+		t.Helper()
+		expect(t, what, text(a, "ImageSize")+" "+text(a, "DiskUsage")+" "+text(a, "ResidentSetSize")+" "+show(a, "MemoryUsage"), want)
+	}
+	look("begun", "9 45 - MemoryUsage=undefined")
+	a.SetUsage(Usage{ImageSizeKiB: 100, ResidentKiB: 2048, DiskKiB: 7})
+	look("measured", "100 7 2048 MemoryUsage=2")
+	if err := first.Enter(claim.Running, now); err != nil {
+		t.Fatal(err)
+	}
+	a.SetActivation(c, &first, now)
+	look("in another phase", "100 7 2048 MemoryUsage=2")
+	a.ClearActivation(c, now)
+	second := claim.Start("two", job, 5, 0, now)
+	a.SetActivation(c, &second, now)
+	look("the next job", "9 45 - MemoryUsage=undefined")
+}
+
 // A latch shows the value and when that last changed; of an attribute that is
 // not the owner's only the time; of an undefined one nothing but that it was.
 //

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/policy"
@@ -35,9 +36,10 @@ type Slot struct {
 	shownLoad, shownCondor float64 // as in the ad
 	latches                []latch // parallel to those of the layer
 
-	ownKeyboard, ownConsole bool     // the ad has idle times of its own
-	claimAttrs              []string // what SetClaim and SetActivation put in
-	jobAttrs                []string // what was copied from the job
+	ownKeyboard, ownConsole bool               // the ad has idle times of its own
+	claimAttrs              []string           // what SetClaim and SetActivation put in
+	jobAttrs                []string           // what was copied from the job
+	activation              claim.ActivationID // whose job that is, "" for a request's
 }
 
 // Ad returns the live ad, with the layers it lies on. It must not be changed
