@@ -101,6 +101,18 @@ func (e *Engine) offered(ev ClaimRequested) (*slotState, error) {
 	return sl, nil
 }
 
+// SlotOf returns the slot that offers the id, or whose claim has it; false for
+// an id that is not wholly right.
+func (e *Engine) SlotOf(id claim.ID) (slot.ID, bool) {
+	if sl, err := e.offered(ClaimRequested{Capability: id}); err == nil && !id.IsZero() {
+		return sl.s.ID, true
+	}
+	if sl, ok := e.held(id); ok {
+		return sl.s.ID, true
+	}
+	return slot.ID{}, false
+}
+
 // claimPart claims dynamic slots carved from a partitionable one for the
 // request, or that slot as a whole, or both.
 func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {

@@ -145,10 +145,20 @@ func TestOffers(t *testing.T) {
 	for _, ev := range []ClaimRequested{{Slot: slot1, Whole: true}, {Slot: slot1, DynamicSlots: 2}, {Slot: slot1, Evict: []claim.ID{third}}} {
 		s.refused(s.request(ev, ad), errs.Invalid, "only a partitionable slot")
 	}
+	for id, want := range map[claim.ID]slot.ID{
+		s.offer(slot1): slot1, s.offer(slot2): slot2, third: {}, {}: {}, {Public: s.offer(slot2).Public, Secret: "guessed"}: {},
+	} {
+		if got, ok := s.eng.SlotOf(id); got != want || ok != (want != slot.ID{}) {
+			t.Errorf("%v is of %v, want %v", id, got, want)
+		}
+	}
 	// A d-slot takes the id that its parent offered, and offers one of its own.
 	id := s.offer(slot2)
 	if r = s.request(ClaimRequested{Capability: id}, ad); r.Err != nil || r.Granted.Claim != id || s.offer(r.Granted.Slot) == id {
 		t.Errorf("%+v", r)
+	}
+	if got, ok := s.eng.SlotOf(id); got != r.Granted.Slot || !ok {
+		t.Errorf("the claim is of %v", got)
 	}
 }
 
