@@ -111,7 +111,7 @@ func TestLayouts(t *testing.T) {
 // come to on a machine of 4 processors, 256 MB, 400000 KiB of disk and as much
 // swap as memory.
 //
-// row: S0-016, S0-017, S0-018, S0-019, S0-020, S0-021, S0-025, S0-026, S0-027, S0-028, S0-029, S0-030, S0-031, S0-032
+// row: S0-016, S0-017, S0-018, S0-019, S0-020, S0-021, S0-025, S0-026, S0-027, S0-028, S0-029, S0-030, S0-031, S0-032, S4-095
 func TestSlotTypes(t *testing.T) {
 	t.Parallel()
 	slots := func(n int, shares string) string {
