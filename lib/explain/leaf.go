@@ -94,17 +94,43 @@ func (f *finder) leaf(p place, want goal, v classad.Value) *Need {
 		n.rank = rankState
 	}
 	slices.SortStableFunc(reads, func(a, b read) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	n.Changes = f.solved(p, x, want, reads, n)
+	if missing := f.supplied(reads); len(n.Changes) == 0 && len(missing) > 1 {
+		// Several are not there: give them all a value, then look for the right one.
+		g := finder{w: f.w.as(missing)}
+		if c := g.solved(p, x, want, reads, n); len(c) > 0 {
+			n.Changes = merged(missing, c)
+		}
+		f.w.tries = g.w.tries
+	}
+	return n
+}
+
+// solved returns the change of one of the attributes that makes the condition
+// so, the best first; empty if there is none.
+func (f *finder) solved(p place, x classad.Syntax, want goal, reads []read, n *Need) []Change {
 	for _, r := range reads {
 		if r.fixed {
 			continue
 		}
 		if c, ok := f.solve(p, x, want, r); ok {
-			n.Changes = []Change{c}
 			n.rank = min(n.rank, rankOf(r))
-			break
+			return []Change{c}
 		}
 	}
-	return n
+	return nil
+}
+
+// supplied are the attributes that are nowhere, each with a value.
+func (f *finder) supplied(reads []read) []Change {
+	var out []Change
+	for _, r := range reads {
+		if _, ok := f.w.lookup(r.of, r.name); !ok {
+			e := classad.Literal(classad.Int(1))
+			out = append(out, Change{Of: r.of.String(), Attribute: r.name, To: e.String(), to: e})
+		}
+	}
+	return out
 }
 
 // timely reports whether an expression asks for the time.

@@ -76,8 +76,8 @@ func (x *Expression) text(b *strings.Builder, said string) {
 	for _, r := range x.Reads {
 		fmt.Fprintf(b, "    read    %s\n", r)
 	}
-	if x.Residual == nil || x.Residual.Is || x.Residual.Never && x.Residual.Need.Condition != "" {
-		return // what is written there as a constant says so itself
+	if x.Residual == nil || x.Residual.Is || x.Residual.Constant {
+		return // a constant says so itself
 	}
 	if text := x.Residual.Sentence(x.Name); !strings.Contains(said, text) {
 		b.WriteString(indented(text, "    ") + "\n")

@@ -34,6 +34,8 @@ type Residual struct {
 	Is bool `json:"is,omitempty"`
 	// Never is set if it comes to that whatever changes.
 	Never bool `json:"never,omitempty"`
+	// Constant is set if the whole expression is one.
+	Constant bool `json:"constant,omitempty"`
 	// Need says what is missing.
 	Need *Need `json:"need,omitempty"`
 	// Changes are one way to it, the least that was found. They were tried:
@@ -100,6 +102,7 @@ func Find(q Question) (r Residual) {
 	v := w.value(q.Expr, s, supposed{})
 	r = Residual{Want: q.Want, Value: word(v)}
 	defer func() { r.tries = w.tries }()
+	_, r.Constant = q.Expr.LiteralValue()
 	if is(v, want) {
 		r.Is = true
 		return r

@@ -131,7 +131,12 @@ func (f *finder) now(p place, x classad.Syntax, reads []read) (text string, noJo
 			said = append(said, short(bare(e))+" is "+word(v))
 		}
 		for _, r := range reads {
-			if _, ok := f.w.lookup(r.of, r.name); !ok && mentions(e, r.name) {
+			_, there := f.w.lookup(r.of, r.name)
+			switch {
+			case there || !mentions(e, r.name):
+			case r.nowhere:
+				said = append(said, r.name+" is in neither ad")
+			default:
 				said = append(said, f.absent(r.of, r.name))
 			}
 		}

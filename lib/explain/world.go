@@ -112,7 +112,7 @@ func (w *world) reads(e *classad.Expr, s side) []read {
 		case r.Scope == "":
 			return // inside a nested ad
 		}
-		x := read{name: r.Name, of: of, value: r.Value}
+		x := read{name: r.Name, of: of, value: r.Value, nowhere: r.Scope == ""}
 		x.fixed = !w.settable(x)
 		for _, y := range out {
 			if y.of == x.of && strings.EqualFold(y.name, x.name) {
@@ -132,6 +132,9 @@ type read struct {
 	of    side
 	value classad.Value
 	fixed bool // it is an expression, which follows from others
+	// nowhere is set for a bare name that neither ad has; of is the one that
+	// was asked last.
+	nowhere bool
 }
 
 func (w *world) ad(s side) *classad.Ad {
