@@ -20,6 +20,10 @@ import (
 // that is busy otherwise must not change what is shown.
 const allowance = time.Second
 
+// startup is how long a daemon has been up, and measuring, when it tells its
+// address, from which the time of a rehearsal counts.
+const startup = 500 * time.Millisecond
+
 // rehearsal runs the periodic programs and the benchmarks of a configuration
 // for a while. Time is skipped while no program runs.
 type rehearsal struct {
@@ -73,7 +77,7 @@ func (d *division) rehearse(runner *hook.Runner, span time.Duration) (overlay fu
 		for _, p := range problems {
 			r.warn(p)
 		}
-		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewBoard(cron, d.now.Wall)}
+		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewBoard(cron, d.now.Wall.Add(-startup))}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for end := d.now.Add(span); r.now.Boot < end.Boot; {
