@@ -81,3 +81,25 @@ func BenchmarkPublish10000(b *testing.B) {
 		}
 	}
 }
+
+func FuzzHealth(f *testing.F) {
+	for _, text := range []string{"", "{}", "Cool", "Calm, Cool", "{ Calm, Cool }", "Cool &&", "{ Cool", "Cool,, Calm", "{ A }, { B }", "min({1})"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		cfg, err := config.Parse("fuzz.conf", healthKnob+" = "+text+"\n", config.Options{Subsystem: "STARTD"})
+		if err != nil {
+			return
+		}
+		checks, err := healthOf(cfg)
+		if err != nil || checks == nil {
+			return
+		}
+		ad := classad.NewAd()
+		set := settings{health: checks}
+		set.publishHealth(ad)
+		if _, ok := ad.Lookup(attrHealthy); !ok {
+			t.Errorf("%q is read and not shown", text)
+		}
+	})
+}

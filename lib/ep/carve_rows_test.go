@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -160,4 +161,27 @@ func TestSlotsAreIndependent(t *testing.T) {
 	run(two, 2)
 	s.publish("A = true\nB = false\n")
 	look("only A", "Claimed/Suspended Claimed/Busy")
+}
+
+// A policy sees what the running job uses, as its starter tells it: a job that
+// takes more memory than its slot has is put on hold.
+func TestPolicySeesUsage(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 2, "use POLICY : Hold_If_Memory_Exceeded\nPOLLING_INTERVAL = 5\n")
+	ad := job(t, steady(time.Hour), "")
+	g := s.claim(slot1, ad)
+	act := s.activate(g.Claim, ad)
+	s.run(time.Minute)
+	usage := JobUsage{Activation: act, Usage: host.Usage{ImageSizeKiB: 1 << 20, RSSKiB: 100 << 10}, DiskKiB: 1}
+	s.step(usage)
+	s.run(time.Minute)
+	if len(s.orders) != 0 {
+		t.Fatalf("within its memory: %+v", s.orders)
+	}
+	usage.Usage.RSSKiB = 200 << 10
+	s.step(usage)
+	s.run(time.Minute)
+	if len(s.orders) == 0 || !s.orders[0].Hold || s.orders[0].Subcode != 102 {
+		t.Errorf("above its %s MiB: %+v", s.published(g.Slot, "Memory"), s.orders)
+	}
 }
