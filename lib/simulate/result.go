@@ -86,11 +86,7 @@ func (r *run) moved(t ep.Transitioned) {
 			m.Job = q.label()
 		}
 	}
-	for i := len(t.Decision.Trace) - 1; i >= 0; i-- {
-		tr := &t.Decision.Trace[i]
-		if tr.Text == "" || t.Decision.Hold == nil && strings.Contains(tr.Name, "WANT_HOLD") {
-			continue // it says nothing about the move
-		}
+	if tr := decisive(&t.Decision); tr != nil {
 		m.Expression, m.Text, m.Value = tr.Name, tr.Text, tr.Value.Text(classad.Old)
 		if tr.OfJob {
 			m.Origin = "the job"
@@ -104,12 +100,36 @@ func (r *run) moved(t ep.Transitioned) {
 			}
 			m.Reads = append(m.Reads, name+" = "+read.Value.Text(classad.Old))
 		}
-		break
 	}
 	if m.To == policy.ClaimedSuspended {
 		r.res.Total.Suspensions++
 	}
 	r.res.Moves = append(r.res.Moves, m)
+}
+
+// decisive returns the expression on which a decision rests, nil if it rests on
+// none: the one that its reason names, or what ended a retirement.
+func decisive(d *policy.Decision) *policy.Trace {
+	wanted := []string{strings.ToUpper(d.Reason)}
+	switch {
+	case d.Hold != nil:
+		wanted = []string{"WANT_HOLD"}
+	case strings.Contains(d.Reason, "retirement ended"):
+		wanted = []string{"MAXJOBRETIREMENTTIME", "WANT_VACATE"}
+	}
+	for _, text := range wanted {
+		for i := len(d.Trace) - 1; i >= 0; i-- {
+			tr := &d.Trace[i]
+			name := strings.TrimSuffix(strings.ToUpper(tr.Name), "_VANILLA")
+			if rest, ok := strings.CutPrefix(name, "SLOT_TYPE_"); ok {
+				_, name, _ = strings.Cut(rest, "_")
+			}
+			if tr.Text != "" && strings.Contains(text, name) {
+				return tr
+			}
+		}
+	}
+	return nil
 }
 
 // finish takes stock.
