@@ -46,6 +46,27 @@ const (
 	Bound
 )
 
+// Identity is a user of the machine other than the one who runs this.
+type Identity struct {
+	Name   string   `json:"name"`
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"` // beyond GID
+	Home   string   `json:"home,omitempty"`   // "" if it has none
+}
+
+// Access reaches files with the rights of another user, so that nothing is
+// opened for somebody which that one could not open. Implementations are safe
+// for concurrent use.
+type Access interface {
+	// Enter says whether u may work in the directory dir; nil is yes.
+	Enter(u *Identity, dir string) error
+	// Overwrite opens the file at path, emptied, for a process of u to append
+	// to; one that is not there is made and is u's. Its last name may be no
+	// symbolic link, no second name of a file and nothing but a regular file.
+	Overwrite(u *Identity, path string) (*os.File, error)
+}
+
 // Unlimited is the value of a limit that does not limit.
 const Unlimited int64 = -1
 
@@ -60,6 +81,10 @@ type SpawnSpec struct {
 	// The standard files; nil is the null device. The child gets exactly these
 	// three descriptors and no other. They stay the caller's to close.
 	Stdin, Stdout, Stderr *os.File
+
+	// User is who runs the process, nil the user of the caller. The program and
+	// Dir are reached with that user's rights, and only those are left to it.
+	User *Identity
 
 	Bond       Bond
 	Nice       int    // added to the parent's niceness; only positive values have an effect

@@ -117,6 +117,9 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family) error {
 		Dir: spec.Dir, Env: spec.Env, Files: files,
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &f.pidfd},
 	}
+	if u := spec.User; u != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
 	if spec.Bond == host.Bound {
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
