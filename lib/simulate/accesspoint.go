@@ -145,6 +145,10 @@ func (p *accessPoint) negotiate() {
 			continue
 		}
 		v, priority, ok := p.match(q, taken)
+		var evict []claim.ID
+		if !ok {
+			v, evict, ok = p.makeRoom(q, taken)
+		}
 		if !ok {
 			p.refused[q.sig] = true
 			continue
@@ -159,7 +163,7 @@ func (p *accessPoint) negotiate() {
 		if informs, _ := p.w.snap.Bool("NEGOTIATOR_INFORM_STARTD"); informs && v.Kind != slot.Partitionable {
 			p.w.step(ep.MatchTold{Slot: v.ID})
 		}
-		p.w.step(ep.ClaimRequested{Ref: p.ref, Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease, Priority: priority})
+		p.w.step(ep.ClaimRequested{Ref: p.ref, Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease, Priority: priority, Evict: evict})
 	}
 }
 
@@ -203,6 +207,52 @@ func (p *accessPoint) match(q *queued, taken map[slot.ID]bool) (found ep.SlotVie
 		}
 	}
 	return found, priority, ok
+}
+
+// makeRoom finds a partitionable slot in which a job would fit if jobs that the
+// machine ranks lower left it, and their claims, the least wanted first.
+func (p *accessPoint) makeRoom(q *queued, taken map[slot.ID]bool) (found ep.SlotView, evict []claim.ID, ok bool) {
+	may, _ := p.w.snap.Bool("ALLOW_PSLOT_PREEMPTION")
+	if consider, _ := p.w.snap.Bool("NEGOTIATOR_CONSIDER_PREEMPTION"); !may || !consider {
+		return found, nil, false
+	}
+	type part struct {
+		view ep.SlotView
+		rank float64
+	}
+	env := p.env()
+	cpus, _ := q.ad.EvalReal("RequestCpus", env)
+	memory, _ := q.ad.EvalInt("RequestMemory", env)
+	for parent := range p.w.eng.Views() {
+		if parent.Kind != slot.Partitionable || taken[parent.ID] {
+			continue
+		}
+		var parts []part
+		for v := range p.w.eng.Views() {
+			if v.ID.Parent() != parent.ID || v.Pair.State != policy.Claimed {
+				continue
+			}
+			ad := p.w.eng.SlotAd(v.ID)
+			mine := p.env()
+			mine.Target = q.ad
+			rank, _ := ad.EvalReal("Rank", mine)
+			current, _ := ad.EvalReal("CurrentRank", nil)
+			if early, _ := p.preempts(q, &v); early && rank > current {
+				parts = append(parts, part{v, current})
+			}
+		}
+		slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.rank, b.rank) })
+		room := parent.Free
+		for _, part := range parts {
+			room = slot.Sum(room, part.view.Total)
+			evict = append(evict, part.view.Claim)
+			if room.Cpus >= cpus && room.MemoryMiB >= memory {
+				return parent, evict, true
+			}
+		}
+		evict = nil
+	}
+	return found, nil, false
 }
 
 // preempts says whether the matchmaker sends a job to a slot that is claimed.

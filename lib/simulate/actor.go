@@ -193,6 +193,18 @@ func (a *actor) end() {
 	a.plan(a.Reap, func() { a.exit(host.ExitStatus{Exited: true}, false) })
 }
 
+// forsake ends the job since nobody has asked after it for as long as its lease
+// allows.
+func (a *actor) forsake() {
+	if a.phase != leaving {
+		a.rest()
+	}
+	a.told, a.hard, a.phase = true, true, ended
+	a.gen++
+	a.w.step(ep.JobEnded{Activation: a.id, Exit: ep.Exit{Status: host.ExitStatus{Signal: 9}, Evicted: true, Usage: a.usage()}})
+	a.plan(a.Reap, func() { a.exit(host.ExitStatus{Exited: true}, true) })
+}
+
 // exit is the end of the starter.
 func (a *actor) exit(st host.ExitStatus, clientLost bool) {
 	if a.phase < leaving {

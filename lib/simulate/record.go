@@ -294,8 +294,7 @@ func (p *replay) signalShadows(sig string) {
 		if a := p.w.starters[q.act]; a != nil && ok {
 			p.w.after(time.Duration(lease)*time.Second, func() {
 				if a.phase < ended {
-					a.told = true
-					a.end()
+					a.forsake()
 				}
 			})
 		}
