@@ -131,12 +131,17 @@ func jobID(job *classad.Ad) (string, bool) {
 // ClearActivation takes away what is about the job and leaves the claim, whose
 // run times go on to count the activation that ended.
 func (a *Slot) ClearActivation(c *claim.Claim, now clock.Instant) {
-	for _, name := range [...]string{attrJobID, attrGlobalJobID, attrJobStart, attrStarterPid, attrJobPid, attrCpusUsage, attrNumPids} {
+	for _, name := range [...]string{attrJobID, attrGlobalJobID, attrJobStart, attrStarterPid, attrJobPid, attrLastCheckpoint, attrCpusUsage, attrNumPids} {
 		a.drop(name)
 	}
 	a.condorLoad = 0
 	a.setTimes(c, nil, now)
 	a.share()
+}
+
+// SetCheckpoint shows when the running job last was told to take a checkpoint.
+func (a *Slot) SetCheckpoint(at time.Time) {
+	a.putter(&a.claimAttrs).int(attrLastCheckpoint, at.Unix())
 }
 
 // SetStarter shows the process id of the starter.

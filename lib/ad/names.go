@@ -29,6 +29,7 @@ const (
 	attrJobStart             = "JobStart"
 	attrKeyboardIdle         = "KeyboardIdle"
 	attrLastBenchmark        = "LastBenchmark"
+	attrLastCheckpoint       = "LastPeriodicCheckpoint"
 	attrLoadAvg              = "LoadAvg"
 	attrMachineMaxVacateTime = "MachineMaxVacateTime"
 	attrMaxJobRetirementTime = "MaxJobRetirementTime"

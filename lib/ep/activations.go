@@ -102,6 +102,12 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	}
 	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
 	sl.ad.SetRank(sl.cur.Rank)
+	if sl.act.mayCheckpoint() {
+		// The first checkpoint is due as long after the start as others after
+		// one another.
+		sl.act.checkpointed = e.now
+		sl.ad.SetCheckpoint(e.now.Wall)
+	}
 	e.emit(Reply{Ref: ev.Ref, Activation: id})
 	e.told(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
 	e.emit(StartStarter{

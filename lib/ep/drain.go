@@ -331,7 +331,7 @@ func (e *Engine) drainPoll() {
 		e.endDrain()
 	case ThenExit, ThenRestart:
 		d.then = ThenStay
-		e.shutdownRequested(Graceful)
+		e.beginShutdown(Graceful, "graceful shutdown, the machine is drained")
 	}
 	e.emit(done)
 }

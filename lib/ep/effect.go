@@ -88,9 +88,10 @@ const (
 	Continue
 	SoftKill
 	HardKill
+	Checkpoint // a virtual machine, which goes on
 )
 
-var orderNames = [...]string{"suspend", "continue", "softkill", "hardkill"}
+var orderNames = [...]string{"suspend", "continue", "softkill", "hardkill", "checkpoint"}
 
 // String returns the word of the starter's protocol.
 func (o Order) String() string {

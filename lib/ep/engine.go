@@ -68,12 +68,14 @@ type Engine struct {
 	deadline            time.Duration // of the earliest timer, 0 if none runs
 
 	shutdown shutdown
+	vacant   vacancy
 	owners
 	overlaps bool // there are backfill slots
 	shifted  bool // what primary slots have in use has changed
 	bench    benchmarks
 	drain    drain
 	back     backfill
+	follows  bool // STARTD_RECOMPUTE_DISK
 	// drainDefault is DEFAULT_DRAINING_START_EXPR, nil if it is not set.
 	drainDefault *classad.Expr
 
@@ -81,6 +83,9 @@ type Engine struct {
 	clock    clock.Instant // when the wall clock last agreed with what is published
 	sampleAt clock.Instant
 	view     policy.View // used again for every decision
+	looked   *slotState  // whom the view shows
+	stepping bool        // Step or New is under way, nobody just asks
+	odd      map[int]*oddities
 	effects  []Effect
 	asked    clock.Instant // of the last WakeAt
 }
@@ -99,6 +104,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		byClaim: make(map[string]*slotState),
 		byOffer: make(map[string]*slotState),
 		byAct:   make(map[claim.ActivationID]*slotState),
+		odd:     make(map[int]*oddities), stepping: true,
 	}
 	if err := errors.Join(e.begin(cfg.Snapshot), e.configure(cfg.Snapshot)); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
@@ -110,7 +116,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 	e.sampleAt = now
 	e.ads.Refresh(cfg.Sample, now)
 	e.showDrain()
-	e.nextUpdate = now.Boot + e.times.Update
+	e.beginUpdates()
 	for s := range e.ledger.Slots() {
 		show, _ := e.ads.Slot(s.ID)
 		e.mint(e.add(s, show))
@@ -118,6 +124,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 	}
 	for _, sl := range e.slots {
 		e.evaluate(sl)
+		e.seeStart(sl)
 	}
 	e.finish()
 	return e, e.effects, nil
@@ -128,6 +135,8 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	times, err := policy.TimesFrom(s)
 	bad := []error{err}
 	request, err := slot.ModifiersFrom(s)
+	bad = append(bad, err)
+	follows, err := machine.RecomputesDisk(s)
 	bad = append(bad, err)
 	drainDefault, err := s.Expr("DEFAULT_DRAINING_START_EXPR")
 	bad = append(bad, err)
@@ -152,7 +161,9 @@ func (e *Engine) configure(s *config.Snapshot) error {
 		}
 		e.changed()
 	}
+	e.forgetOdd(exprs)
 	e.granting = granting
+	e.follows = follows
 	e.times, e.request, e.exprs, e.drainDefault = times, request, exprs, drainDefault
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	e.back.configured = e.cfg.Backfill && backfilled(s)
@@ -180,6 +191,7 @@ func (e *Engine) publish(ev Published) {
 func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	clear(e.effects)
 	e.effects = e.effects[:0]
+	e.stepping = true
 	if now.Boot < e.now.Boot {
 		now.Boot = e.now.Boot
 	}
@@ -256,7 +268,7 @@ func (e *Engine) emit(eff Effect) { e.effects = append(e.effects, eff) }
 func (e *Engine) tick() {
 	due := e.now.Boot >= e.nextUpdate
 	if due {
-		e.nextUpdate = e.now.Boot + e.times.Update
+		e.updateAll()
 		e.update()
 	}
 	if e.polling() && e.now.Boot >= e.nextPoll {
@@ -271,6 +283,8 @@ func (e *Engine) tick() {
 	e.bench.looking = true
 	for _, sl := range e.slots {
 		e.evaluate(sl)
+		e.checkpoint(sl)
+		e.seeStart(sl)
 	}
 	e.bench.looking = false
 }
@@ -298,7 +312,10 @@ func (e *Engine) finish() {
 			e.emit(AdChanged{Slot: id})
 		}
 	}
+	e.endIfVacant()
 	e.shutdown.check(e)
+	e.sayOdd()
+	e.stepping = false
 	at := e.nextUpdate
 	if e.polling() {
 		at = min(at, e.nextPoll)

@@ -45,6 +45,9 @@ func (e *Engine) jump(now clock.Instant) {
 		if sl.act != nil {
 			move(&sl.act.Began.Wall)
 			sl.ad.SetActivation(sl.cur, &sl.act.Activation, now)
+			if move(&sl.act.checkpointed.Wall); sl.act.mayCheckpoint() {
+				sl.ad.SetCheckpoint(sl.act.checkpointed.Wall)
+			}
 		}
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}

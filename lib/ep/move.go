@@ -12,6 +12,7 @@ import (
 // look fills the view with one slot.
 func (e *Engine) look(sl *slotState) *policy.View {
 	v := &e.view
+	e.watch(sl)
 	v.Now, v.Pair, v.Slot, v.Exprs = e.now, sl.pair, sl.ad.Ad(), sl.exprs
 	v.Job, v.Claim, v.Activation, v.Waiting, v.Commanded = sl.job(), sl.cur, nil, policy.NobodyWaits, sl.commanded
 	if sl.act != nil {
@@ -127,6 +128,7 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 	}
 	e.emit(t)
 	e.emit(AdChanged{Slot: sl.s.ID})
+	e.emit(UpdateDue{Slot: sl.s.ID})
 	if row.Duties.Has(policy.BeginClaim) {
 		e.grant(sl)
 	}

@@ -65,12 +65,15 @@ type shutdown struct {
 	told   bool          // ShutdownComplete was sent
 }
 
-func (e *Engine) shutdownRequested(m Manner) {
+func (e *Engine) shutdownRequested(m Manner) { e.beginShutdown(m, m.String()+" shutdown") }
+
+func (e *Engine) beginShutdown(m Manner, why string) {
 	s := &e.shutdown
 	if s.begun && m <= s.manner {
 		return
 	}
 	s.begun, s.manner, s.until = true, m, 0
+	e.emit(ShutdownBegun{Manner: m, Why: why})
 	e.stopBenchmarks()
 	if m == Graceful && e.times.ShutdownGraceful > 0 {
 		s.until = e.now.Boot + e.times.ShutdownGraceful
@@ -80,17 +83,17 @@ func (e *Engine) shutdownRequested(m Manner) {
 	for _, sl := range e.slots {
 		switch {
 		case sl.pair == policy.MatchedIdle:
-			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByShutdown, m.String()+" shutdown")
+			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByShutdown, why)
 		case sl.pair.State == policy.Backfill:
-			e.leaveBackfill(sl, policy.ByShutdown, m.String()+" shutdown")
+			e.leaveBackfill(sl, policy.ByShutdown, why)
 		case m == Fast:
-			e.kill(sl, code, policy.ByShutdown, "fast shutdown")
+			e.kill(sl, code, policy.ByShutdown, why)
 		case m == Graceful && sl.act != nil && sl.act.Peaceful:
 			// What was to wait for ever has its ordinary retirement again.
 			sl.act.Peaceful = false
 			e.evaluate(sl)
 		default:
-			e.retire(sl, code, m == Peaceful, policy.ByShutdown, m.String()+" shutdown")
+			e.retire(sl, code, m == Peaceful, policy.ByShutdown, why)
 		}
 	}
 }
@@ -100,7 +103,7 @@ func (s *shutdown) due(e *Engine) {
 	switch {
 	case s.until == 0:
 	case e.now.Boot >= s.until:
-		e.shutdownRequested(Fast)
+		e.beginShutdown(Fast, "fast shutdown, after SHUTDOWN_GRACEFUL_TIMEOUT")
 	default:
 		e.timer(s.until)
 	}

@@ -29,6 +29,7 @@ type slotState struct {
 	began    clock.Instant // the activity
 	last     policy.Decision
 	lastAt   clock.Instant
+	start    startSeen          // START as it was last seen
 	lastOf   claim.ActivationID // the activation that last was concerned
 	removing bool               // a dynamic slot at its end
 
@@ -56,9 +57,12 @@ type activation struct {
 	diskKiB   int64
 	softUntil time.Duration // boot time at which a soft kill becomes a hard one, 0: none
 	hardUntil time.Duration // boot time at which the starter is ended by force, 0: never
-	drained   bool          // draining ends the job before its time
-	hold      *policy.Hold  // the job was told to go on hold
-	broken    *slot.BrokenReason
+	// checkpointed is when a checkpoint was last ordered, or the job began.
+	checkpointed clock.Instant
+
+	drained bool         // draining ends the job before its time
+	hold    *policy.Hold // the job was told to go on hold
+	broken  *slot.BrokenReason
 }
 
 // waiting is a request that waits for the slot of a claim to be preempted.

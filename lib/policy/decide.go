@@ -284,15 +284,23 @@ func WantsHold(v *View) (*Hold, []Trace) {
 		return nil, t.list
 	}
 	hold := &Hold{Code: int(reason.StartdHeldJob)}
-	if s, ok := v.value(WantHoldReason).AsString(); ok {
+	val := v.value(WantHoldReason)
+	if s, ok := val.AsString(); ok {
 		hold.Reason = s
+		v.right(WantHoldReason)
+	} else {
+		v.odd(WantHoldReason, val, "the stock reason is given")
 	}
 	if hold.Reason == "" {
 		hold.Reason = fmt.Sprintf("The startd put this job on hold.  (At preemption time, WANT_HOLD evaluated to true: WANT_HOLD = %v)",
 			v.Exprs.list[WantHold].Expr)
 	}
-	if n, ok := whole(v.value(WantHoldSubcode)); ok {
+	val = v.value(WantHoldSubcode)
+	if n, ok := whole(val); ok {
 		hold.Subcode = int(n)
+		v.right(WantHoldSubcode)
+	} else {
+		v.odd(WantHoldSubcode, val, "taken as 0")
 	}
 	return hold, t.list
 }

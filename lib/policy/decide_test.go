@@ -378,7 +378,7 @@ func BenchmarkDecide(b *testing.B) {
 
 func TestTimes(t *testing.T) {
 	t.Parallel()
-	snap, err := config.Parse("policy.conf", "", config.Options{Subsystem: "STARTD"})
+	snap, err := config.Parse("policy.conf", "UPDATE_OFFSET = 7\nSTARTD_NOCLAIM_SHUTDOWN = 600\n", config.Options{Subsystem: "STARTD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestTimes(t *testing.T) {
 	}
 	want := Times{Polling: 5 * time.Second, Update: 5 * time.Minute, Killing: 30 * time.Second, Match: 2 * time.Minute,
 		Alive: 5 * time.Minute, AlivesMissed: 6, DrainActivation: 20 * time.Second,
-		ShutdownGraceful: 30 * time.Minute}
+		ShutdownGraceful: 30 * time.Minute, Offset: 7 * time.Second, NoClaim: 10 * time.Minute}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

@@ -40,6 +40,7 @@ const (
 	RunBenchmarks
 	StartBackfill
 	EvictBackfill
+	PeriodicCheckpoint
 	numKeys
 )
 
@@ -90,6 +91,7 @@ var keyed = [numKeys]struct{ knob, attr string }{
 	RunBenchmarks:        {"RunBenchmarks", "RunBenchmarks"},
 	StartBackfill:        {"START_BACKFILL", ""},
 	EvictBackfill:        {"EVICT_BACKFILL", ""},
+	PeriodicCheckpoint:   {"PERIODIC_CHECKPOINT", ""},
 }
 
 // String returns the name in the configuration.
@@ -213,6 +215,8 @@ type Times struct {
 	AlivesMissed     int           // MAX_CLAIM_ALIVES_MISSED
 	DrainActivation  time.Duration // MAX_DRAINING_ACTIVATION_DELAY: how long a claim may idle while draining
 	ShutdownGraceful time.Duration // SHUTDOWN_GRACEFUL_TIMEOUT: then a graceful shutdown becomes a fast one
+	Offset           time.Duration // UPDATE_OFFSET: until the first update
+	NoClaim          time.Duration // STARTD_NOCLAIM_SHUTDOWN: without any claim until the EP ends, 0: never
 }
 
 // TimesFrom reads the times. The error is what the configuration has wrong.
@@ -225,7 +229,7 @@ func TimesFrom(s *config.Snapshot) (Times, error) {
 	}{
 		{"POLLING_INTERVAL", &t.Polling}, {"UPDATE_INTERVAL", &t.Update}, {"KILLING_TIMEOUT", &t.Killing},
 		{"MATCH_TIMEOUT", &t.Match}, {"ALIVE_INTERVAL", &t.Alive}, {"SHUTDOWN_GRACEFUL_TIMEOUT", &t.ShutdownGraceful},
-		{"MAX_DRAINING_ACTIVATION_DELAY", &t.DrainActivation},
+		{"MAX_DRAINING_ACTIVATION_DELAY", &t.DrainActivation}, {"UPDATE_OFFSET", &t.Offset}, {"STARTD_NOCLAIM_SHUTDOWN", &t.NoClaim},
 	} {
 		d, err := s.Duration(f.knob)
 		if err != nil {

@@ -73,8 +73,12 @@ func (v *View) retirementLeft() time.Duration {
 		return 0
 	}
 	granted := int64(0)
-	if n, ok := whole(v.value(MaxJobRetirementTime)); ok {
+	val := v.value(MaxJobRetirementTime)
+	if n, ok := whole(val); ok {
 		granted = n
+		v.right(MaxJobRetirementTime)
+	} else {
+		v.odd(MaxJobRetirementTime, val, "taken as 0 s")
 	}
 	v.tracer.tookTime(seconds(granted))
 	limit := seconds(granted)
@@ -150,7 +154,13 @@ func (v *View) retirementOver() bool {
 // is no number pledges nothing.
 func Pledge(v *View) time.Duration {
 	v.prepare()
-	n, _ := whole(v.value(MachineMaxVacateTime))
+	val := v.value(MachineMaxVacateTime)
+	n, ok := whole(val)
+	if ok {
+		v.right(MachineMaxVacateTime)
+	} else {
+		v.odd(MachineMaxVacateTime, val, "taken as 0 s")
+	}
 	return max(0, seconds(n))
 }
 
@@ -158,20 +168,28 @@ func Pledge(v *View) time.Duration {
 // whatever RANK gives that is no number or boolean.
 func RankOf(v *View) float64 {
 	v.prepare()
-	f, ok := v.value(Rank).AsNumber()
+	val := v.value(Rank)
+	f, ok := val.AsNumber()
 	if !ok || math.IsNaN(f) {
+		v.odd(Rank, val, "taken as 0")
 		return 0
 	}
+	v.right(Rank)
 	return f
 }
 
 // worklife evaluates CLAIM_WORKLIFE, which sees no job. What is no number is
 // taken to be the default.
 func (v *View) worklife() time.Duration {
-	n, ok := whole(v.local(ClaimWorklife))
-	if !ok {
+	val := v.local(ClaimWorklife)
+	n, ok := whole(val)
+	if ok {
+		v.right(ClaimWorklife)
+	} else {
+		const taken = "undefined, taken as the default of 1200 s"
 		n = defaultWorklife
-		v.tracer.took("undefined, taken as the default of 1200 s")
+		v.tracer.took(taken)
+		v.odd(ClaimWorklife, val, taken)
 	}
 	if n < 0 {
 		v.tracer.took("no limit")
@@ -202,18 +220,24 @@ type Verdict struct {
 func Starts(v *View) Verdict {
 	v.prepare()
 	val := v.value(Start)
-	if b, _ := truth(val); b {
+	b, ok := truth(val)
+	switch {
+	case v.Draining: // it is not START that was asked
+	case ok:
+		v.right(Start)
+	default:
+		v.odd(Start, val, takenFalse)
+	}
+	if b {
 		return Verdict{OK: true, Value: val}
 	}
 	t := tracer{}
 	v.tracer = &t
 	val = v.value(Start)
-	b, ok := truth(val)
-	switch {
-	case ok:
+	if ok {
 		t.took(yes(b))
-	default:
-		t.took("undefined, taken as FALSE")
+	} else {
+		t.took(takenFalse)
 	}
 	v.tracer = nil
 	return Verdict{OK: b, Value: val, Trace: t.list}

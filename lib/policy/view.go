@@ -53,6 +53,12 @@ type View struct {
 	Location *time.Location // local time zone of expressions, nil is UTC
 	Rand     func() float64 // for random(), nil: it gives error
 
+	// Watch asks for Odd, which is appended to: expressions that gave what was
+	// not wanted, and those of Known, keys by bit, that gave what is wanted.
+	Watch bool
+	Known uint64
+	Odd   []Odd
+
 	env    classad.Env
 	tracer *tracer // nil while nobody wants to know
 }
@@ -140,11 +146,12 @@ func (v *View) jobValue(name string) (val classad.Value, ok bool) {
 }
 
 // truth reads a value as a condition: a boolean, or a number that is not zero.
+// What is not a number (NaN) is neither true nor false.
 func truth(val classad.Value) (value, defined bool) {
 	if b, ok := val.AsBool(); ok {
 		return b, true
 	}
-	if n, ok := val.AsNumber(); ok {
+	if n, ok := val.AsNumber(); ok && n == n {
 		return n != 0, true
 	}
 	return false, false
@@ -178,25 +185,33 @@ func (v *View) condition(k Key, otherwise bool) bool {
 			variant = vmVariants + k
 		}
 		if variant != numKeys && v.Exprs.list[variant].Expr != nil {
-			b, ok := truth(v.value(variant))
+			val := v.value(variant)
+			b, ok := truth(val)
 			if ok {
 				v.tracer.took(yes(b))
+				v.right(variant)
 				return b
 			}
-			v.tracer.took("undefined, " + keyed[k].knob + " is asked")
+			taken := asksPlain[k]
+			v.tracer.took(taken)
+			v.odd(variant, val, taken)
 		}
 	}
-	b, ok := truth(v.value(k))
+	val := v.value(k)
+	b, ok := truth(val)
 	switch {
 	case ok:
 		v.tracer.took(yes(b))
+		v.right(k)
+		return b
 	case otherwise:
-		v.tracer.took("undefined, taken as TRUE")
-		b = true
+		v.tracer.took(takenTrue)
+		v.odd(k, val, takenTrue)
 	default:
-		v.tracer.took("undefined, taken as FALSE")
+		v.tracer.took(takenFalse)
+		v.odd(k, val, takenFalse)
 	}
-	return b
+	return otherwise
 }
 
 func yes(b bool) string {
@@ -210,11 +225,14 @@ func yes(b bool) string {
 // made out is taken to be that the machine is in use: nothing new is started
 // and an idle claim ends, until the expression says something.
 func (v *View) owner() bool {
-	b, ok := truth(v.local(IsOwner))
+	val := v.local(IsOwner)
+	b, ok := truth(val)
 	if !ok {
-		v.tracer.took("undefined, taken as TRUE")
+		v.tracer.took(takenTrue)
+		v.odd(IsOwner, val, takenTrue)
 		return true
 	}
 	v.tracer.took(yes(b))
+	v.right(IsOwner)
 	return b
 }
