@@ -135,7 +135,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	d := &e.drain
 	if d.on {
 		e.refuse(ev.Ref, DrainInProgress, errs.E(op, errs.Conflict, d.id(),
-			fmt.Errorf("Draining already in progress (since %v: %s)", d.started.UTC().Format(time.RFC3339), d.reason)))
+			fmt.Errorf("draining already in progress (since %v: %s)", d.started.UTC().Format(time.RFC3339), d.reason)))
 		return
 	}
 	if err := e.checkDrain(ev.Check); err != nil {
@@ -195,9 +195,9 @@ func (e *Engine) checkDrain(check *classad.Expr) error {
 		val := check.Eval(env)
 		switch ok, is := val.AsBool(); {
 		case !is:
-			return fmt.Errorf("Draining check expression does not evaluate to a bool on %s: %v is %v", sl.full, check, val)
+			return fmt.Errorf("draining check expression does not evaluate to a bool on %s: %v is %v", sl.full, check, val)
 		case !ok:
-			return fmt.Errorf("Draining check expression is false on %s: %v", sl.full, check)
+			return fmt.Errorf("draining check expression is false on %s: %v", sl.full, check)
 		}
 	}
 	return nil
@@ -207,7 +207,7 @@ func (e *Engine) drainCancelled(ev DrainCancelled) {
 	d := &e.drain
 	if ev.ID != "" && (d.ids == 0 || ev.ID != d.id()) {
 		e.refuse(ev.Ref, DrainUnknownID, errs.E("ep.CancelDrain", errs.NotFound, ev.ID,
-			fmt.Errorf("No matching draining request id %s", ev.ID)))
+			fmt.Errorf("no matching draining request id %s", ev.ID)))
 		return
 	}
 	if ev.Ref != 0 {

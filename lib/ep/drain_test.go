@@ -334,7 +334,7 @@ func TestDrainRefusals(t *testing.T) {
 		code        int
 		want        string
 	}{
-		{"false", "Cpus > 1000", DrainCheckFailed, "Draining check expression is false on slot1@host.example"},
+		{"false", "Cpus > 1000", DrainCheckFailed, "draining check expression is false on slot1@host.example"},
 		{"no boolean", "Cpus", DrainCheckFailed, "does not evaluate to a bool on slot1@host.example"},
 		{"undefined", "NoSuchThing > 1", DrainCheckFailed, "does not evaluate to a bool"},
 	} {

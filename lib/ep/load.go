@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 )
 
@@ -35,8 +36,20 @@ func (e *Engine) sampled(ev Sampled) {
 		}
 		sl.ad.SetCondorLoad(sl.load)
 	}
+	e.resize(ev.Sample)
 	e.ads.Refresh(ev.Sample, e.now)
 	e.showDrain()
+}
+
+// resize lets the slots follow the disk, if it is to be measured over and over.
+func (e *Engine) resize(s machine.Sample) {
+	if !e.follows || !s.Has(machine.ReadDisk) || !e.ledger.Resize(e.cfg.Inventory.Execute.Usable(s.FreeDiskKiB)) {
+		return
+	}
+	for _, sl := range e.slots {
+		sl.ad.Resources()
+		e.emit(AdChanged{Slot: sl.s.ID})
+	}
 }
 
 // processors returns how many processors the slot's job or the benchmarks run

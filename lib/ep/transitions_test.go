@@ -81,11 +81,6 @@ func (p *play) set(pairs ...string) {
 	p.run(1100 * time.Millisecond)
 }
 
-func (p *play) ask1(ev func(ref uint64) Event) Reply {
-	r, _ := p.ask(ev)
-	return r
-}
-
 // request asks for the slot with a job of that rank and returns the number of
 // the request.
 func (p *play) request(rank int) uint64 {

@@ -175,6 +175,7 @@ func (b *builder) ledger() *Ledger {
 			Name: r.Name, Count: usable.Count + offline.Count, Assets: slices.Concat(usable.Assets, offline.Assets),
 		})
 	}
+	l.diskKiB = max(b.has.DiskKiB, 0)
 	l.spare = minus(l.total, l.offline)
 	l.resources, l.built = b.resources, slices.Clone(b.resources)
 	l.outages = make([]outage, len(b.resources))
@@ -215,7 +216,9 @@ func (b *builder) ledger() *Ledger {
 		} else {
 			l.spare = minus(l.spare, s.accounted(s.Total))
 		}
-		l.shares = append(l.shares, &share{slot: s})
+		l.shares = append(l.shares, &share{
+			slot: s, dealtKiB: s.Total.DiskKiB, provisionKiB: s.VolumeDiskKiB, elsewhere: p.volume != b.volumes[0],
+		})
 	}
 	return l
 }

@@ -26,6 +26,7 @@ type Ledger struct {
 	resources []Resource // as they are at present
 	built     []Resource // as they were when the slots were made
 	outages   []outage   // parallel to resources
+	diskKiB   int64      // of the volume of EXECUTE when the slots were made
 	shares    []*share   // ascending by number, without gaps: shares[n-1] is slot n
 
 	overlapped bool       // there are backfill slots
@@ -37,6 +38,9 @@ type share struct {
 	slot     *Slot
 	children []*Slot // children[m-1] is dynamic slot m, nil while m is unused
 	low      int     // no index below low is free in children
+
+	dealtKiB, provisionKiB int64 // disk of the slot and TotalDisk as they were when the slots were made
+	elsewhere              bool  // its execute directory is on a volume of its own
 }
 
 // Slots yields every slot in ascending order of ID. The ledger must not be

@@ -310,7 +310,7 @@ func TestLedgerConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		led, cpus := randomLedger(t)
 		for range rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "offline", "reclaim", "occupy"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "offline", "reclaim", "occupy", "resize"}).Draw(t, "step") {
 			case "carve":
 				if carveAtRandom(t, led) {
 					carved++
@@ -332,6 +332,8 @@ func TestLedgerConserves(t *testing.T) {
 				if led.Reclaim(anySlot(t, led)) == nil {
 					reclaimed++
 				}
+			case "resize":
+				led.Resize(rapid.SampledFrom([]int64{0, 1, 1000, 5e5, 2e6, 1e7, 9e9, -3}).Draw(t, "disk"))
 			case "occupy":
 				_ = led.Occupy(anySlot(t, led), rapid.Bool().Draw(t, "occupied"))
 			}
