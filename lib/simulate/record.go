@@ -152,6 +152,7 @@ func (p *replay) plan() {
 	for at := time.Duration(0); at < seconds(p.r.End); at += recordedCycle {
 		w.after(seconds(p.early)+at, w.ap.negotiate)
 	}
+	p.fetchWork()
 	for at := 5.0; at < p.early+p.r.End; at += 5 {
 		w.after(seconds(at), w.ap.hear)
 	}

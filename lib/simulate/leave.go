@@ -1,0 +1,202 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/policy"
+)
+
+// lost is the end of every claim with the Execution Point. Jobs that ran wait
+// again.
+func (p *accessPoint) lost() {
+	for _, h := range p.held {
+		h.gone = true
+	}
+	clear(p.held)
+	clear(p.asked)
+	clear(p.running)
+	clear(p.left)
+	for _, q := range p.all {
+		if q.state == asking || q.state == active {
+			q.holding, q.act = nil, ""
+			if q.ending != waiting {
+				p.finish(q, q.ending)
+				continue
+			}
+			p.requeue(q)
+		}
+	}
+}
+
+// finish takes a job out of the queue for good, or until it is released.
+func (p *accessPoint) finish(q *queued, s jobState) {
+	if q.state == done || q.state == removed {
+		return
+	}
+	q.state = s
+	if s == done || s == removed {
+		q.end = p.w.elapsed()
+	}
+}
+
+// starterLeft lets a job that was not done go back to the queue, and the claim
+// to the next job or back to the machine.
+func (p *accessPoint) starterLeft(a *actor) {
+	q := p.running[a.id]
+	delete(p.running, a.id)
+	h := p.held[a.start.Claim.Public]
+	if h != nil {
+		h.job = nil
+	}
+	if q == nil {
+		return
+	}
+	q.holding, q.act = nil, ""
+	finished := a.done && !a.Fails && q.ending == waiting
+	q.account(a, finished)
+	keep := true // the claim, for a next job
+	switch {
+	case finished && q.ad.Eval("OnExitHold", p.env()).IsTrue():
+		q.why = "on_exit_hold"
+		p.finish(q, onHold)
+	case finished && p.runsAgain(q):
+		p.requeue(q)
+		keep = false
+	case finished:
+		p.finish(q, done)
+	case a.Fails && !a.Again:
+		q.why = "it could not be started"
+		p.finish(q, onHold)
+	case q.ending != waiting:
+		p.finish(q, q.ending)
+		q.ending = waiting
+	default:
+		p.requeue(q)
+	}
+	if h == nil || h.gone || p.silent || h.closing || h.fetched {
+		return
+	}
+	if finished && keep {
+		for _, next := range p.idle {
+			if next.state == waiting && p.fits(next, h.ad) {
+				p.unqueue(next)
+				next.state = asking
+				p.w.after(0, func() { p.start(h, next) })
+				return
+			}
+		}
+		if q.keepIdle > 0 {
+			p.w.after(q.keepIdle, func() {
+				if h.job == nil {
+					p.release(h)
+				}
+			})
+			return
+		}
+	}
+	p.w.after(0, func() { p.release(h) })
+}
+
+// runsAgain reports whether a job that ended says it is not done.
+func (p *accessPoint) runsAgain(q *queued) bool {
+	if _, ok := q.ad.Lookup("OnExitRemove"); !ok {
+		return false
+	}
+	v := q.ad.Eval("OnExitRemove", p.env())
+	return !v.IsTrue() && !v.IsUndefined() && !v.IsError()
+}
+
+// account adds one run to what a job has done and lost.
+func (q *queued) account(a *actor, finished bool) {
+	total := q.kept + a.ran
+	q.suspended += a.stopped
+	switch {
+	case finished || q.saves.OnEviction && a.soft:
+		q.kept = total
+	case q.saves.Every > 0:
+		safe := max(q.kept, total/q.saves.Every*q.saves.Every)
+		q.lost += total - safe
+		q.kept = safe
+	default:
+		q.lost += a.ran
+	}
+	if !finished {
+		q.evictions++
+	}
+}
+
+// remove takes a running or waiting job away, as condor_rm, condor_hold and
+// condor_vacate_job do; becomes is what it is afterwards.
+func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, why string) {
+	switch q.state {
+	case done, removed:
+		return
+	case waiting, onHold:
+		if becomes != waiting {
+			p.unqueue(q)
+			q.why = why
+			p.finish(q, becomes)
+		}
+		return
+	}
+	if q.state == asking && q.holding == nil {
+		p.w.step(ep.ClaimWithdrawn{Ref: q.ref})
+		delete(p.asked, q.ref)
+		if becomes == waiting {
+			p.requeue(q)
+			return
+		}
+		q.why = why
+		p.finish(q, becomes)
+		return
+	}
+	h := q.holding
+	if h == nil || h.gone {
+		if becomes != waiting {
+			q.ending, q.why = becomes, why
+		}
+		return
+	}
+	q.ending, q.why = becomes, why
+	p.ref++
+	closing := false
+	late := p.w.pair(h.slot) == policy.ClaimedSuspended
+	for _, eff := range p.deactivate(h, how) {
+		if r, ok := eff.(ep.Reply); ok && r.Ref == p.ref {
+			closing = r.Closing
+		}
+	}
+	if closing {
+		h.closing = true
+		return
+	}
+	// The recorded access point gives the claim back when it hears of the end,
+	// mostly before the starter is reaped.
+	p.watchEnd(h, late)
+}
+
+func (p *accessPoint) deactivate(h *holding, how ep.Deactivation) []ep.Effect {
+	effects := slices.Clone(p.w.eng.Step(p.w.now, ep.DeactivateRequested{Ref: p.ref, Claim: h.id, How: how}))
+	p.w.perform(effects)
+	return effects
+}
+
+// watchEnd gives a claim back as soon as its job has ended.
+func (p *accessPoint) watchEnd(h *holding, late bool) {
+	if h.gone {
+		return
+	}
+	if pair := p.w.pair(h.slot); pair == policy.ClaimedCleaning && !late {
+		p.release(h)
+		return
+	}
+	if h.job == nil {
+		return // the end of the starter has seen to it
+	}
+	p.w.after(50*time.Millisecond, func() { p.watchEnd(h, late) })
+}
