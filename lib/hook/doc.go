@@ -4,7 +4,8 @@
 // Package hook runs the programs of an owner that add to what a slot
 // advertises: the jobs of STARTD_CRON_*, the benchmarks of BENCHMARKS_* and the
 // inventory scripts of MACHINE_RESOURCE_INVENTORY_<name>. It owns their
-// settings, when each runs, what their output means and which slots it reaches.
+// settings, when each runs, what their output means and which slots it reaches;
+// and the settings of the owner's backfill client, which is a starter's to run.
 //
 // Three parts are values without a clock: a Schedule says what is to start or
 // stop at an instant, a Parser turns output into Blocks, and a Board holds the

@@ -134,12 +134,17 @@ func (r *reader) problem(knob, message, want string, severity config.Severity) {
 		s, ok = r.cfg.Lookup(r.family + "_JOBLIST") // a setting that is missing is missed there
 	}
 	if ok {
-		p.File, p.Line, p.Column, p.EndLine = s.Origin.File, s.Origin.Line, s.Origin.Column, s.Origin.EndLine
-		if p.File == "" {
-			p.File = s.Origin.Kind.String()
-		}
+		locate(p, s)
 	}
 	r.problems = append(r.problems, p)
+}
+
+// locate says where the setting is that a problem is about.
+func locate(p *config.Problem, s config.Setting) {
+	p.File, p.Line, p.Column, p.EndLine = s.Origin.File, s.Origin.Line, s.Origin.Column, s.Origin.EndLine
+	if p.File == "" {
+		p.File = s.Origin.Kind.String()
+	}
 }
 
 func (r *reader) text(knob string) string { return strings.TrimSpace(r.cfg.String(knob)) }
