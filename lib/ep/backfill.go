@@ -33,8 +33,14 @@ type BackfillRunning struct{}
 // could not be started.
 type BackfillExited struct{}
 
-func (BackfillRunning) event() {}
-func (BackfillExited) event()  {}
+// BackfillPossible says whether StartBackfill can be carried out from now on;
+// until the first one Config.Backfill does. What the client needs can be right
+// or wrong beyond what the engine reads of a configuration.
+type BackfillPossible struct{ Possible bool }
+
+func (BackfillRunning) event()  {}
+func (BackfillExited) event()   {}
+func (BackfillPossible) event() {}
 
 // client is how far the backfill client is.
 type client uint8
@@ -55,7 +61,8 @@ const (
 
 // backfill is where the backfill client stands.
 type backfill struct {
-	configured bool
+	enabled    bool // by the configuration
+	configured bool // and it is possible
 	client     client
 	since      time.Duration // boot time of the last start
 	pause      time.Duration // before the next start
@@ -72,20 +79,38 @@ const (
 	nextClaim
 )
 
-// backfilled reports whether a configuration has backfill to do. What keeps
-// one that enables it from having any is told by who reads the client's
-// settings.
+// backfilled reports whether a configuration has backfill to do. What else the
+// client needs, and what is wrong with its settings, is for who runs it.
 func backfilled(s *config.Snapshot) bool {
 	on, err := s.Bool("ENABLE_BACKFILL")
-	if err != nil || !on || !strings.EqualFold(s.String("BACKFILL_SYSTEM"), "BOINC") {
+	if err != nil || !on || !strings.EqualFold(strings.TrimSpace(s.String("BACKFILL_SYSTEM")), "BOINC") {
 		return false
 	}
-	for _, knob := range [...]string{"BOINC_Executable", "BOINC_InitialDir", "BOINC_Universe"} {
-		if s.String(knob) == "" {
+	// Each may be set by the name of its job attribute as well, which wins.
+	for _, knob := range [...][2]string{
+		{"BOINC_Executable", "BOINC_Cmd"}, {"BOINC_InitialDir", "BOINC_Iwd"}, {"BOINC_Universe", "BOINC_JobUniverse"},
+	} {
+		if s.String(knob[0]) == "" && s.String(knob[1]) == "" {
 			return false
 		}
 	}
 	return true
+}
+
+// backfillPossible ends backfill, or lets it begin.
+func (e *Engine) backfillPossible(possible bool) {
+	e.cfg.Backfill = possible
+	e.back.configured = possible && e.back.enabled
+	e.endBackfill()
+}
+
+// endBackfill clears the slots whose backfill has been switched off.
+func (e *Engine) endBackfill() {
+	for _, sl := range e.slots {
+		if sl.pair.State == policy.Backfill && !e.back.configured {
+			e.leaveBackfill(sl, policy.ByBackfill, "backfill is switched off")
+		}
+	}
 }
 
 // mayBackfill reports whether START_BACKFILL is asked of a slot.

@@ -139,6 +139,16 @@ func TestBackfill(t *testing.T) {
 		{"switched off", "", func(s *boincStage) {
 			s.step(Reconfigured{Snapshot: parse(s.t, s.inv, boinc+"ENABLE_BACKFILL = false\n")})
 		}, up + " 28 Backfill/Killing 29 Backfill/Idle 30 Owner/Idle 1 Unclaimed/Idle"},
+		{"nobody can run it any more", "", func(s *boincStage) { s.step(BackfillPossible{}) },
+			up + " 28 Backfill/Killing 29 Backfill/Idle 30 Owner/Idle 1 Unclaimed/Idle"},
+		{"and then somebody can", "", func(s *boincStage) {
+			s.step(BackfillPossible{})
+			s.run(10 * time.Second)
+			s.step(BackfillPossible{Possible: true})
+		}, up + " 28 Backfill/Killing 29 Backfill/Idle 30 Owner/Idle 1 Unclaimed/Idle 7 Backfill/Idle 26 Backfill/Busy"},
+		{"possible and not enabled", "ENABLE_BACKFILL = false\n", func(s *boincStage) { s.step(BackfillPossible{Possible: true}) }, ""},
+		{"the names of job attributes", "BOINC_Executable =\nBOINC_InitialDir =\nBOINC_Universe =\n" +
+			"BOINC_Cmd = /usr/bin/boinc\nBOINC_Iwd = /var/lib/boinc\nBOINC_JobUniverse = 5\n", func(*boincStage) {}, up},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

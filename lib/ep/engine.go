@@ -166,7 +166,8 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	e.follows = follows
 	e.times, e.request, e.exprs, e.drainDefault = times, request, exprs, drainDefault
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
-	e.back.configured = e.cfg.Backfill && backfilled(s)
+	e.back.enabled = backfilled(s)
+	e.back.configured = e.cfg.Backfill && e.back.enabled
 	return nil
 }
 
@@ -251,6 +252,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.backfillRunning()
 	case BackfillExited:
 		e.backfillExited()
+	case BackfillPossible:
+		e.backfillPossible(ev.Possible)
 	case DrainRequested:
 		e.drainRequested(ev)
 	case DrainCancelled:
@@ -348,10 +351,8 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 	}
 	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)
 	e.nextPoll = min(e.nextPoll, e.now.Boot+e.times.Polling)
+	e.endBackfill()
 	for _, sl := range e.slots {
-		if sl.pair.State == policy.Backfill && !e.back.configured {
-			e.leaveBackfill(sl, policy.ByBackfill, "backfill is switched off")
-		}
 		sl.exprs = e.exprs[sl.s.TypeID]
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
