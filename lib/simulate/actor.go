@@ -215,9 +215,6 @@ func (a *actor) exit(st host.ExitStatus, clientLost bool) {
 	delete(a.w.starters, a.id)
 	a.w.step(ep.StarterExited{Activation: a.id, Status: st, ClientLost: clientLost})
 	a.w.ap.starterLeft(a)
-	if a.w.gone != nil {
-		a.w.gone(a)
-	}
 }
 
 // killed ends the starter by force.

@@ -18,6 +18,7 @@ type jsonResult struct {
 	Moves []jsonMove `json:"transitions"`
 	Jobs  []jsonJob  `json:"jobs"`
 	Notes []jsonNote `json:"notes,omitempty"`
+	Odd   []jsonNote `json:"odd,omitempty"`
 }
 
 type jsonMove struct {
@@ -68,7 +69,7 @@ type jsonTotals struct {
 
 type jsonNote struct {
 	T    float64 `json:"t"`
-	Line int     `json:"line"`
+	Line int     `json:"line,omitempty"`
 	Text string  `json:"text"`
 }
 
@@ -100,6 +101,9 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	}
 	for _, n := range r.Notes {
 		out.Notes = append(out.Notes, jsonNote{T: secs(n.At), Line: n.Line, Text: n.Text})
+	}
+	for _, n := range r.Odd {
+		out.Odd = append(out.Odd, jsonNote{T: secs(n.At), Text: n.Text})
 	}
 	return json.Marshal(out)
 }

@@ -20,7 +20,8 @@ type Result struct {
 	Down  time.Duration // when the Execution Point had ended, negative: never
 	Moves []Move
 	Jobs  []JobResult
-	Notes []Note
+	Notes []Note // what was refused
+	Odd   []Note // expressions that gave what they are not asked for
 	Total Totals
 }
 
@@ -57,10 +58,10 @@ type JobResult struct {
 	Suspended time.Duration
 }
 
-// Note is something that was refused.
+// Note is something to be told besides the moves.
 type Note struct {
 	At   time.Duration
-	Line int // of the scenario
+	Line int // of the scenario, 0 if it comes from none
 	Text string
 }
 

@@ -65,6 +65,7 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	r.w = w
 	w.beforeTick = r.sample
 	w.ap.waits = r.negotiateLater
+	w.odd = r.odd
 	for i := range sc.Jobs {
 		k := &sc.Jobs[i]
 		if r.kinds[k.Name], err = newKind(sc.Name, k.submitText(), w); err != nil {
@@ -86,6 +87,11 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	}
 	r.finish()
 	return r.res, nil
+}
+
+// odd notes an expression that gave something it is not asked for.
+func (r *run) odd(o ep.PolicyOdd) {
+	r.res.Odd = append(r.res.Odd, Note{At: r.w.elapsed(), Text: o.Name + ": " + o.Trace.String()})
 }
 
 // layOut puts blocks at their lines of the scenario's file.

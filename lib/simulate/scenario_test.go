@@ -203,6 +203,19 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestOdd tells of an expression that is undefined, once.
+func TestOdd(t *testing.T) {
+	t.Parallel()
+	res := play(t, "odd.scn", small+"end 1h\nconfig\n    PREEMPT = Nobody\njob j runs=10m\nat 0s submit j 3\n")
+	if len(res.Odd) != 1 || !strings.Contains(res.Odd[0].Text, "PREEMPT") || !strings.Contains(res.Odd[0].Text, "odd.scn:") {
+		t.Errorf("%+v", res.Odd)
+	}
+	var text bytes.Buffer
+	if err := res.WriteText(&text, 80); err != nil || strings.Count(text.String(), " odd: ") != 1 {
+		t.Errorf("%v\n%s", err, &text)
+	}
+}
+
 // TestSeed draws other run times with another seed, and the same with the same.
 func TestSeed(t *testing.T) {
 	t.Parallel()

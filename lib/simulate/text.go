@@ -134,6 +134,9 @@ func (r *Result) WriteText(w io.Writer, columns int) error {
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "%s %s:%d: %s\n", clockText(n.At), r.Name, n.Line, n.Text)
 	}
+	for _, n := range r.Odd {
+		fmt.Fprintf(&b, "%s odd: %s\n", clockText(n.At), n.Text)
+	}
 	b.WriteByte('\n')
 	r.picture(&b, columns)
 	_, err := io.WriteString(w, b.String())

@@ -68,8 +68,8 @@ type world struct {
 	ap         *accessPoint
 	beforeTick func()
 	moved      func(ep.Transitioned)
-	gone       func(*actor) // a starter has exited
-	busyCpus   float64      // of jobs that run now
+	odd        func(ep.PolicyOdd) // an expression gave something strange; may be nil
+	busyCpus   float64            // of jobs that run now
 
 	backfills, benchmarks int // count what was begun and ended of them
 }
@@ -202,6 +202,10 @@ func (w *world) perform(effects []ep.Effect) {
 		case ep.KillStarter:
 			if a := w.starters[eff.Activation]; a != nil {
 				a.killed()
+			}
+		case ep.PolicyOdd:
+			if w.odd != nil {
+				w.odd(eff)
 			}
 		case ep.ShutdownComplete:
 			w.complete, w.ended = true, w.now
