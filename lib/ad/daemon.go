@@ -19,7 +19,7 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	out := classad.NewAd()
 	out.Update(m.ad)
 	for _, name := range [...]string{
-		"TargetType", "HasStartDaemonAd", attrAdmitted, attrCurrentRank, attrNumPids, attrRetirementRemaining,
+		"TargetType", "HasStartDaemonAd", attrAdmitted, attrExecuteVolume, attrCurrentRank, attrNumPids, attrRetirementRemaining,
 		"LastFetchWorkCompleted", "LastFetchWorkSpawned", "NextFetchWorkDelay",
 		attrKeyboardIdle, attrConsoleIdle, attrLoadAvg, attrCondorLoadAvg, attrScratch,
 	} {

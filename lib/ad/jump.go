@@ -17,6 +17,7 @@ func (m *Machine) Jump(d time.Duration) {
 	for _, a := range m.slots {
 		a.entered.Wall = a.entered.Wall.Add(d)
 		a.began.Wall = a.began.Wall.Add(d)
+		a.latchedBy = nil
 		for i := range a.latches {
 			if l := &a.latches[i]; !l.changed.IsZero() {
 				l.changed.Wall = l.changed.Wall.Add(d)

@@ -37,7 +37,9 @@ func (a *Slot) latch(env *classad.Env, now clock.Instant) {
 	if len(a.layer.latches) == 0 && len(a.latches) == 0 {
 		return
 	}
-	if !slices.EqualFunc(a.layer.latches, a.latches, func(want latched, l latch) bool { return want.name == l.name }) {
+	again := a.latchedBy != a.layer
+	a.latchedBy = a.layer
+	if again && !slices.EqualFunc(a.layer.latches, a.latches, func(want latched, l latch) bool { return want.name == l.name }) {
 		for _, l := range a.latches {
 			a.drop(l.name + "Value")
 			a.drop(l.name + "Time")
@@ -48,7 +50,8 @@ func (a *Slot) latch(env *classad.Env, now clock.Instant) {
 		l := &a.latches[i]
 		l.name = of.name
 		value, defined := a.Ad().EvalInt(of.name, env)
-		if defined != l.defined || defined && value != l.value {
+		moved := defined != l.defined || defined && value != l.value
+		if moved {
 			l.changed = now
 			if !l.looked && strings.EqualFold(of.name, attrNumDynamicSlots) {
 				l.changed = clock.Instant{} // its first value is no change
@@ -58,6 +61,9 @@ func (a *Slot) latch(env *classad.Env, now clock.Instant) {
 		l.defined = defined
 		if defined {
 			l.value = value
+		}
+		if !moved && !again {
+			continue // the ad has it
 		}
 		if defined && of.computes {
 			a.setInt(of.value, l.value)

@@ -67,6 +67,7 @@ type typeLayer struct {
 	ad      *classad.Ad
 	own     []owner // of STARTD_ATTRS, for what the slot would otherwise say itself
 	latches []latched
+	busy    *classad.Expr // CPUBusy, nil unless somebody asks for how long
 	// offered is what Requirements is while the slot can be matched, one for
 	// each kind of slot.
 	offered [3]*classad.Expr
@@ -205,6 +206,7 @@ func (m *Machine) layer(typeID int) *typeLayer {
 	for _, n := range names(m.set.cfg, "STARTD_LATCH_EXPRS") {
 		l.latches = append(l.latches, latched{name: n, value: n + "Value", time: n + "Time", computes: l.computes(n)})
 	}
+	l.busy = l.timesBusy(m, typeID)
 	m.types[typeID] = l
 	return l
 }

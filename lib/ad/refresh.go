@@ -34,6 +34,7 @@ func (m *Machine) Refresh(s machine.Sample, now clock.Instant) {
 	env := m.env(now)
 	for _, a := range m.slots {
 		a.latch(env, now)
+		a.timeBusy(env, now)
 		a.share()
 	}
 }
@@ -170,6 +171,7 @@ func (m *Machine) Add(s *slot.Slot, now clock.Instant) *Slot {
 	a.overlay()
 	a.idle()
 	a.latch(m.env(now), now)
+	a.timeBusy(m.env(now), now)
 	if parent, ok := m.byID[s.ID.Parent()]; ok && parent != a {
 		parent.Resources()
 	}

@@ -285,3 +285,46 @@ func TestAttributesOfSiblings(t *testing.T) {
 			fmt.Sprintf(`slot1_State="Unclaimed" slot1_Activity="Idle" slot2_State="Claimed" slot2_Activity="Busy" slot2_EnteredCurrentActivity=%d`, at.Wall.Unix()))
 	}
 }
+
+// CpuBusyTime counts the seconds since CPUBusy became true and is 0 while it is
+// false, in the ads of slots whose owner asks for it.
+//
+// row: S0-207
+func TestCpuBusyTime(t *testing.T) {
+	t.Parallel()
+	const asks = "NonCondorLoadAvg = (LoadAvg - CondorLoadAvg)\nHighLoad = 0.5\nCPUBusy = $(NonCondorLoadAvg) >= $(HighLoad)\n" +
+		"SUSPEND = (CpuBusyTime > 2 * $(MINUTE)) && ($(ActivationTimer) > 90)\n"
+	for _, tt := range []struct{ name, text string }{
+		{"as the documents write it", twoStatic + asks},
+		{"CPUBusy of the defaults", twoStatic + "SUSPEND = CpuBusyTime > 120\n"},
+		{"asked for in an attribute", twoStatic + "STARTD_ATTRS = Loaded\nLoaded = CpuBusyTime > 120\n"},
+	} {
+		m, _ := machineWith(t, tt.text)
+		for _, step := range []struct {
+			at   int
+			load float64
+			want string
+		}{
+			{0, 0, "CpuBusyTime=0 CpuIsBusy=false CpuBusyTime=0 CpuIsBusy=false"},
+			{10, 0.49, "CpuBusyTime=0 CpuIsBusy=false CpuBusyTime=0 CpuIsBusy=false"},
+			{20, 0.5, "CpuBusyTime=0 CpuIsBusy=true CpuBusyTime=0 CpuIsBusy=false"},
+			{25, 3, "CpuBusyTime=5 CpuIsBusy=true CpuBusyTime=0 CpuIsBusy=false"},
+			{150, 5, "CpuBusyTime=130 CpuIsBusy=true CpuBusyTime=0 CpuIsBusy=true"},
+			{160, 5, "CpuBusyTime=140 CpuIsBusy=true CpuBusyTime=10 CpuIsBusy=true"},
+			{170, 0.2, "CpuBusyTime=0 CpuIsBusy=false CpuBusyTime=0 CpuIsBusy=false"},
+			{180, 1, "CpuBusyTime=0 CpuIsBusy=true CpuBusyTime=0 CpuIsBusy=false"},
+		} {
+			m.Refresh(machine.Sample{LoadAvg: step.load}, goldenStart.Add(time.Duration(step.at)*time.Second))
+			got := show(m.slots[0], "CpuBusyTime", "CpuIsBusy") + " " + show(m.slots[1], "CpuBusyTime", "CpuIsBusy")
+			expect(t, fmt.Sprintf("%s, after %d s", tt.name, step.at), got, step.want)
+		}
+	}
+	// A latch of the same name has its own meaning, and nobody who does not ask
+	// is told.
+	m, _ := machineWith(t, twoStatic+asks+"STARTD_LATCH_EXPRS = CpuBusy\n")
+	m.Refresh(machine.Sample{LoadAvg: 5}, goldenStart.Add(time.Minute))
+	expect(t, "latched", show(m.slots[0], "CpuBusyTime", "CpuBusyValue"), fmt.Sprintf("CpuBusyTime=%d CpuBusyValue=1", goldenStart.Wall.Unix()+60))
+	m, _ = machineWith(t, twoStatic)
+	m.Refresh(machine.Sample{LoadAvg: 5}, goldenStart.Add(time.Minute))
+	expect(t, "not asked", show(m.slots[0], "CpuBusyTime", "CpuIsBusy"), "CpuBusyTime=undefined CpuIsBusy=undefined")
+}

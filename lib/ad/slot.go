@@ -5,6 +5,7 @@ package ad
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,11 @@ type Slot struct {
 	drainStart bool    // Start is that of a drain
 	own        []owner // that stand over what the slot says itself
 
-	ownerLoad, condorLoad  float64 // as charged
-	shownLoad, shownCondor float64 // as in the ad
-	latches                []latch // parallel to those of the layer
+	ownerLoad, condorLoad  float64    // as charged
+	shownLoad, shownCondor float64    // as in the ad
+	latches                []latch    // parallel to those of the layer
+	latchedBy              *typeLayer // whose latches they are; nil shows all of them again
+	cpu                    busyness
 
 	ownKeyboard, ownConsole bool               // the ad has idle times of its own
 	claimAttrs              []string           // what SetClaim and SetActivation put in
@@ -108,12 +111,25 @@ func (a *Slot) dress() {
 	if a.s.Kind != slot.Static && a.m.set.hasRollup {
 		a.ad.SetBool(attrRollup, true)
 	}
+	a.volume()
 	a.own = a.m.ownOf(a.s)
 	a.instances()
 	a.consumption()
 	a.whole()
 	a.setState()
 	a.Resources()
+}
+
+// volume shows the file system of the slot's execute directory, where that is
+// not the one of EXECUTE.
+func (a *Slot) volume() {
+	for _, v := range a.m.src.Inventory.Volumes {
+		if slices.Contains(v.Slots, a.s.ID.N) {
+			a.ad.SetString(attrExecuteVolume, v.ID)
+			a.ad.SetInt("DetectedDisk", v.TotalKiB)
+			return
+		}
+	}
 }
 
 // wear lets the owner's own attributes stand over what the slot says of
