@@ -44,6 +44,8 @@ type Spec struct {
 	Execute string      // EXECUTE
 	Starter host.ProcID // whose pid names the directory
 	Mode    fs.FileMode // of the scratch directory; see Mode
+	// Owner is whose the directories for the job are; nil is the caller.
+	Owner *host.Identity
 }
 
 // Mode returns the mode that a word of JOB_EXECDIR_PERMISSIONS stands for:
@@ -104,6 +106,11 @@ func Create(spec Spec) (*Sandbox, error) {
 	}{{ownDir, 0o755}, {userDir, 0o700}, {scratchDir, spec.Mode}} {
 		if err := dir.Mkdir(sub.name, sub.mode); err != nil {
 			return fail(errors.Join(err, removeAll(s.execute, name)))
+		}
+		if u := spec.Owner; u != nil && sub.name != ownDir {
+			if err := dir.Lchown(sub.name, int(u.UID), int(u.GID)); err != nil {
+				return fail(errors.Join(err, removeAll(s.execute, name)))
+			}
 		}
 	}
 	if s.own, err = dir.OpenRoot(ownDir); err != nil {

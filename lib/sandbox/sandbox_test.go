@@ -81,6 +81,25 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// TestOwner gives the job's directories away, or leaves none when it may not.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	execute := t.TempDir()
+	s, err := Create(Spec{Execute: execute, Starter: host.ProcID{PID: 4711, Start: 9}, Mode: Mode(""), Owner: &host.Identity{Name: "somebody", UID: 61234, GID: 61235}})
+	if os.Geteuid() != 0 {
+		if entries, derr := os.ReadDir(execute); !errs.Is(err, errs.Denied) || derr != nil || len(entries) != 0 {
+			t.Errorf("%v; left are %v, %v", err, entries, derr)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.WriteAds("A = 1\n", "B = 2\n"), s.Remove()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMode(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]fs.FileMode{"user": 0o700, "group": 0o750, "World ": 0o755, "bogus": 0o700, "": 0o700} {

@@ -34,6 +34,8 @@ type Host struct {
 	// such thing.
 	Stop func() <-chan struct{}
 	Home string // home directory of the user that jobs run as, "" if unknown
+	// Access is for jobs of another user; nil where there can be none.
+	Access host.Access
 }
 
 // activation does what its life says. It belongs to one goroutine; longer work
@@ -208,6 +210,10 @@ func (a *activation) prepare() {
 		fail(a.holds.broken(fmt.Errorf("job ad: %w", err)))
 		return
 	}
+	if err := a.canRunAs(); err != nil {
+		fail(a.holds.broken(err))
+		return
+	}
 	if err := a.makeSandbox(); err != nil {
 		// That is the machine's fault, not the job's: it leaves and may be
 		// matched again.
@@ -216,6 +222,10 @@ func (a *activation) prepare() {
 		return
 	}
 	if a.job, err = readJob(ad, p.Submit.Iwd, a.box.Scratch()); err != nil {
+		fail(a.holds.broken(err))
+		return
+	}
+	if err := a.mayRunAs(); err != nil {
 		fail(a.holds.broken(err))
 		return
 	}
@@ -248,7 +258,9 @@ func (a *activation) prepare() {
 
 func (a *activation) makeSandbox() error {
 	p, self := a.plan, a.host.Census.Self()
-	box, err := sandbox.Create(sandbox.Spec{Execute: p.Execute, Starter: self, Mode: sandbox.Mode(p.knob("JOB_EXECDIR_PERMISSIONS"))})
+	box, err := sandbox.Create(sandbox.Spec{
+		Execute: p.Execute, Starter: self, Mode: sandbox.Mode(p.knob("JOB_EXECDIR_PERMISSIONS")), Owner: p.RunAs,
+	})
 	if err != nil {
 		return err
 	}

@@ -35,13 +35,16 @@ type talk struct {
 	stderr  bytes.Buffer
 }
 
-func newTalk(t *testing.T, execute string, program hosttest.Program) *talk {
+func newTalk(t *testing.T, execute string, program hosttest.Program, change ...func(*Host)) *talk {
 	k := &talk{T: t, machine: hosttest.New(), execute: execute, status: make(chan int, 1), began: time.Now()}
 	k.machine.Install("/bin/job", program)
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	k.in, k.out = in, json.NewDecoder(out)
 	h := Host{Spawner: k.machine, Census: k.machine, Errno: hosttest.Errno, Signal: hosttest.SignalNumber}
+	for _, c := range change {
+		c(&h)
+	}
 	go func() {
 		k.status <- converse(context.Background(), nil, stdin, stdout, &k.stderr, h)
 		stdin.Close()

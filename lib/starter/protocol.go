@@ -32,6 +32,9 @@ type Plan struct {
 	Config       map[string]string `json:"config,omitempty"` // the starter's knobs by name, already expanded; see Knobs
 	Keep         bool              `json:"keep,omitempty"`   // leave the sandbox in place at the end
 	MaxVacate    time.Duration     `json:"max_vacate,omitempty"`
+	// RunAs is the user of the job's processes, nil the starter's own. Only for
+	// jobs that run where they are: the starter would move files as itself.
+	RunAs *host.Identity `json:"run_as,omitempty"`
 }
 
 // SubmitSide says where the job's files come from and go to.

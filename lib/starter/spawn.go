@@ -49,7 +49,7 @@ func (a *activation) spawn() *Hold {
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
 		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: scratch, Iwd: dir, Cpus: p.Cpus,
-		StarterPID: a.note.Starter.PID, Home: a.host.Home, Inherited: a.env, Marker: a.note.Marker,
+		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Marker: a.note.Marker,
 	})
 	a.record.Problems = append(a.record.Problems, problems...)
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *activation) spawn() *Hold {
 	score := jobOOMScore
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
 		Path: j.cmd, Args: append([]string{j.cmd}, j.args...), Env: env, Dir: dir,
-		Stdin: files[0], Stdout: files[1], Stderr: files[2],
+		Stdin: files[0], Stdout: files[1], Stderr: files[2], User: p.RunAs,
 		Bond: host.Bound, Nice: p.nice(j.ad, time.Now()), CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
 		Group: a.note.Group, CPUWeight: cpuWeight * p.Cpus, Marker: a.note.Marker,
 	})
@@ -99,7 +99,13 @@ func (a *activation) spawn() *Hold {
 
 // checkIwd looks whether the job can start in dir.
 func (a *activation) checkIwd(dir string) *Hold {
-	if _, err := os.Stat(dir + "/."); err != nil { // what chdir would say
+	var err error
+	if u := a.plan.RunAs; u != nil {
+		err = a.host.Access.Enter(u, dir)
+	} else {
+		_, err = os.Stat(dir + "/.") // what chdir would say
+	}
+	if err != nil {
 		return a.holds.iwd(dir, err)
 	}
 	return nil
@@ -109,6 +115,9 @@ func (a *activation) checkIwd(dir string) *Hold {
 // null device. They are the caller's to close, with an error too.
 func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
 	j := a.job
+	if a.plan.RunAs != nil {
+		return a.openStdAs(a.plan.RunAs)
+	}
 	const write = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | os.O_APPEND
 	var err error
 	if j.stdin != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -28,8 +29,12 @@ func newHost() (starter.Host, *os.File, error) {
 		return starter.Host{}, nil, err
 	}
 	passwd, _ := os.ReadFile("/etc/passwd") // without it HOME is the job's own affair
+	var others host.Access                  // without the rights of root there is none
+	if os.Geteuid() == 0 {
+		others = new(access.Files)
+	}
 	return starter.Host{
-		Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
+		Access: others, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)

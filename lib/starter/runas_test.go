@@ -1,0 +1,128 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/reason"
+)
+
+// access notes for whom what was opened, and opens it.
+type access struct {
+	calls  []string
+	closed string // what the user may not reach
+}
+
+func (a *access) reach(what string, u *host.Identity, path string) error {
+	a.calls = append(a.calls, fmt.Sprintf("%s %s %s", u.Name, what, filepath.Base(path)))
+	if a.closed != "" && filepath.Base(path) == a.closed {
+		return &fs.PathError{Op: what, Path: path, Err: fs.ErrPermission}
+	}
+	return nil
+}
+
+func (a *access) Enter(u *host.Identity, dir string) error { return a.reach("enters", u, dir) }
+
+func (a *access) Overwrite(u *host.Identity, path string) (*os.File, error) {
+	if err := a.reach("writes", u, path); err != nil {
+		return nil, err
+	}
+	return os.Create(path)
+}
+
+// TestRunAs runs a job for another user, where it is.
+func TestRunAs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, ad string
+		access   *access // nil: the starter cannot do it
+		calls    []string
+		out, err string // the files that it has
+		code     reason.Code
+		hold     string // a part of the reason
+	}{
+		{name: "two files", ad: "Out = \"out\"\nErr = \"err\"\n", access: &access{},
+			calls: []string{"boinc enters iwd", "boinc writes out", "boinc writes err"}, out: "out", err: "err"},
+		{name: "one file", ad: "Out = \"out\"\nErr = \"out\"\n", access: &access{},
+			calls: []string{"boinc enters iwd", "boinc writes out"}, out: "out", err: "out"},
+		{name: "no file", access: &access{}, calls: []string{"boinc enters iwd"}},
+		{name: "a directory of others", access: &access{closed: "iwd"}, calls: []string{"boinc enters iwd"},
+			code: reason.IwdError, hold: "Cannot access initial working directory"},
+		{name: "a file of others", ad: "Out = \"out\"\nErr = \"err\"\n", access: &access{closed: "err"},
+			calls: []string{"boinc enters iwd", "boinc writes out", "boinc writes err"},
+			code:  reason.UnableToOpenOutput, hold: "as standard error"},
+		{name: "a starter without the rights", code: reason.FailedToCreateProcess, hold: "cannot run programs for other users"},
+		{name: "files to be moved", ad: "ShouldTransferFiles = \"YES\"\n", access: &access{},
+			code: reason.FailedToCreateProcess, hold: "files are not moved for jobs of other users"},
+		{name: "standard input", ad: "In = \"in\"\n", access: &access{},
+			code: reason.FailedToCreateProcess, hold: "no standard input"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			iwd := filepath.Join(t.TempDir(), "iwd")
+			if err := os.Mkdir(iwd, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			k := newTalk(t, t.TempDir(), func(*hosttest.Process) host.ExitStatus {
+				return host.ExitStatus{Exited: true}
+			}, func(h *Host) {
+				if tt.access != nil {
+					h.Access = tt.access
+				}
+			})
+			// One that anybody may give a directory to.
+			user := &host.Identity{Name: "boinc", UID: uint32(max(os.Getuid(), 0)), GID: uint32(max(os.Getgid(), 0)), Home: "/home/boinc"}
+			k.plan(func(p *Plan) {
+				p.RunAs = user
+				p.JobAd = fmt.Sprintf("Cmd = \"/bin/job\"\nIwd = %q\nShouldTransferFiles = \"NO\"\n%s", iwd, tt.ad)
+				p.Config = map[string]string{"STARTER_SETS_HOME_ENV": "true"}
+			})
+			var held *Hold
+			for op := ""; op != OpEnded; {
+				var r Report
+				if err := k.out.Decode(&r); err != nil {
+					t.Fatal(err)
+				}
+				if op = r.Op; op == OpEnded {
+					held = r.Record.Held
+				}
+			}
+			<-k.status
+			if tt.hold == "" {
+				spec := k.machine.Families()[0].Spec
+				if out, err := base(spec.Stdout), base(spec.Stderr); out != tt.out || err != tt.err || out == err && spec.Stdout != spec.Stderr {
+					t.Errorf("it writes to %q and %q", out, err)
+				}
+				if held != nil || !cmp.Equal(spec.User, user) || spec.Dir != iwd || !strings.Contains(strings.Join(spec.Env, "\n"), "HOME=/home/boinc\n") {
+					t.Errorf("held %+v, ran as %+v in %s with %q", held, spec.User, spec.Dir, spec.Env)
+				}
+			} else if held == nil || held.Code != int(tt.code) || !strings.Contains(held.Reason, tt.hold) || len(k.machine.Families()) != 0 {
+				t.Errorf("held %+v, %d were run", held, len(k.machine.Families()))
+			}
+			if tt.access != nil {
+				if diff := cmp.Diff(tt.calls, tt.access.calls); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// base names a file, "" for none.
+func base(f *os.File) string {
+	if f == nil {
+		return ""
+	}
+	return filepath.Base(f.Name())
+}
