@@ -82,7 +82,7 @@ func TestRunAs(t *testing.T) {
 				}
 			})
 			// One that anybody may give a directory to.
-			user := &host.Identity{Name: "boinc", UID: uint32(max(os.Getuid(), 0)), GID: uint32(max(os.Getgid(), 0)), Home: "/home/boinc"}
+			user := &host.Identity{Name: "boinc", UID: uint32(max(os.Getuid(), 0)), GID: uint32(max(os.Getgid(), 0)), Home: "/var/lib/boinc"}
 			k.plan(func(p *Plan) {
 				p.RunAs = user
 				p.JobAd = fmt.Sprintf("Cmd = \"/bin/job\"\nIwd = %q\nShouldTransferFiles = \"NO\"\n%s", iwd, tt.ad)
@@ -104,7 +104,7 @@ func TestRunAs(t *testing.T) {
 				if out, err := base(spec.Stdout), base(spec.Stderr); out != tt.out || err != tt.err || out == err && spec.Stdout != spec.Stderr {
 					t.Errorf("it writes to %q and %q", out, err)
 				}
-				if held != nil || !cmp.Equal(spec.User, user) || spec.Dir != iwd || !strings.Contains(strings.Join(spec.Env, "\n"), "HOME=/home/boinc\n") {
+				if held != nil || !cmp.Equal(spec.User, user) || spec.Dir != iwd || !strings.Contains(strings.Join(spec.Env, "\n"), "HOME=/var/lib/boinc\n") {
 					t.Errorf("held %+v, ran as %+v in %s with %q", held, spec.User, spec.Dir, spec.Env)
 				}
 			} else if held == nil || held.Code != int(tt.code) || !strings.Contains(held.Reason, tt.hold) || len(k.machine.Families()) != 0 {
