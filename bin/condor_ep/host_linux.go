@@ -78,7 +78,7 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.spawner, Census: p.census,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
-		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM),
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser,
 	}, nil
 }
 

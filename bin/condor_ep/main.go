@@ -6,6 +6,9 @@
 //
 //	condor_ep run [-config FILE] [-json] [-keep] JOB.sub
 //	condor_ep status [-json]
+//	condor_ep drain [-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR] [-...-on-completion] [-json]
+//	condor_ep drain -cancel [-request-id ID] [-json]
+//	condor_ep vacate [-fast] [-json] SLOT|-all
 //	condor_ep explain [-json] [-job FILE] [SLOT|JOB]
 //	condor_ep explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR] [-job FILE] [-json] [SLOT]
 //	condor_ep simulate [-compare OTHER.conf] [-svg FILE] [-json] SCENARIO
@@ -57,6 +60,10 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdStatus(args[1:], stdout, stderr)
 	case "explain":
 		return cmdExplain(args[1:], stdout, stderr)
+	case "drain":
+		return cmdDrain(args[1:], stdout, stderr)
+	case "vacate":
+		return cmdVacate(args[1:], stdout, stderr)
 	case "check":
 		return cmdCheck(args[1:], stdout, stderr)
 	case "slots":
@@ -100,6 +107,24 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         -config FILE   the configuration (default: that of this machine)
         -machine FILE  as for slots
         -set NAME=EXPR an attribute that the slots are to have instead of theirs
+  drain [-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR]
+        [-resume-on-completion|-exit-on-completion|-restart-on-completion|
+        -reconfig-on-completion] [-pid N] [-json]
+        empty the machine of jobs, and let none in
+        -graceful      each job keeps its retirement and its vacate time
+        -quick         its vacate time only
+        -fast          neither
+        -reason TEXT   why (default: by the user who asks)
+        -start EXPR    jobs that are let in meanwhile
+        -check EXPR    what must be true of every slot, or nothing is drained
+        -...-on-completion  what to do when every slot is drained (default: to
+                       stay drained): take jobs again, end, end to be started
+                       again, read the configuration again and take jobs again
+        -pid N         which Execution Point, if several run here
+  drain -cancel [-request-id ID] [-pid N] [-json]
+        take it back
+  vacate [-fast] [-pid N] [-json] SLOT|-all
+        end the claim of a slot, or of every slot; with -fast at once
   check [-json] [-warnings-ok] [FILE...]
         list everything that is wrong with the configuration of this machine,
         or with each FILE as one; nothing is started
@@ -149,7 +174,10 @@ An ad file holds one ad; - is the standard input. Put -- before an expression
 that begins with a minus sign.
 
 Exit status of run: 0 all jobs exited 0; 1 some did not; 2 bad command line,
-submit file or configuration; 3 jobs that can never run here.
+submit file or configuration; 3 jobs that can never run here; 75 drained, and
+to be started again.
+Exit status of drain and vacate: 0 done; 1 refused, or nothing runs here; 2 bad
+command line.
 Exit status of check: 0 nothing found; 1 something is wrong; 2 bad command line,
 or a file that cannot be read.
 Exit status of slots: 0 every slot can be made; 1 some cannot; 2 bad command

@@ -81,6 +81,8 @@ func cmdRun(args []string, stdout, stderr io.Writer) int {
 func exitStatus(res run.Result) int {
 	c := res.Counts
 	switch {
+	case res.Restart:
+		return exitRestart
 	case len(res.Impossible) > 0:
 		return exitNever
 	case c.Done == c.Total && c.Failed == 0:

@@ -118,6 +118,12 @@ func printStatus(w io.Writer, s *observe.Status, now time.Time) {
 			fmt.Fprintf(w, "  %s is broken: %s\n", sl.Name, sl.Broken)
 		}
 	}
+	if s.Draining != nil {
+		printDrain(w, s.Draining, now)
+	}
+	if s.Ending != "" {
+		fmt.Fprintf(w, "  ending: %s\n", s.Ending)
+	}
 	if j := s.Jobs; j != nil {
 		fmt.Fprintf(w, "  jobs: %d idle, %d running, %d held, %d of %d done\n", j.Idle, j.Running, j.Held, j.Done, j.Total)
 	}

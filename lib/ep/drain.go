@@ -116,6 +116,7 @@ type drain struct {
 	how      Haste
 	then     Completion
 	reason   string
+	by       string
 	start    *classad.Expr // START meanwhile, nil for none
 	deadline time.Time
 	final    bool // the jobs that ran at the beginning are gone; those let in meanwhile follow
@@ -154,7 +155,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 		start = nil
 	}
 	*d = drain{
-		on: true, ids: d.ids + 1, how: ev.How, then: ev.Then, reason: why, start: start, deadline: ev.Deadline,
+		on: true, ids: d.ids + 1, how: ev.How, then: ev.Then, reason: why, by: ev.By, start: start, deadline: ev.Deadline,
 		started: e.now.Wall, stopped: d.stopped, badput: d.badput, unclaimed: d.unclaimed,
 	}
 	if e.polled == 0 {
@@ -354,6 +355,52 @@ func (e *Engine) refusesClaims() error {
 		return fmt.Errorf("the machine is drained in %v", e.drain.left.Round(time.Second))
 	}
 	return nil
+}
+
+// DrainView is what can be seen of a drain from outside.
+type DrainView struct {
+	ID         string
+	How        Haste
+	Then       Completion
+	Reason, By string
+	Start      *classad.Expr // nil if nobody is let in
+	Since      time.Time
+	Deadline   time.Time // as the drainer hoped, zero if it did not say
+	// Jobs is how many starters are left, and Left how long the last of them
+	// may take, longer than a year if it may stay as long as it likes.
+	Jobs int
+	Left time.Duration
+	// Drained says that every slot is drained.
+	Drained bool
+}
+
+// Drain returns where draining stands; false if the machine is not drained.
+func (e *Engine) Drain() (DrainView, bool) {
+	d := &e.drain
+	if !d.on {
+		return DrainView{}, false
+	}
+	e.drainTime()
+	v := DrainView{
+		ID: d.id(), How: d.how, Then: d.then, Reason: d.reason, By: d.by, Start: d.start, Since: d.started,
+		Deadline: d.deadline, Drained: d.over, Left: d.left,
+	}
+	for _, sl := range e.slots {
+		a := sl.act
+		if a == nil {
+			continue
+		}
+		v.Jobs++
+		switch look := e.look(sl); {
+		case a.Phase >= claim.Vacating:
+			v.Left = max(v.Left, a.softUntil-e.now.Boot, a.hardUntil-e.now.Boot)
+		case d.how == DrainQuick || a.Admitted:
+			v.Left = max(v.Left, d.left+policy.MaxVacate(look))
+		case d.how == DrainGraceful:
+			v.Left = max(v.Left, policy.MaxVacate(look))
+		}
+	}
+	return v, true
 }
 
 // showDrain publishes where draining stands and what it would cost.

@@ -21,6 +21,9 @@ import (
 const (
 	OpStatus  = "status"  // the slots and the jobs of the EP
 	OpExplain = "explain" // why Request.Subject, a slot or a job, is as it is, or what becomes of Request.Job
+	OpDrain   = "drain"   // empty the machine of jobs, as Request.Drain says
+	OpResume  = "resume"  // take the drain back that Request.Subject names, any if it is empty
+	OpVacate  = "vacate"  // end the claim of the slot Request.Subject, of every slot if it is empty
 )
 
 // maxMessage bounds one message either way, in bytes.
@@ -42,6 +45,23 @@ type Request struct {
 	// Job is the ad of a job that might be submitted, in the old syntax. The
 	// question is then about it, with a Subject about that slot for it.
 	Job string `json:"job,omitempty"`
+	// Drain says how to drain.
+	Drain *Drain `json:"drain,omitempty"`
+	// Fast says not to give the jobs of vacated slots any time.
+	Fast bool `json:"fast,omitempty"`
+
+	// By is the user who asks, as the system vouches for it; "" if it does
+	// not. It does not travel.
+	By string `json:"-"`
+}
+
+// Drain is how a machine is to be drained.
+type Drain struct {
+	How    string `json:"how,omitempty"`    // graceful (the default), quick or fast
+	Then   string `json:"then,omitempty"`   // stay (the default), resume, exit, restart or reconfigure
+	Reason string `json:"reason,omitempty"` // default: "by" and who asks
+	Start  string `json:"start,omitempty"`  // START meanwhile
+	Check  string `json:"check,omitempty"`  // what must be true of every slot
 }
 
 // Response answers one Request. Err is a sentence for a person; the other
@@ -50,6 +70,8 @@ type Response struct {
 	Err          string            `json:"error,omitempty"`
 	Status       *Status           `json:"status,omitempty"`
 	Explanations []*explain.Report `json:"explanations,omitempty"`
+	Code         int               `json:"code,omitempty"`     // of a refusal, 0 if it has none
+	DrainID      string            `json:"drain_id,omitempty"` // of the drain that was begun
 }
 
 // Status is what an EP is doing at one moment.
@@ -61,6 +83,29 @@ type Status struct {
 	Dir     string    `json:"dir"` // its private directory
 	Slots   []Slot    `json:"slots"`
 	Jobs    *JobCount `json:"jobs,omitempty"` // of the embedded access point, if there is one
+
+	Draining *Draining `json:"draining,omitempty"`
+	// Ending says why the EP ends, "" if it does not.
+	Ending string `json:"ending,omitempty"`
+}
+
+// Draining is how far the draining of a machine is.
+type Draining struct {
+	ID     string    `json:"id"`
+	How    string    `json:"how"`
+	Then   string    `json:"then"`
+	Reason string    `json:"reason"`
+	By     string    `json:"by,omitempty"`
+	Since  time.Time `json:"since"`
+	// Until is when the last job will be gone at the latest; absent if no job
+	// is left, or if one may stay as long as it likes.
+	Until *time.Time `json:"until,omitempty"`
+	// Jobs are still there.
+	Jobs int `json:"jobs"`
+	// Drained says that every slot is drained.
+	Drained bool `json:"drained"`
+	// Start lets jobs in meanwhile.
+	Start string `json:"start,omitempty"`
 }
 
 // Slot is one line of a status listing.
@@ -88,8 +133,9 @@ type JobCount struct {
 }
 
 // Serve answers connections on l, one request each, until l is closed; it
-// returns nil then. answer is called from several goroutines.
-func Serve(l net.Listener, answer func(Request) Response) error {
+// returns nil then. answer is called from several goroutines. peer names the
+// user at the other end, and may be nil where nobody can know.
+func Serve(l net.Listener, peer func(net.Conn) (string, error), answer func(Request) Response) error {
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -98,11 +144,11 @@ func Serve(l net.Listener, answer func(Request) Response) error {
 		if err != nil {
 			return errs.E("observe.Serve", errs.Broken, l.Addr().String(), err)
 		}
-		go serveOne(c, answer)
+		go serveOne(c, peer, answer)
 	}
 }
 
-func serveOne(c net.Conn, answer func(Request) Response) {
+func serveOne(c net.Conn, peer func(net.Conn) (string, error), answer func(Request) Response) {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(ioTimeout)); err != nil {
 		return
@@ -112,6 +158,9 @@ func serveOne(c net.Conn, answer func(Request) Response) {
 	line, err := readLine(c, maxRequest)
 	if err == nil {
 		err = json.Unmarshal(line, &req)
+	}
+	if err == nil && peer != nil {
+		req.By, _ = peer(c) // who cannot be known stays unnamed
 	}
 	if err != nil {
 		resp.Err = "the request is not one line of JSON: " + err.Error()

@@ -48,7 +48,13 @@ func (n *node) random() float64 {
 func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 	switch r.Op {
 	case observe.OpStatus:
-		return observe.Response{Status: n.status()}
+		return observe.Response{Status: n.status(now)}
+	case observe.OpDrain:
+		return n.drain(now, r)
+	case observe.OpResume:
+		return n.resume(now, r)
+	case observe.OpVacate:
+		return n.vacate(now, r)
 	case observe.OpExplain:
 		x, err := n.explain(now, r)
 		if err != nil {
@@ -59,10 +65,11 @@ func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 	return observe.Response{Err: fmt.Sprintf("unknown question %q", r.Op)}
 }
 
-func (n *node) status() *observe.Status {
+func (n *node) status(now clock.Instant) *observe.Status {
 	c := n.ap.Counts()
 	s := &observe.Status{
 		Name: n.o.Inventory.FullHostname, PID: os.Getpid(), Version: n.o.Version, Started: n.started, Dir: n.o.Dir,
+		Draining: n.draining(now), Ending: n.end,
 		Jobs: &observe.JobCount{Idle: c.Idle, Running: c.Running + c.Suspended, Held: c.Held, Done: c.Done, Total: c.Total},
 	}
 	for v := range n.eng.Views() {

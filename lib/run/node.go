@@ -63,7 +63,10 @@ type node struct {
 	lookAt     clock.Instant // when it is to be read next
 	timer      *time.Timer
 	interrupts int
-	complete   bool // the engine has shut down
+	complete   bool      // the engine has shut down
+	end        string    // why the engine ends the EP, "" if it does not
+	restart    bool      // the EP is to be started again when it has ended
+	ownerReply *ep.Reply // to the request of the control socket under way
 
 	claimFileFailed bool // the last claim id file could not be written, which was told
 
@@ -196,13 +199,13 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	}
 	n.logAds()
 	n.tellCounts(now, true)
-	res.Counts, res.Interrupted = n.ap.Counts(), n.interrupts > 0
+	res.Counts, res.Interrupted, res.Restart = n.ap.Counts(), n.interrupts > 0 || n.end != "", n.restart
 	return res, nil
 }
 
 // over reports whether there is nothing left to wait for.
 func (n *node) over() bool {
-	if n.interrupts > 0 {
+	if n.interrupts > 0 || n.end != "" {
 		return n.complete && len(n.starters) == 0
 	}
 	return n.ap.Finished() && len(n.starters) == 0
@@ -214,8 +217,6 @@ func (n *node) interrupt(now clock.Instant, m ep.Manner) {
 	if n.interrupts > 1 {
 		m = ep.Fast
 	}
-	n.o.Log.Info("shutting down", "manner", m.String())
-	n.ap.Stop()
 	n.step(now, ep.ShutdownRequested{Manner: m})
 }
 
@@ -312,6 +313,10 @@ func (n *node) step(now clock.Instant, ev ep.Event) {
 func (n *node) perform(now clock.Instant, eff ep.Effect) {
 	switch e := eff.(type) {
 	case ep.Reply:
+		if e.Ref == ownerRef {
+			n.ownerReply = &e
+			return
+		}
 		if e.Err != nil {
 			n.o.Log.Info("request refused", "err", e.Err)
 		}
@@ -341,6 +346,12 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.stopBenchmarks()
 	case ep.WakeAt:
 		n.wakeAt = e.At
+	case ep.DrainCompleted:
+		n.drained(e)
+	case ep.ShutdownBegun:
+		n.ending(e)
+	case ep.PolicyOdd:
+		n.policyOdd(e)
 	case ep.ShutdownComplete:
 		n.complete = true
 	}

@@ -38,6 +38,10 @@ type Host struct {
 	// Hangup and Terminate are the system's numbers of SIGHUP and SIGTERM, for
 	// the programs of the owner; 0 for none.
 	Hangup, Terminate int
+
+	// Peer names the user at the other end of a connection to the control
+	// socket; nil where nobody can know.
+	Peer func(net.Conn) (string, error)
 }
 
 // Options says what to run and where.
@@ -97,6 +101,8 @@ type Result struct {
 	Counts      local.Counts
 	Impossible  []local.Impossible
 	Interrupted bool
+	// Restart says that the EP is to be started again, as a drain asked.
+	Restart bool
 }
 
 // Run starts an EP, runs the jobs on it and returns when every job has ended,
@@ -116,7 +122,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 			return Result{}, errs.E("run.Run", errs.Broken, o.Socket, err)
 		}
 		served := make(chan error, 1)
-		go func() { served <- observe.Serve(l, n.ask) }()
+		go func() { served <- observe.Serve(l, o.Host.Peer, n.ask) }()
 		defer func() {
 			l.Close()
 			if err := <-served; err != nil {

@@ -1,0 +1,44 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os/user"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// PeerUser names the user whose process is at the other end of a Unix socket,
+// as the kernel vouches for it. A user without a name is "uid 1234".
+func PeerUser(c net.Conn) (string, error) {
+	const op = "linux.PeerUser"
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return "", errs.E(op, errs.Invalid, fmt.Sprintf("%T", c), errors.New("not a Unix socket"))
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return "", errs.E(op, errs.Broken, "", err)
+	}
+	var cred *unix.Ucred
+	var inner error
+	err = raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(err, inner); err != nil {
+		return "", errs.E(op, errs.Broken, "", err)
+	}
+	id := strconv.FormatUint(uint64(cred.Uid), 10)
+	who, err := user.LookupId(id)
+	if err != nil || who.Username == "" {
+		return "uid " + id, nil
+	}
+	return who.Username, nil
+}
