@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter"
 )
 
 // Config is what an AP is made of.
@@ -217,7 +218,7 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 		}
 		l := &lease{id: r.Granted.Claim, slot: r.Granted.Slot, name: r.Granted.Name, ad: r.Granted.Ad}
 		a.leases[l.id.Public] = l
-		return a.activate(l, q.job)
+		return a.activate(now, l, q.job)
 	case 'a':
 		if r.Err != nil {
 			q.job.refused = r.Err.Error()
@@ -241,8 +242,18 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 	return nil
 }
 
-func (a *AP) activate(l *lease, j *job) []ep.Event {
-	return []ep.Event{ep.ActivateRequested{Ref: a.newRef(ask{kind: 'a', job: j, lease: l}), Claim: l.id, Job: j.ad.Clone()}}
+// activate starts the job under the claim. One that asks for something that
+// the machine does not have goes on hold, and another is tried.
+func (a *AP) activate(now clock.Instant, l *lease, j *job) []ep.Event {
+	for j != nil {
+		ad, err := matched(j.ad, l.ad, a.env(now))
+		if err == nil {
+			return []ep.Event{ep.ActivateRequested{Ref: a.newRef(ask{kind: 'a', job: j, lease: l}), Claim: l.id, Job: ad}}
+		}
+		a.holdJob(now, j, starter.Hold{Reason: err.Error()})
+		j = a.nextFor(now, l)
+	}
+	return a.release(l)
 }
 
 func (a *AP) release(l *lease) []ep.Event {
@@ -308,7 +319,7 @@ func (a *AP) StarterExited(now clock.Instant, act claim.ActivationID, why string
 		return nil
 	}
 	if j := a.nextFor(now, l); j != nil {
-		return a.activate(l, j)
+		return a.activate(now, l, j)
 	}
 	return a.release(l)
 }

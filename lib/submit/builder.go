@@ -188,14 +188,24 @@ func (b *builder) get(names ...string) (string, bool) {
 		s.used = true
 		if value := b.expand(s); value != "" {
 			b.value = s
-			if strings.Contains(value, "$$(") {
-				b.bad(strings.Index(value, "$$("), Problem{Value: value, Message: "$$( ) is not supported: it would need the machine that the job is matched with",
-					Want: "a value that is known now", Kind: errs.Unsupported})
+			if strings.Contains(value, "$$(") && !matchedLater(name) {
+				b.bad(strings.Index(value, "$$("), Problem{Value: value, Message: "$$( ) is not supported here: it would need the machine that the job is matched with",
+					Want: "a value that is known now; arguments and environment may have $$( )", Kind: errs.Unsupported})
 			}
 			return value, true
 		}
 	}
 	return "", false
+}
+
+// matchedLater reports whether $$(Attr) in a command is left for the machine
+// that the job is matched with. Files have to be known now.
+func matchedLater(name string) bool {
+	switch strings.ToLower(name) {
+	case "arguments", "args", "arguments2", "environment", "env", "environment2", "shell":
+		return true
+	}
+	return false
 }
 
 // setting finds a command by name: a loop variable may be one, too.

@@ -92,7 +92,7 @@ var mistakes = []struct {
 	{"executable = prog\nX = $RANDOM_INTEGER(9,1)\nqueue $(X)\n", "3:7", "minimum above its maximum"},
 	{"executable = prog\nA @=end\n1\n", "2:1", "a line @end"},
 	{"executable = prog\nA @=\n1\n", "2:1", "no name behind @="},
-	{"executable = prog\narguments = a $$(Cpus)\nqueue\n", "2:13", "need the machine"},
+	{"executable = prog\noutput = o.$$(Cpus)\nqueue\n", "2:10", "it would need the machine"},
 	// if
 	{"executable = prog\nif $(x) == 3\nendif\nqueue\n", "2:4", "defined NAME"},
 	{"executable = prog\nif true\nqueue\n", "2:1", "if without endif"},
