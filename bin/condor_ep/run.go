@@ -152,7 +152,15 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	execute := snap.String("EXECUTE")
-	if err := dir.WriteOwner(run.Owner{Proc: p.census.Self(), Keep: f.keep, Execute: execute}); err != nil {
+	elsewhere, err := machine.SlotExecutes(snap)
+	if err != nil {
+		return res, err
+	}
+	owner := run.Owner{Proc: p.census.Self(), Keep: f.keep, Execute: execute}
+	for _, x := range elsewhere {
+		owner.Elsewhere = append(owner.Elsewhere, x.Path)
+	}
+	if err := dir.WriteOwner(owner); err != nil {
 		return res, err
 	}
 
@@ -160,8 +168,10 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	if err := run.CheckExecute(execute); err != nil {
-		return res, err
+	for _, path := range append([]string{execute}, owner.Elsewhere...) {
+		if err := run.CheckExecute(path); err != nil {
+			return res, err
+		}
 	}
 	for _, e := range inv.Apply(ctx, time.Now(), p.volume(execute, snap), machine.ConfigScanner(snap)) {
 		if errs.Is(e, errs.Invalid) {
@@ -200,7 +210,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	show.begin(dir.Number, len(jobs), f.job)
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
-		Config: snap, Inventory: inv, Host: h, Execute: execute, Socket: dir.Socket(), Dir: dir.Path, Version: version,
+		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Path, Version: version,
 		StarterPath: p.self, StarterArgs: []string{"condor_ep", starter.Command}, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
 		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },

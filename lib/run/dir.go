@@ -52,7 +52,9 @@ func (d *Dir) Remove() error { return os.RemoveAll(d.Path) }
 type Owner struct {
 	Proc    host.ProcID `json:"proc"`
 	Execute string      `json:"execute"` // where its sandboxes are; may lie outside the directory
-	Keep    bool        `json:"keep"`    // what is left was asked for
+	// Elsewhere are the execute directories of single slots (SLOT<N>_EXECUTE).
+	Elsewhere []string `json:"elsewhere,omitempty"`
+	Keep      bool     `json:"keep"` // what is left was asked for
 }
 
 // OpenBase makes sure that base exists and is nobody else's business: a real
@@ -187,8 +189,12 @@ func SweepDirs(base string, alive func(host.ProcID) bool, sweep func(execute str
 		if execute == "" {
 			execute = d.Execute()
 		}
-		if err := sweep(execute); err != nil {
-			problems = append(problems, err)
+		var failed error
+		for _, dir := range append([]string{execute}, o.Elsewhere...) {
+			failed = errors.Join(failed, sweep(dir))
+		}
+		if failed != nil {
+			problems = append(problems, failed)
 			continue
 		}
 		if o.Keep {

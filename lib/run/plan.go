@@ -8,6 +8,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -17,7 +18,7 @@ func (n *node) plan(e ep.StartStarter) *starter.Plan {
 		Activation:   string(e.Activation),
 		SlotName:     e.SlotName,
 		SlotFullName: e.FullName,
-		Execute:      n.o.Execute,
+		Execute:      n.o.executeOf(e.Slot),
 		JobAd:        e.Job.TextAll(classad.Old),
 		MachineAd:    e.MachineAd.Text(classad.Old),
 		Cpus:         max(1, int(math.Ceil(e.Given.Cpus))),
@@ -27,4 +28,15 @@ func (n *node) plan(e ep.StartStarter) *starter.Plan {
 		Keep:         n.o.Keep,
 		MaxVacate:    e.MaxVacate,
 	}
+}
+
+// executeOf is the directory in which the sandboxes of a slot are made; a
+// dynamic slot's are where those of its parent would be.
+func (o *Options) executeOf(id slot.ID) string {
+	for _, x := range o.SlotExecutes {
+		if x.Slot == id.N {
+			return x.Path
+		}
+	}
+	return o.Execute
 }

@@ -39,6 +39,10 @@ type Host struct {
 	// the programs of the owner; 0 for none.
 	Hangup, Terminate int
 
+	// Account finds a user of the machine whom the backfill client can run as;
+	// nil where an EP can run nothing as anybody but itself.
+	Account func(name string) (*host.Identity, error)
+
 	// Peer names the user at the other end of a connection to the control
 	// socket; nil where nobody can know.
 	Peer func(net.Conn) (string, error)
@@ -52,7 +56,9 @@ type Options struct {
 	// Execute is the directory of the sandboxes, Socket the path of the
 	// control socket ("" for none), Dir what status shows as the EP's place.
 	Execute, Socket, Dir string
-	Version              string
+	// SlotExecutes are the directories of single slots, of SLOT<N>_EXECUTE.
+	SlotExecutes []machine.SlotExecute
+	Version      string
 
 	// StarterPath and StarterArgs are the program of a starter and its whole
 	// argument vector; StarterLog takes what starters write to standard error.
@@ -133,9 +139,24 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return n.loop(ctx)
 }
 
+// executePatience is how long a file system may take to keep a small file.
+const executePatience = 10 * time.Second
+
 // CheckExecute makes sure that sandboxes can be made below dir: it exists (or
-// is made, mode 0755), a file can be written there and room is left for it.
+// is made, mode 0755), a file can be written there and room is left for it. A
+// file system that does not answer is an error after ten seconds.
 func CheckExecute(dir string) error {
+	done := make(chan error, 1)
+	go func() { done <- checkExecute(dir) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(executePatience):
+		return errs.E("run.CheckExecute", errs.Expired, "EXECUTE", fmt.Errorf("the file system of %s does not answer", dir))
+	}
+}
+
+func checkExecute(dir string) error {
 	const op = "run.CheckExecute"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return errs.E(op, errs.Denied, "EXECUTE", err)
