@@ -36,6 +36,7 @@ type node struct {
 	launcher *starter.Launcher
 	bench    *benchmarks
 	cron     *cron
+	back     *backfill
 	knobs    map[string]string // the starter's
 	poll     time.Duration     // POLLING_INTERVAL
 
@@ -104,6 +105,7 @@ func newNode(o Options) (*node, error) {
 	}
 	n.bench = newBenchmarks(o, now)
 	n.cron = newCron(o, now)
+	n.newBackfill()
 	var effects []ep.Effect
 	n.eng, effects, err = n.newEngine(ledger, sample, now)
 	if err != nil {
@@ -143,6 +145,7 @@ func (n *node) close() {
 	close(n.done)
 	n.launcher.Close()
 	n.stopBenchmarks()
+	n.back.abandon()
 	n.around.Wait()
 	if err := n.logs.close(); err != nil {
 		n.problem(err)
@@ -170,6 +173,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	for {
 		n.runCron(now)
 		n.settle(now)
+		n.tendBackfill(now)
 		n.tellCounts(now, false)
 		if n.over() {
 			break
@@ -208,7 +212,7 @@ func (n *node) over() bool {
 	if n.interrupts > 0 || n.end != "" {
 		return n.complete && len(n.starters) == 0
 	}
-	return n.ap.Finished() && len(n.starters) == 0
+	return n.ap.Finished() && len(n.starters) == 0 && n.back.client == nil
 }
 
 // interrupt asks all jobs to leave, at the second time without mercy.
@@ -218,6 +222,9 @@ func (n *node) interrupt(now clock.Instant, m ep.Manner) {
 		m = ep.Fast
 	}
 	n.step(now, ep.ShutdownRequested{Manner: m})
+	if m == ep.Fast {
+		n.killBackfill(now)
+	}
 }
 
 // arm sets the timer for what is due next: the engine's wake-up; while jobs
@@ -232,7 +239,7 @@ func (n *node) arm(now clock.Instant) {
 		d = min(d, n.looked.Add(n.poll).Sub(now))
 	}
 	n.lookAt = now.Add(d)
-	d = min(d, n.cronDue(now))
+	d = min(d, n.cronDue(now), n.backfillDue(now))
 	if n.o.Counts != nil && n.ap.Counts() != n.lastCounts {
 		d = min(d, countsEvery)
 	}
@@ -344,6 +351,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.runBenchmarks(now)
 	case ep.StopBenchmarks:
 		n.stopBenchmarks()
+	case ep.StartBackfill:
+		n.startBackfill(e.Slot)
+	case ep.StopBackfill:
+		n.stopBackfill(now, e.Deadline)
 	case ep.WakeAt:
 		n.wakeAt = e.At
 	case ep.DrainCompleted:

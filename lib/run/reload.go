@@ -63,6 +63,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 	n.knobs = starterConfig(next, n.resources)
 	n.step(now, ep.Reconfigured{Snapshot: next})
 	n.reconfigureHooks(now, next)
+	n.reconfigureBackfill(now, next)
 	n.moved = true
 	if n.o.Reconfigured != nil {
 		n.o.Reconfigured(next)
