@@ -49,6 +49,8 @@ func TestPolicies(t *testing.T) {
 		// row: S4-006
 		{"memory-hold", []string{"665 slot2 Claimed/Retiring 2.0"}, nil, "1 1 1 0", "held (Your job used too much virtual memory.)"},
 		{"default-6.8", []string{"1200 slot1_1 Claimed/Suspended 1.0", "3600 slot1_1 Claimed/Suspended 1.0", "4205 slot1_1 Preempting/Vacating 1.0"}, nil, "0 0 2 3", ""},
+		{"backfill", []string{"331 slot1 Backfill/Busy ", "1860 slot1 Backfill/Killing ", "1862 slot1 Claimed/Busy 1.0", "5400 slot1 Backfill/Killing "}, nil, "1 0 0 0", "START_BACKFILL is TRUE"},
+		{"drain", []string{"1200 slot1_1 Claimed/Retiring 1.0", "3060 slot1_2 Preempting/Vacating 2.0", "7200 slot1 Owner/Idle "}, []string{"1860 slot1_"}, "3 0 1 0", "entering Drained state"},
 		// row: S1-069
 		{"vm1-vm2", []string{"1860 slot2 Claimed/Suspended 1.0", "3065 slot2 Claimed/Busy 1.0", "5400 slot2 Claimed/Suspended 1.0"}, nil, "2 0 0 2", ""},
 	} {
