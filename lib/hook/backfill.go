@@ -169,3 +169,10 @@ func (r *boinc) environment(job *classad.Ad) {
 	}
 	job.SetString("Environment", env.V2())
 }
+
+// OwnerProblem says that there is no backfill because of who it is to run as.
+func OwnerProblem(cfg *config.Snapshot, err error) *config.Problem {
+	r := boinc{cfg: cfg}
+	r.problem("BOINC_Owner", err.Error(), "a user of this machine, not root, who may write to BOINC_InitialDir", config.Error)
+	return r.problems[0]
+}
