@@ -16,6 +16,7 @@ type person struct {
 	*stage
 	last time.Duration // when the keyboard was last used, since the start
 	busy time.Duration // until when it is in use
+	load float64       // of the whole machine
 }
 
 // watch samples the machine every five seconds, as a polling EP does.
@@ -24,7 +25,7 @@ func (p *person) watch() {
 	if at <= p.busy {
 		p.last = at
 	}
-	p.step(Sampled{Sample: machine.Sample{At: p.now, KeyboardIdle: at - p.last, ConsoleIdle: at - p.last, HasConsole: true, Fresh: machine.AllReadings}})
+	p.step(Sampled{Sample: machine.Sample{At: p.now, LoadAvg: p.load, KeyboardIdle: at - p.last, ConsoleIdle: at - p.last, HasConsole: true, Fresh: machine.AllReadings}})
 	p.after(5*time.Second, p.watch)
 }
 
