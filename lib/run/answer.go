@@ -24,7 +24,7 @@ func (n *node) newEngine(ledger *slot.Ledger, sample machine.Sample, now clock.I
 	return ep.New(ep.Config{
 		Snapshot: n.o.Config, Inventory: n.o.Inventory, Ledger: ledger, Sample: sample,
 		Benchmarks: len(n.bench.cron.Jobs) > 0, Backfill: n.back.settings.On,
-		Address:    sinful(n.o.Inventory.FullHostname), Start: now.Wall.Unix(), Location: time.Local, Rand: n.random,
+		Address: sinful(n.o.Inventory.FullHostname), Start: now.Wall.Unix(), Location: time.Local, Rand: n.random,
 		NewSecret: func() claim.Secret {
 			var b [secretBytes]byte
 			n.o.Host.Rand(b[:])

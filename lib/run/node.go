@@ -478,6 +478,8 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 		n.step(now, ep.JobSuspended{Activation: act})
 	case starter.OpContinued:
 		n.step(now, ep.JobContinued{Activation: act})
+	case starter.OpRefused:
+		n.o.Log.Warn("the starter refuses an order", "activation", act, "order", r.Order, "why", r.Why)
 	case starter.OpEnded:
 		if r.Record != nil {
 			rec := r.Record

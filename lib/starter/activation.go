@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/sandbox"
@@ -144,7 +145,20 @@ func (a *activation) take(o Order) []duty {
 		a.plan = o.Plan
 		return a.life.planned(o.Plan)
 	}
-	return a.life.ordered(o)
+	switch o.Op {
+	case OpSuspend, OpContinue, OpSoftKill, OpHardKill:
+		return a.life.ordered(o)
+	case OpCheckpoint:
+		a.refuse(o, errors.New("this starter takes no checkpoints"))
+	default:
+		a.refuse(o, errors.New("no such order"))
+	}
+	return nil
+}
+
+// refuse says of an order that it is not carried out.
+func (a *activation) refuse(o Order, why error) {
+	a.say(Report{Op: OpRefused, Order: o.Op, Why: errs.E("starter.order", errs.Unsupported, o.Op, why).Error()})
 }
 
 func (a *activation) say(r Report) {

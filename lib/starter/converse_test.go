@@ -208,6 +208,23 @@ func TestSoftKillDeadline(t *testing.T) {
 	})
 }
 
+// A starter that cannot do what it is told says so, and goes on.
+func TestCheckpointIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, execute string) {
+		k := newTalk(t, execute, deaf)
+		k.plan(nil)
+		k.running()
+		for _, op := range []string{OpCheckpoint, "dance"} {
+			k.send(Order{Op: op})
+			if r := k.next(OpRefused); r.Order != op || !strings.Contains(r.Why, "unsupported") {
+				t.Errorf("%+v", r)
+			}
+		}
+		k.send(Order{Op: OpHardKill})
+		k.end()
+	})
+}
+
 func TestHardKillTakesChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, func(p *hosttest.Process) host.ExitStatus {

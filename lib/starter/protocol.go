@@ -50,6 +50,8 @@ const (
 	OpContinue = "continue"
 	OpSoftKill = "softkill" // the job's kill signal to its main process, then wait
 	OpHardKill = "hardkill" // SIGKILL to everything
+	// OpCheckpoint asks to save the state of a virtual machine, which goes on.
+	OpCheckpoint = "checkpoint"
 )
 
 // Why a job is killed, which selects the signal.
@@ -87,6 +89,7 @@ const (
 	OpTransferOutStart = "transfer-out-start"
 	OpTransferOutDone  = "transfer-out-done"
 	OpEnded            = "ended"
+	OpRefused          = "refused" // an order that this starter cannot carry out; nothing has changed
 )
 
 // Report is one line from the starter to the startd. Which fields are set
@@ -103,6 +106,8 @@ type Report struct {
 	Bytes   int64        `json:"bytes,omitempty"`    // transfer-…-done
 	Hold    *Hold        `json:"hold,omitempty"`     // held
 	Record  *ExitRecord  `json:"record,omitempty"`   // ended
+	Order   string       `json:"order,omitempty"`    // refused: the operation
+	Why     string       `json:"why,omitempty"`      // refused
 }
 
 // Hold is why the job cannot go on without its owner: HTCondor's hold reason
