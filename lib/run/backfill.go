@@ -41,20 +41,32 @@ type backfill struct {
 	told     string          // what a person was told last, which is not said again
 	ctx      context.Context // its end is the end of a client, without mercy
 	abandon  context.CancelFunc
+	launch   func(context.Context, *starter.Plan) (clientStarter, error)
+}
+
+// clientStarter is the starter of a client as the run sees it, a
+// *starter.Handle.
+type clientStarter interface {
+	Reports() <-chan starter.Report
+	Exited() <-chan struct{}
+	Status() host.ExitStatus
+	Err() error
+	Send(starter.Order) error
+	Kill() error
 }
 
 // backfillClient is the run's side of the starter of one client.
 type backfillClient struct {
-	handle   *starter.Handle // nil until it runs
-	deadline clock.Instant   // it has to be gone; zero while it may stay
-	hard     bool            // no time is left to it
-	killAt   clock.Instant   // its starter is killed, zero for never
-	failure  string          // why it could not run
+	handle   clientStarter // nil until it runs
+	deadline clock.Instant // it has to be gone; zero while it may stay
+	hard     bool          // no time is left to it
+	killAt   clock.Instant // its starter is killed, zero for never
+	failure  string        // why it could not run
 }
 
 // newBackfill reads what there is to run.
 func (n *node) newBackfill() {
-	n.back = &backfill{}
+	n.back = &backfill{launch: func(ctx context.Context, p *starter.Plan) (clientStarter, error) { return n.launcher.Launch(ctx, p) }}
 	n.back.ctx, n.back.abandon = context.WithCancel(context.Background())
 	n.configureBackfill(n.o.Config)
 }
@@ -110,7 +122,7 @@ func (n *node) startBackfill(id slot.ID) {
 		RunAs:        b.runAs,
 	}
 	n.around.Go(func() {
-		h, err := n.launcher.Launch(b.ctx, plan)
+		h, err := b.launch(b.ctx, plan)
 		if err != nil {
 			n.post(func(now clock.Instant) { n.backfillGone(now, c, nil, err) })
 			return
@@ -125,7 +137,7 @@ func (n *node) startBackfill(id slot.ID) {
 	})
 }
 
-func (n *node) backfillLaunched(now clock.Instant, c *backfillClient, h *starter.Handle) {
+func (n *node) backfillLaunched(now clock.Instant, c *backfillClient, h clientStarter) {
 	c.handle = h
 	if !c.deadline.IsZero() {
 		n.orderBackfill(now, c)
@@ -201,7 +213,7 @@ func (n *node) backfillReport(now clock.Instant, c *backfillClient, r starter.Re
 }
 
 // backfillGone notes that nothing of a client is left, or that it never was.
-func (n *node) backfillGone(now clock.Instant, c *backfillClient, h *starter.Handle, err error) {
+func (n *node) backfillGone(now clock.Instant, c *backfillClient, h clientStarter, err error) {
 	n.back.client = nil
 	switch {
 	case err != nil:

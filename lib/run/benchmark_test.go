@@ -42,7 +42,7 @@ type laboratory struct {
 	log     *bytes.Buffer
 }
 
-func newLaboratory(t *testing.T, text string, programs map[string]hosttest.Program) *laboratory {
+func newLaboratory(t *testing.T, text string, programs map[string]hosttest.Program, change ...func(*Options)) *laboratory {
 	t.Helper()
 	l := &laboratory{t: t, clock: clock.NewFake(time.Unix(1_800_000_000, 0)), machine: hosttest.New(), log: new(bytes.Buffer)}
 	for path, p := range programs {
@@ -57,11 +57,15 @@ func newLaboratory(t *testing.T, text string, programs map[string]hosttest.Progr
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.node, err = newNode(Options{
+	o := Options{
 		Config: snap, Inventory: inv, User: "u@example", StarterEnv: []string{"A=daemon"},
 		Host: Host{Clock: l.clock, Sampler: quiet{l.clock}, Spawner: l.machine, Census: l.machine, Rand: func([]byte) {}},
 		Log:  slog.New(slog.NewTextHandler(l.log, nil)),
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	l.node, err = newNode(o)
 	if err != nil {
 		t.Fatal(err)
 	}
