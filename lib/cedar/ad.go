@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// secretMark announces a line that is sent as a secret.
-	secretMark = "ZKM"
+	// SecretMark announces a line that is sent as a secret.
+	SecretMark = "ZKM"
 
 	// maxRestrictedLines bounds ads of peers that nobody knows yet.
 	maxRestrictedLines = 100
@@ -35,7 +35,7 @@ type AdOptions struct {
 
 // RawAd is an ad as its lines stand on the wire.
 type RawAd struct {
-	Lines              []string // Name = expression
+	Lines              []string // Name = expression; SecretMark goes before one that is sent as a secret
 	MyType, TargetType string   // mostly empty; MyType travels as a line
 }
 
@@ -63,7 +63,7 @@ func (c *Conn) PutAd(ad *classad.Ad, o AdOptions) {
 				continue
 			}
 			if !modern {
-				b = c.appendText(b, secretMark)
+				b = c.appendText(b, SecretMark)
 			}
 		}
 		start := len(b)
@@ -145,7 +145,13 @@ func (c *Conn) spill() {
 
 // PutRawAd puts the lines of an ad as they are.
 func (c *Conn) PutRawAd(ad RawAd, o AdOptions) {
-	c.PutInt(int64(len(ad.Lines)))
+	n := 0
+	for _, l := range ad.Lines {
+		if l != SecretMark {
+			n++
+		}
+	}
+	c.PutInt(int64(n))
 	for _, l := range ad.Lines {
 		c.PutString(l)
 	}
@@ -155,11 +161,15 @@ func (c *Conn) PutRawAd(ad RawAd, o AdOptions) {
 	}
 }
 
-// RawAd reads the lines of an ad without parsing them. A line that was sent
-// as a secret counts as any other.
+// RawAd reads the lines of an ad without parsing them.
 func (c *Conn) RawAd(o AdOptions) (RawAd, error) {
 	var ad RawAd
-	err := c.lines(o, func(l []byte) { ad.Lines = append(ad.Lines, string(l)) })
+	err := c.lines(o, func(l []byte, secret bool) {
+		if secret {
+			ad.Lines = append(ad.Lines, SecretMark)
+		}
+		ad.Lines = append(ad.Lines, string(l))
+	})
 	if err == nil && !o.NoTypes {
 		if ad.MyType, err = c.String(); err == nil {
 			ad.TargetType, err = c.String()
@@ -169,7 +179,7 @@ func (c *Conn) RawAd(o AdOptions) (RawAd, error) {
 }
 
 // lines reads number and lines of an ad.
-func (c *Conn) lines(o AdOptions, each func(line []byte)) error {
+func (c *Conn) lines(o AdOptions, each func(line []byte, secret bool)) error {
 	n, err := c.Int()
 	limit := int64(c.limits.AdLines)
 	if o.Restricted {
@@ -185,13 +195,14 @@ func (c *Conn) lines(o AdOptions, each func(line []byte)) error {
 	}
 	for range n {
 		l, err := c.text("Ad")
-		if err == nil && string(l) == secretMark && !o.Restricted {
+		secret := err == nil && !o.Restricted && string(l) == SecretMark
+		if secret {
 			l, err = c.text("Ad")
 		}
 		if err != nil {
 			return err
 		}
-		each(l)
+		each(l, secret)
 	}
 	return nil
 }
@@ -200,7 +211,7 @@ func (c *Conn) lines(o AdOptions, each func(line []byte)) error {
 // TargetType are attributes.
 func (c *Conn) Ad(o AdOptions) (*classad.Ad, error) {
 	var text []byte
-	err := c.lines(o, func(l []byte) {
+	err := c.lines(o, func(l []byte, _ bool) {
 		start := len(text)
 		text = append(append(text, l...), '\n')
 		for i := start; i < len(text)-1; i++ {

@@ -192,9 +192,13 @@ func (c *Conn) Bytes(n int) ([]byte, error) {
 	return bytes.Clone(b), err
 }
 
-// Rest reads all that is left of the message in hand, without waiting.
-func (c *Conn) Rest() []byte {
+// Rest reads all that is left of the message in hand, or all of the next one
+// if none is. The caller owns the bytes; EndOfMessage must follow.
+func (c *Conn) Rest() ([]byte, error) {
+	if err := c.begin("Rest"); err != nil {
+		return nil, err
+	}
 	b := bytes.Clone(c.in.buf[c.in.pos:c.in.end])
 	c.in.pos = c.in.end
-	return b
+	return b, nil
 }

@@ -16,7 +16,9 @@ const (
 	keepWrite     = 8 << 10 // a larger write buffer is given back between messages
 )
 
-// ClassicPacket is the clear size of the packets that the original sends.
+// ClassicPacket is the clear size of the packets that the original sends. In
+// an encrypted message each one that it cuts off is larger than the one before
+// by a tag, and so it is here.
 const ClassicPacket = 4096 - headerSize
 
 // output is the writing half of a Conn. Its buffer holds the packet that is
@@ -26,6 +28,7 @@ type output struct {
 	head     int // where the plain text begins
 	packet   int // plain bytes of a full packet
 	sent     int // plain bytes of the message that went out already
+	cut      int // packets of the message that went out already
 	fileDone bool
 	keep     bool
 	err      error
@@ -37,6 +40,16 @@ func (o *output) pending() bool { return len(o.buf) > o.head || o.sent > 0 }
 // SetPacketSize changes how many clear bytes go into one packet. ClassicPacket
 // cuts messages as the original does.
 func (c *Conn) SetPacketSize(n int) { c.out.packet = max(1, min(n, MaxPacket-ivSize-tagSize)) }
+
+// free is how many more bytes the packet takes.
+func (c *Conn) free() int {
+	o := &c.out
+	size := o.packet
+	if size == ClassicPacket && c.aes != nil {
+		size += o.cut * tagSize
+	}
+	return max(0, size-(len(o.buf)-o.head))
+}
 
 // room makes the buffer ready for n more bytes.
 func (c *Conn) room(n int) {
@@ -57,7 +70,7 @@ func (c *Conn) put(b []byte) {
 	c.room(len(b))
 	o := &c.out
 	for o.err == nil {
-		n := min(len(b), o.packet-(len(o.buf)-o.head))
+		n := min(len(b), c.free())
 		o.buf = append(o.buf, b[:n]...)
 		if b = b[n:]; len(b) == 0 {
 			return
@@ -71,7 +84,7 @@ func (c *Conn) putString(s string) {
 	c.room(len(s))
 	o := &c.out
 	for o.err == nil {
-		n := min(len(s), o.packet-(len(o.buf)-o.head))
+		n := min(len(s), c.free())
 		o.buf = append(o.buf, s[:n]...)
 		if s = s[n:]; len(s) == 0 {
 			return
@@ -95,6 +108,7 @@ func (c *Conn) send(op string, flag byte) {
 	}
 	plain := len(o.buf) - o.head
 	o.sent += plain
+	o.cut++
 	header := o.buf[:headerSize]
 	header[0] = flag
 	if c.aes == nil {
@@ -140,7 +154,7 @@ func (c *Conn) EndMessage() error {
 
 // reset makes ready for the next message. Errors of the connection stay.
 func (o *output) reset() {
-	o.sent = 0
+	o.sent, o.cut = 0, 0
 	o.buf = o.buf[:0]
 	o.head = 0
 	if cap(o.buf) > keepWrite && !o.keep {
