@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/platform/linux"
+	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/detect"
 	"github.com/execpoint/execpoint/platform/linux/idle"
 	"github.com/execpoint/execpoint/platform/linux/proc"
@@ -74,11 +75,15 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 	if !again {
 		execute = "" // what was measured at the start holds
 	}
+	var others func(string) (*host.Identity, error) // only root can act for others
+	if os.Geteuid() == 0 {
+		others = account.Lookup
+	}
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.spawner, Census: p.census,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
-		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser,
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others,
 	}, nil
 }
 
