@@ -172,14 +172,10 @@ func (f simulateFlags) node(sc *simulate.Scenario, path string) (simulate.Node, 
 	}
 	include := ""
 	if sc.ConfigFile != "" {
-		abs, err := filepath.Abs(sc.ConfigFile)
-		if err != nil {
+		if _, err := os.Stat(sc.ConfigFile); err != nil {
 			return n, err
 		}
-		if _, err := os.Stat(abs); err != nil {
-			return n, err
-		}
-		include = "include : " + abs
+		include = "include : " + sc.ConfigFile
 	}
 	n.Load = func(inv *machine.Inventory, lines string) (*config.Snapshot, error) {
 		// The first line of a scenario cannot be one of configuration.

@@ -91,11 +91,7 @@ func TestPolicies(t *testing.T) {
 		}
 		stdout.Reset()
 		cmdSimulate([]string{path}, nil, &stdout, &stderr)
-		folder, err := filepath.Abs(policies)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := strings.ReplaceAll(stdout.String(), folder+string(filepath.Separator), ""); !strings.Contains(text, c.text) {
+		if text := strings.ReplaceAll(stdout.String(), policies+"/", ""); !strings.Contains(text, c.text) {
 			t.Errorf("%s: %q is not said", c.scenario, c.text)
 		}
 	}

@@ -30,10 +30,6 @@ func TestPolicyExamples(t *testing.T) {
 	if err != nil || len(scenarios) < 10 {
 		t.Fatalf("%d scenarios, %v", len(scenarios), err)
 	}
-	folder, err := filepath.Abs(policies)
-	if err != nil {
-		t.Fatal(err)
-	}
 	used := ""
 	for _, path := range scenarios {
 		text, err := os.ReadFile(path)
@@ -46,7 +42,7 @@ func TestPolicyExamples(t *testing.T) {
 			t.Errorf("%s: exit status %d\n%s", path, status, &stderr)
 			continue
 		}
-		got := strings.NewReplacer(folder+string(filepath.Separator), "", filepath.FromSlash(policies)+string(filepath.Separator), "").Replace(stdout.String())
+		got := strings.ReplaceAll(stdout.String(), policies+"/", "")
 		golden := strings.TrimSuffix(path, ".scn") + ".txt"
 		if *updatePolicies {
 			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
