@@ -54,6 +54,29 @@ func (a *Slot) Ad() *classad.Ad {
 	return a.ad
 }
 
+// WithoutJob is Ad as it would be without what is shown of the job, for
+// questions about another one: what the job says of itself is not the slot's
+// answer to those. It holds until the next change.
+func (a *Slot) WithoutJob() *classad.Ad {
+	if len(a.jobAttrs) == 0 {
+		return a.Ad()
+	}
+	out := a.ad.Clone()
+	for _, name := range append(a.jobAttrs[:len(a.jobAttrs):len(a.jobAttrs)], attrImageSize) {
+		if e, ok := a.layer.ad.Lookup(name); ok {
+			out.Set(name, e)
+		} else {
+			out.Delete(name)
+		}
+	}
+	if a.over == nil {
+		return out
+	}
+	over := a.over.Clone()
+	over.SetParent(out)
+	return over
+}
+
 // drop takes an attribute of the slot's own away, so that what the slot type
 // says shows again. Delete alone would hide that as well.
 func (a *Slot) drop(name string) {

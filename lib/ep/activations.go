@@ -28,6 +28,8 @@ func (e *Engine) activateRequested(ev ActivateRequested) {
 	switch {
 	case ev.Job == nil:
 		no(errs.Invalid, refusedBadRequest, errors.New("there is no job"))
+	case standardUniverse(ev.Job):
+		no(errs.Unsupported, refusedNoMatch, errStandard())
 	case sl.s.Kind == slot.Partitionable:
 		no(errs.Invalid, refusedBadRequest, errors.New("a partitionable slot runs no job itself"))
 	case e.shutdown.begun:
@@ -54,14 +56,13 @@ func (e *Engine) activateRequested(ev ActivateRequested) {
 // unacceptable says why the slot's Requirements do not accept the job, nil if
 // they do.
 func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
-	v := e.look(sl)
-	v.Job = job
+	v := e.consider(sl, job)
 	if verdict := policy.Starts(v); !verdict.OK {
 		return fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace))
 	}
 	env := e.env()
 	env.Target = job
-	mine := sl.ad.Ad()
+	mine := v.Slot
 	if ok, _ := mine.EvalBool("Requirements", env); ok {
 		return nil
 	}
@@ -74,8 +75,7 @@ func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
 
 // activate starts a job under the claim.
 func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
-	v := e.look(sl)
-	v.Job = ev.Job
+	v := e.consider(sl, ev.Job)
 	sl.cur.Rank = policy.RankOf(v)
 	universe := policy.UniverseVanilla
 	if n, ok := ev.Job.EvalInt("JobUniverse", nil); ok {

@@ -56,6 +56,10 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 	case ev.Job == nil:
 		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("the request has no job")))
 		return
+	case standardUniverse(ev.Job):
+		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Unsupported, sl.name, errStandard()))
+		e.unmatch(sl)
+		return
 	case e.shutdown.begun:
 		e.refuse(ev.Ref, int(reason.StartdShutdown), errs.E(op, errs.Conflict, sl.name, errors.New("the execution point is shutting down")))
 		return
@@ -87,6 +91,15 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 	}
 }
+
+// standardUniverse reports whether a job is of the standard universe, which
+// nothing runs any more. Its IS_VALID_CHECKPOINT_PLATFORM is not asked.
+func standardUniverse(job *classad.Ad) bool {
+	n, ok := job.EvalInt("JobUniverse", nil)
+	return ok && n == policy.UniverseStandard
+}
+
+func errStandard() error { return errors.New("there is no standard universe any more") }
 
 // refusalOf returns the code for a request that cannot be granted.
 func refusalOf(err error) int {
@@ -124,8 +137,7 @@ func (e *Engine) claimWhole(sl *slotState, ev ClaimRequested) {
 // does. What keeps a slot from being claimed is found out before the claim,
 // not after it.
 func (e *Engine) unwilling(sl *slotState, job *classad.Ad) error {
-	v := e.look(sl)
-	v.Job = job
+	v := e.consider(sl, job)
 	if verdict := policy.Starts(v); !verdict.OK {
 		return fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace))
 	}
@@ -133,6 +145,13 @@ func (e *Engine) unwilling(sl *slotState, job *classad.Ad) error {
 		return fmt.Errorf("IS_OWNER keeps the slot for its owner: %v", traces(policy.ExplainOwner(v)))
 	}
 	return nil
+}
+
+// consider fills the view with a slot and a job that is not in it.
+func (e *Engine) consider(sl *slotState, job *classad.Ad) *policy.View {
+	v := e.look(sl)
+	v.Slot, v.Job = sl.ad.WithoutJob(), job
+	return v
 }
 
 // traces prints a trace on one line.
@@ -197,8 +216,7 @@ func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
 		lease = interval * time.Duration(e.times.AlivesMissed)
 	}
 	kept, said := ev.Job.EvalBool("StarterHandlesAlives", nil)
-	v := e.look(sl)
-	v.Job = ev.Job
+	v := e.consider(sl, ev.Job)
 	return &waiting{ref: ev.Ref, req: ev, claim: &claim.Claim{
 		Slot: sl.s.ID, Client: ev.Client, Request: ev.Job, Rank: policy.RankOf(v),
 		Granted: lease, KeptByStarter: kept || !said,

@@ -50,10 +50,11 @@ const (
 	vmVariants      = 2 * numReplaceable
 )
 
-// The universes that have variants.
+// The universes that have variants, and the one that is gone.
 const (
-	UniverseVanilla = 5
-	UniverseVM      = 13
+	UniverseStandard = 1
+	UniverseVanilla  = 5
+	UniverseVM       = 13
 )
 
 // keyed is how an expression is called in the configuration and in an ad.
@@ -171,6 +172,10 @@ func expression(s *config.Snapshot, k Key, slotType int) (Expression, error) {
 	name := keyed[k].knob
 	if k == IsOwner {
 		slotType = -1
+		// The attribute's own name is asked for first, as the original does.
+		if set, ok := s.Lookup(keyed[k].attr); ok && !set.IsDefault && (set.Value != "" || set.Err != nil) {
+			return parsed(s, set.Name, set)
+		}
 	}
 	set, ok := s.ForSlot(name, 0, slotType)
 	if !ok || set.Value == "" && set.Err == nil {
