@@ -1,0 +1,105 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package authn
+
+import (
+	"crypto/rand"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// System is what the methods need of the machine and the process. The zero
+// value of each field leaves out what needs it.
+type System struct {
+	Files  host.PrivateFiles // keys, passwords, tokens
+	Owners host.Owners       // FS; nil where the system has no such thing
+	// User is who runs this process, which CLAIMTOBE claims. Condor is the
+	// user for whom FS takes root (FS_ROOT_TO_CONDOR).
+	User, Condor string
+	// ReadFile reads certificates and their keys; nil is os.ReadFile.
+	ReadFile func(path string) ([]byte, error)
+	// Now tells the time for tokens and certificates; nil is time.Now.
+	Now func() time.Time
+	// Rand is where challenges come from; nil is crypto/rand.
+	Rand io.Reader
+}
+
+func (s *System) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+func (s *System) random() io.Reader {
+	if s.Rand == nil {
+		return rand.Reader
+	}
+	return s.Rand
+}
+
+func (s *System) read(path string) ([]byte, error) {
+	if s.ReadFile == nil {
+		return os.ReadFile(path)
+	}
+	return s.ReadFile(path)
+}
+
+// Settings is what the configuration says of the methods. See SettingsFrom for
+// the knob behind each field.
+type Settings struct {
+	UIDDomain, TrustDomain string
+	Subsystem              string // whose automatic token is looked at first
+
+	FSDir                               string
+	FSBinding, FSUnsafe, FSRootToCondor bool
+
+	PoolKeyFile, KeyDir string // signing keys
+	PoolIsPassword      bool
+	TokenDirs           []string
+	Exclude             *regexp.Regexp // files of the two that do not count
+	Rules               Rules          // for tokens of others
+	PasswordFile        string
+
+	ClaimToBeUser   string // "" is System.User
+	ClaimToBeDomain bool
+
+	ServerTLS, ClientTLS TLSFiles
+	RequireClientCert    bool
+	SkipHostCheck        bool
+}
+
+// Keys is where the signing keys of this configuration lie.
+func (s *Settings) keys(files host.PrivateFiles) SigningKeys {
+	return SigningKeys{PoolFile: s.PoolKeyFile, Dir: s.KeyDir, Exclude: s.Exclude, PoolIsPassword: s.PoolIsPassword, Files: files}
+}
+
+func (s *Settings) tokens(files host.PrivateFiles) Tokens {
+	return Tokens{Dirs: s.TokenDirs, Exclude: s.Exclude, Subsystem: s.Subsystem, Files: files}
+}
+
+// Client authenticates this process to servers. It may be used by many
+// goroutines at once.
+type Client struct {
+	Settings
+	System
+}
+
+// Server authenticates clients. It may be used by many goroutines at once.
+type Server struct {
+	Settings
+	System
+	// Self returns our command address, which a client behind address
+	// translation or a shared port may name with FS. Nil is none.
+	Self func() cedar.Sinful
+	// Mapped, if set, says whether the map file knows a name; SSL clients that
+	// it does not know are then refused, so that another method can follow
+	// (AUTH_SSL_REQUIRE_CLIENT_MAPPING).
+	Mapped func(method Method, name string) bool
+}

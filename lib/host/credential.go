@@ -1,0 +1,37 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import "io/fs"
+
+// PrivateFiles reads files that only their owner may read: keys, passwords,
+// tokens. Implementations are safe for concurrent use.
+type PrivateFiles interface {
+	// ReadPrivate returns the contents of the file at path, links followed,
+	// if it is a regular file of the user who runs this process that nobody
+	// else may read or write, and no longer than limit bytes. A file that is
+	// not there is NotFound, one that others could reach Denied.
+	ReadPrivate(path string, limit int64) ([]byte, error)
+}
+
+// Entry is what the file system says of one name, links not followed.
+type Entry struct {
+	Mode  fs.FileMode
+	UID   uint32
+	Links uint64
+}
+
+// Owners is how somebody on this machine shows who he is: he makes a directory,
+// and the system says whose it is. Implementations are safe for concurrent use.
+type Owners interface {
+	// Entry looks at one name. One that is not there is NotFound.
+	Entry(path string) (Entry, error)
+	// UserName returns the name of a user of this machine.
+	UserName(uid uint32) (string, error)
+	// MakeDir makes a directory of mode 0700. It fails if the name is there,
+	// whatever it is.
+	MakeDir(path string) error
+	// RemoveDir removes an empty directory and nothing else.
+	RemoveDir(path string) error
+}
