@@ -1,0 +1,339 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cedar
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+const (
+	udpMagic        = "MaGic6.0" // of a fragment
+	udpCryptoMagic  = "CRAP"     // of a crypto header
+	udpHeaderSize   = 25
+	udpCryptoSize   = 10
+	udpMACSize      = 16
+	udpHashed       = 1 // flags of a crypto header
+	udpEncrypted    = 2
+	udpShortest     = 8 // a message is at least a command
+	maxDatagram     = 60000
+	maxUDPFragments = 4096
+)
+
+// Sizes of what one fragment carries, header included.
+const (
+	UDPFragment         = 1000
+	UDPLoopbackFragment = 59974
+)
+
+// MessageID tells the fragments of one message from those of others.
+type MessageID struct {
+	IP     uint32
+	PID    uint16
+	Time   uint32
+	Number uint16
+}
+
+// Datagram is what one UDP datagram holds: a message, or a fragment of one.
+type Datagram struct {
+	Fragment bool
+	Last     bool // of a fragment
+	Seq      int  // of a fragment, from 0
+	ID       MessageID
+
+	HashKeyID string // session whose key made MAC; empty if there is none
+	MAC       [udpMACSize]byte
+	KeyID     string // session whose key encrypts the message; empty if it is clear
+
+	Payload []byte // not a copy
+}
+
+// ParseDatagram reads a datagram.
+func ParseDatagram(b []byte) (Datagram, error) {
+	bad := func(why string) (Datagram, error) {
+		return Datagram{}, errs.E("cedar.ParseDatagram", errs.Invalid, "", errors.New(why))
+	}
+	var d Datagram
+	if len(b) < udpShortest || len(b) > maxDatagram {
+		return bad(fmt.Sprintf("datagram of %d bytes, want %d to %d", len(b), udpShortest, maxDatagram))
+	}
+	if string(b[:len(udpMagic)]) == udpMagic {
+		if len(b) < udpHeaderSize {
+			return bad("the header of a fragment is cut off")
+		}
+		d.Fragment = true
+		d.Last = b[8] != 0
+		d.Seq = int(binary.BigEndian.Uint16(b[9:]))
+		d.ID = MessageID{
+			IP: binary.BigEndian.Uint32(b[13:]), PID: binary.BigEndian.Uint16(b[17:]),
+			Time: binary.BigEndian.Uint32(b[19:]), Number: binary.BigEndian.Uint16(b[23:]),
+		}
+		b = b[udpHeaderSize:]
+	}
+	if len(b) >= len(udpCryptoMagic) && string(b[:len(udpCryptoMagic)]) == udpCryptoMagic {
+		if len(b) < udpCryptoSize {
+			return bad("the crypto header is cut off")
+		}
+		flags, hashLen, keyLen := binary.BigEndian.Uint16(b[4:]), int(binary.BigEndian.Uint16(b[6:])), int(binary.BigEndian.Uint16(b[8:]))
+		b = b[udpCryptoSize:]
+		if flags&udpHashed != 0 && hashLen > 0 {
+			if hashLen+udpMACSize > len(b) {
+				return bad("the MAC is cut off")
+			}
+			d.HashKeyID = string(b[:hashLen])
+			copy(d.MAC[:], b[hashLen:])
+			b = b[hashLen+udpMACSize:]
+		}
+		if flags&udpEncrypted != 0 && keyLen > 0 {
+			if keyLen > len(b) {
+				return bad("the key id is cut off")
+			}
+			d.KeyID = string(b[:keyLen])
+			b = b[keyLen:]
+		}
+	}
+	if len(b) == 0 {
+		return bad("there is nothing behind the headers")
+	}
+	d.Payload = b
+	return d, nil
+}
+
+// Append appends the datagram as it is sent.
+func (d Datagram) Append(b []byte) []byte {
+	crypto := 0
+	var flags uint16
+	if d.HashKeyID != "" {
+		flags |= udpHashed
+		crypto += len(d.HashKeyID) + udpMACSize
+	}
+	if d.KeyID != "" {
+		flags |= udpEncrypted
+		crypto += len(d.KeyID)
+	}
+	if flags != 0 {
+		crypto += udpCryptoSize
+	}
+	if d.Fragment {
+		b = append(b, udpMagic...)
+		last := byte(0)
+		if d.Last {
+			last = 1
+		}
+		b = append(b, last)
+		b = binary.BigEndian.AppendUint16(b, uint16(d.Seq))
+		b = binary.BigEndian.AppendUint16(b, uint16(crypto+len(d.Payload)))
+		b = binary.BigEndian.AppendUint32(b, d.ID.IP)
+		b = binary.BigEndian.AppendUint16(b, d.ID.PID)
+		b = binary.BigEndian.AppendUint32(b, d.ID.Time)
+		b = binary.BigEndian.AppendUint16(b, d.ID.Number)
+	}
+	if flags != 0 {
+		b = append(b, udpCryptoMagic...)
+		b = binary.BigEndian.AppendUint16(b, flags)
+		b = binary.BigEndian.AppendUint16(b, uint16(len(d.HashKeyID)))
+		b = binary.BigEndian.AppendUint16(b, uint16(len(d.KeyID)))
+		if d.HashKeyID != "" {
+			b = append(append(b, d.HashKeyID...), d.MAC[:]...)
+		}
+		b = append(b, d.KeyID...)
+	}
+	return append(b, d.Payload...)
+}
+
+// SplitMessage returns the datagrams of a message, none of which is larger
+// than fragment bytes: one without a header of its own if that is enough.
+func SplitMessage(message []byte, id MessageID, fragment int) ([][]byte, error) {
+	fragment = max(udpHeaderSize+1, min(fragment, maxDatagram))
+	size := fragment - udpHeaderSize
+	n := (len(message) + size - 1) / size
+	switch {
+	case len(message) < udpShortest:
+		return nil, errs.E("cedar.SplitMessage", errs.Invalid, "", errors.New("the message is shorter than a command"))
+	case n > maxUDPFragments:
+		return nil, errs.E("cedar.SplitMessage", errs.Exhausted, "", fmt.Errorf("the message needs %d datagrams, the limit is %d", n, maxUDPFragments))
+	case n == 1:
+		return [][]byte{Datagram{Payload: message}.Append(nil)}, nil
+	}
+	all := make([][]byte, 0, n)
+	for i := range n {
+		part := message[i*size : min(len(message), (i+1)*size)]
+		all = append(all, Datagram{Fragment: true, Last: i == n-1, Seq: i, ID: id, Payload: part}.Append(nil))
+	}
+	return all, nil
+}
+
+// Bounds of an Assembler.
+const (
+	maxUnfinished   = 64       // messages under way
+	maxUnfinishedBy = 8        // of one sender
+	maxUDPMessage   = 1 << 20  // bytes of one message
+	maxHeld         = 16 << 20 // bytes of all messages under way
+	unfinishedFor   = 10 * time.Second
+)
+
+// Assembler joins fragments. What it holds is bounded: the oldest unfinished
+// message goes when a new one needs its place. The zero value is ready; it is
+// for one goroutine.
+type Assembler struct {
+	messages map[senderID]*unfinished
+	held     int
+}
+
+type senderID struct {
+	from netip.AddrPort
+	id   MessageID
+}
+
+type unfinished struct {
+	parts   map[int]Datagram
+	size    int
+	last    int // number of the last fragment, -1 while unknown
+	changed time.Time
+}
+
+// Add takes a datagram that came from a sender at a time. ok is true when it
+// completes a message, which is returned with the crypto header of its first
+// fragment. The datagram's payload is copied where it must be kept.
+func (a *Assembler) Add(now time.Time, from netip.AddrPort, d Datagram) (message Datagram, ok bool, err error) {
+	if !d.Fragment {
+		return d, true, nil
+	}
+	a.expire(now)
+	if d.Seq >= maxUDPFragments {
+		return Datagram{}, false, errs.E("cedar.Assembler", errs.Exhausted, from.String(), fmt.Errorf("fragment %d, the limit is %d", d.Seq, maxUDPFragments))
+	}
+	key := senderID{from: from, id: d.ID}
+	m := a.messages[key]
+	if m == nil {
+		a.makeRoom(from)
+		m = &unfinished{parts: map[int]Datagram{}, last: -1}
+		if a.messages == nil {
+			a.messages = map[senderID]*unfinished{}
+		}
+		a.messages[key] = m
+	}
+	m.changed = now
+	if _, again := m.parts[d.Seq]; again {
+		return Datagram{}, false, nil
+	}
+	if d.Last && m.last < 0 {
+		m.last = d.Seq
+	}
+	m.size += len(d.Payload)
+	a.held += len(d.Payload)
+	if m.size > maxUDPMessage || m.last >= 0 && d.Seq > m.last {
+		a.drop(key)
+		return Datagram{}, false, errs.E("cedar.Assembler", errs.Exhausted, from.String(), errors.New("a message is larger than allowed or than it said"))
+	}
+	d.Payload = append([]byte(nil), d.Payload...)
+	m.parts[d.Seq] = d
+	for a.held > maxHeld {
+		a.dropOldest(netip.AddrPort{})
+	}
+	if m.last < 0 || len(m.parts) != m.last+1 {
+		return Datagram{}, false, nil
+	}
+	whole := make([]byte, 0, m.size)
+	for i := range m.last + 1 {
+		whole = append(whole, m.parts[i].Payload...)
+	}
+	message = m.parts[0]
+	message.Fragment, message.Last, message.Payload = false, false, whole
+	a.drop(key)
+	return message, true, nil
+}
+
+// Held returns how many messages are under way and how many bytes they hold.
+func (a *Assembler) Held() (messages, bytes int) { return len(a.messages), a.held }
+
+func (a *Assembler) drop(key senderID) {
+	if m := a.messages[key]; m != nil {
+		a.held -= m.size
+		delete(a.messages, key)
+	}
+}
+
+func (a *Assembler) expire(now time.Time) {
+	for key, m := range a.messages {
+		if now.Sub(m.changed) > unfinishedFor {
+			a.drop(key)
+		}
+	}
+}
+
+func (a *Assembler) makeRoom(from netip.AddrPort) {
+	mine := 0
+	for key := range a.messages {
+		if key.from == from {
+			mine++
+		}
+	}
+	if mine >= maxUnfinishedBy {
+		a.dropOldest(from)
+	}
+	if len(a.messages) >= maxUnfinished {
+		a.dropOldest(netip.AddrPort{})
+	}
+}
+
+// dropOldest drops the message that was longest without news, of one sender
+// if from is valid.
+func (a *Assembler) dropOldest(from netip.AddrPort) {
+	var oldest senderID
+	var when time.Time
+	found := false
+	for key, m := range a.messages {
+		if from.IsValid() && key.from != from {
+			continue
+		}
+		if !found || m.changed.Before(when) {
+			oldest, when, found = key, m.changed, true
+		}
+	}
+	a.drop(oldest)
+}
+
+// MessageReader returns a Conn that reads the items of one clear message, the
+// payload of a datagram, and nothing else. It keeps b.
+func MessageReader(b []byte, l Limits) *Conn {
+	c := NewConn(noConn{}, l)
+	c.in.buf = b
+	c.in.end, c.in.raw, c.in.rawEnd = len(b), len(b), len(b)
+	c.in.open = true
+	return c
+}
+
+// WriteMessage returns the bytes of the clear message that put writes, for a
+// datagram.
+func WriteMessage(put func(c *Conn)) ([]byte, error) {
+	c := NewConn(noConn{}, Limits{})
+	c.SetPacketSize(maxUDPMessage)
+	put(c)
+	if c.out.err != nil || c.out.cut > 0 {
+		return nil, errs.E("cedar.WriteMessage", errs.Exhausted, "", errors.Join(c.out.err, errors.New("the message cannot be sent")))
+	}
+	if len(c.out.buf) <= c.out.head {
+		return nil, errs.E("cedar.WriteMessage", errs.Invalid, "", errors.New("the message is empty"))
+	}
+	return c.out.buf[c.out.head:], nil
+}
+
+// noConn is a connection that leads nowhere.
+type noConn struct{}
+
+func (noConn) Read([]byte) (int, error)         { return 0, net.ErrClosed }
+func (noConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (noConn) Close() error                     { return nil }
+func (noConn) LocalAddr() net.Addr              { return nil }
+func (noConn) RemoteAddr() net.Addr             { return nil }
+func (noConn) SetDeadline(time.Time) error      { return nil }
+func (noConn) SetReadDeadline(time.Time) error  { return nil }
+func (noConn) SetWriteDeadline(time.Time) error { return nil }
