@@ -123,6 +123,9 @@ type Expression struct {
 type Expressions struct {
 	list  [numKeys]Expression
 	scope *classad.Ad // all of list by name; its parent is the slot's ad at hand
+
+	constant [numKeys]bool // the expression asks for nothing
+	value    [numKeys]classad.Value
 }
 
 // Get returns the expression for k.
@@ -163,9 +166,23 @@ func ExpressionsFrom(s *config.Snapshot, slotType int) (*Expressions, error) {
 		x.list[k] = e
 		if e.Expr != nil {
 			x.scope.Set(k.attrName(), e.Expr)
+			x.value[k], x.constant[k] = constant(e.Expr)
 		}
 	}
 	return x, errors.Join(bad...)
+}
+
+// constant returns the value of an expression that has the same one always.
+// Most policies are made of these, and are asked every few seconds.
+func constant(e *classad.Expr) (classad.Value, bool) {
+	if v, ok := e.LiteralValue(); ok {
+		return v, true
+	}
+	refs, ok := e.Refs(classad.NewAd())
+	if !ok || len(refs.External) > 0 || len(refs.Internal) > 0 || strings.ContainsAny(e.String(), "([{") {
+		return classad.Value{}, false
+	}
+	return e.Eval(nil), true
 }
 
 func expression(s *config.Snapshot, k Key, slotType int) (Expression, error) {

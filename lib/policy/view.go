@@ -108,6 +108,9 @@ func (v *View) value(k Key) classad.Value {
 	if v.tracer != nil {
 		return v.tracer.value(v, k)
 	}
+	if v.Exprs.constant[k] {
+		return v.Exprs.value[k]
+	}
 	return e.Eval(&v.env)
 }
 
