@@ -36,10 +36,11 @@ func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
 		ClaimToBeUser:   k.text("SEC_CLAIMTOBE_USER"),
 		ClaimToBeDomain: k.truth("SEC_CLAIMTOBE_INCLUDE_DOMAIN", true),
 
-		ServerTLS:         k.tls("SERVER"),
-		ClientTLS:         k.tls("CLIENT"),
-		RequireClientCert: k.truth("AUTH_SSL_REQUIRE_CLIENT_CERTIFICATE", false),
-		SkipHostCheck:     k.truth("SSL_SKIP_HOST_CHECK", false),
+		ServerTLS:            k.tls("SERVER"),
+		RequireClientMapping: k.truth("AUTH_SSL_REQUIRE_CLIENT_MAPPING", false),
+		ClientTLS:            k.tls("CLIENT"),
+		RequireClientCert:    k.truth("AUTH_SSL_REQUIRE_CLIENT_CERTIFICATE", false),
+		SkipHostCheck:        k.truth("SSL_SKIP_HOST_CHECK", false),
 	}
 	if set.FSDir == "" {
 		set.FSDir = "/tmp"

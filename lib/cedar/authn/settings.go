@@ -72,6 +72,7 @@ type Settings struct {
 
 	ServerTLS, ClientTLS TLSFiles
 	RequireClientCert    bool
+	RequireClientMapping bool // see Server.Mapped
 	SkipHostCheck        bool
 }
 
@@ -98,8 +99,8 @@ type Server struct {
 	// Self returns our command address, which a client behind address
 	// translation or a shared port may name with FS. Nil is none.
 	Self func() cedar.Sinful
-	// Mapped, if set, says whether the map file knows a name; SSL clients that
-	// it does not know are then refused, so that another method can follow
-	// (AUTH_SSL_REQUIRE_CLIENT_MAPPING).
+	// Mapped says whether the map file knows a name; nil knows none. With
+	// RequireClientMapping SSL clients that it does not know are refused, so
+	// that another method can follow.
 	Mapped func(method Method, name string) bool
 }

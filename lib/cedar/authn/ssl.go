@@ -196,8 +196,7 @@ func (s *Server) sslServer(ctx context.Context, conn *cedar.Conn) (Identity, Sec
 // sslIdentity is who the client's certificate says that it is.
 func (s *Server) sslIdentity(state tls.ConnectionState) (Identity, error) {
 	if len(state.PeerCertificates) == 0 {
-		switch {
-		case s.RequireClientCert:
+		if s.RequireClientCert {
 			return Identity{}, errors.New("the client has no certificate and AUTH_SSL_REQUIRE_CLIENT_CERTIFICATE asks for one")
 		}
 		return Identity{Method: SSL, User: "unauthenticated", Domain: sslDomain, Name: "unauthenticated"}, nil
@@ -206,7 +205,7 @@ func (s *Server) sslIdentity(state tls.ConnectionState) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if s.Mapped != nil && !s.Mapped(SSL, name) {
+	if s.RequireClientMapping && (s.Mapped == nil || !s.Mapped(SSL, name)) {
 		return Identity{}, fmt.Errorf("the map file does not know %.256q and AUTH_SSL_REQUIRE_CLIENT_MAPPING asks for it", name)
 	}
 	return Identity{Method: SSL, User: "ssl", Domain: sslDomain, Name: name}, nil

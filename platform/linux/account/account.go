@@ -3,8 +3,10 @@
 
 //go:build linux
 
-// Package account finds users of the machine by name. It owns what of the
-// system's list of users is believed, and must never act for one of them.
+// Package account finds users of the machine by name, tells whose a directory
+// is, and reads the files that are ours alone. It owns what of the system's
+// list of users and of a file's rights is believed, and must never start a
+// program or open a file for another user.
 package account
 
 import (
