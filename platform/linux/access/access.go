@@ -21,8 +21,8 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// Files is the host.Access of Linux. It needs the rights of root. There is one
-// in a process.
+// Files is the host.Access of Linux. It needs the rights of root. One is enough
+// for a process; its methods are safe for concurrent use.
 type Files struct {
 	mu sync.Mutex // one change of rights at a time
 }
@@ -31,7 +31,7 @@ var _ host.Access = (*Files)(nil)
 
 // Enter implements host.Access.
 func (a *Files) Enter(u *host.Identity, dir string) error {
-	return a.as(u, func() error {
+	return a.As(u, func() error {
 		var st unix.Stat_t
 		// The dot asks for what chdir does: a directory that may be passed through.
 		if err := unix.Stat(dir+"/.", &st); err != nil {
@@ -47,7 +47,7 @@ func (a *Files) Enter(u *host.Identity, dir string) error {
 // what it should be.
 func (a *Files) Overwrite(u *host.Identity, path string) (*os.File, error) {
 	var f *os.File
-	err := a.as(u, func() error {
+	err := a.As(u, func() error {
 		// O_NONBLOCK keeps a named pipe without a reader from holding us up.
 		const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 		fd, err := unix.Open(path, flags, 0o644)
@@ -84,9 +84,9 @@ func plain(fd int) error {
 	return unix.SetNonblock(fd, false)
 }
 
-// as calls f on a thread that reaches files with the rights of u alone and is
-// used for nothing else.
-func (a *Files) as(u *host.Identity, f func() error) error {
+// As calls f on a thread that reaches files with the rights of u alone and is
+// used for nothing else. f must not start a goroutine that is to have them too.
+func (a *Files) As(u *host.Identity, f func() error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	done := make(chan error, 1)
@@ -102,7 +102,7 @@ func (a *Files) as(u *host.Identity, f func() error) error {
 		if err == nil {
 			err = f()
 		} else {
-			err = errs.E("access.as", errs.Denied, u.Name, err)
+			err = errs.E("access.As", errs.Denied, u.Name, err)
 		}
 		if derr == nil {
 			_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
