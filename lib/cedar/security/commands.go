@@ -1,0 +1,50 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The commands that this package answers itself.
+const (
+	DCAuthenticate = 60010 // begins every handshake; as the real command it only makes a session
+	DCSecQuery     = 60040 // asks whether another command would be allowed
+)
+
+// Command is what authorization needs to know of a command.
+type Command struct {
+	Number int
+	Name   string // for logs, as "REQUEST_CLAIM"
+	Level  Level
+
+	// Alternatives are levels that are as good as Level.
+	Alternatives []Level
+
+	// Authenticated demands a mapped user, whatever the policy of the level
+	// is.
+	Authenticated bool
+}
+
+// Commands is a table of commands by number. It must not change while a
+// Server uses it.
+type Commands map[int]Command
+
+// Valid returns the commands that a session at a level may be used for: those
+// of the level and of what it implies, those that demand a mapped user only
+// for one. They are in order of level, nearest first, then by number.
+func (t Commands) Valid(l Level, mapped bool) []int {
+	var all []int
+	for _, level := range l.Implied() {
+		from := len(all)
+		for n, c := range t {
+			if (c.Level == level || slices.Contains(c.Alternatives, level)) && (mapped || !c.Authenticated) && !slices.Contains(all[:from], n) {
+				all = append(all, n)
+			}
+		}
+		slices.SortFunc(all[from:], cmp.Compare)
+	}
+	return all
+}

@@ -1,0 +1,525 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// serverShake is one handshake on the accepting side.
+type serverShake struct {
+	s    *Server
+	c    *inForce
+	ctx  context.Context
+	conn *cedar.Conn
+	from netip.AddrPort
+
+	command int // whose level is asked for
+	real    int // what the client wants done
+	peer    Peer
+	ad      literals // the client's first
+}
+
+// run is the handshake from the first number to the payload.
+func (h *serverShake) run() (*Request, error) {
+	n, err := h.conn.Int()
+	if err != nil {
+		return nil, err
+	}
+	h.peer = nobody()
+	if h.command = commandNumber(n); h.command != DCAuthenticate {
+		return h.bare()
+	}
+	if h.ad, err = getMessage(h.conn); err != nil {
+		return nil, err
+	}
+	n, ok := h.ad.number("Command")
+	if !ok {
+		return nil, h.invalid("the first ad has no Command")
+	}
+	h.real = commandNumber(n)
+	if h.command = h.real; h.real == DCAuthenticate || h.real == DCSecQuery {
+		n, _ = h.ad.number("AuthCommand")
+		h.command = commandNumber(n)
+	}
+	cmd, ok := h.s.Commands[h.command]
+	if !ok {
+		// The original says nothing to the peer either.
+		return nil, errs.E("security.Handshake", errs.NotFound, strconv.Itoa(h.command), fmt.Errorf("there is no such command"))
+	}
+	if _, ok := h.ad.find("Cookie"); ok {
+		return nil, h.denied("cookies are not accepted")
+	}
+	if h.ad.yes("UseSession") {
+		return h.resume()
+	}
+	return h.negotiate(cmd)
+}
+
+// bare is a command without a handshake.
+func (h *serverShake) bare() (*Request, error) {
+	r := &Request{Command: h.command, Peer: h.peer, Addr: h.from, Bare: true}
+	v, err := h.s.authorize(h.c, r)
+	if err != nil {
+		return nil, err
+	}
+	r.Why = v.Why
+	return r, nil
+}
+
+// resume takes a session up again.
+func (h *serverShake) resume() (*Request, error) {
+	id := h.ad.str("Sid")
+	answer, _ := h.ad.boolean("ResumeResponse")
+	session, ok := h.s.Sessions.use(id)
+	if ok && !h.c.settings.FamilySession && session.Peer.User == Family {
+		ok = false
+	}
+	if !ok {
+		if answer {
+			var ad literals
+			ad.set("ReturnCode", "SID_NOT_FOUND")
+			if err := h.send(ad); err != nil {
+				return nil, err
+			}
+		}
+		return nil, errs.E("security.Handshake", errs.NotFound, clip(id), fmt.Errorf("the session is not known here"))
+	}
+	h.peer = session.Peer
+	version := h.ad.str("RemoteVersion")
+	h.s.Sessions.came(session.ID, clipVersion(version))
+	if session.PeerVersion != "" {
+		h.conn.SetPeerVersion(firstNonEmpty(clipVersion(version), session.PeerVersion))
+	}
+	if session.Encrypts() && !offersAES(h.ad.str("CryptoMethods")) {
+		return nil, h.denied("the session is to be used with another cipher than AES")
+	}
+	if answer {
+		n, err := nonce(h.s.random())
+		if err != nil {
+			return nil, errs.E("security.Handshake", errs.Internal, "", err)
+		}
+		var ad literals
+		ad.set("ReturnCode", "AUTHORIZED")
+		ad.text("RemoteVersion", h.s.Version)
+		ad.set("Nonce", n)
+		if err := h.send(ad); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.encrypt(session.Key); err != nil {
+		return nil, err
+	}
+	r := &Request{Command: h.command, Session: session, Peer: session.Peer, Addr: h.from, Resumed: true}
+	v, err := h.s.authorize(h.c, r)
+	if err != nil {
+		return nil, err
+	}
+	r.Why = v.Why
+	return h.finish(r)
+}
+
+// offersAES reports whether a client's choice of ciphers is AES; one that says
+// nothing is too old to have it.
+func offersAES(methods string) bool {
+	all := words(methods)
+	return len(all) > 0 && cryptoName(all[0]) == "AES"
+}
+
+// negotiate makes a new session.
+func (h *serverShake) negotiate(cmd Command) (*Request, error) {
+	if !h.ad.yes("NewSession") {
+		return nil, h.invalid("the client wants neither an old session nor a new one")
+	}
+	if h.ad.str("Enact") != "NO" {
+		return nil, h.invalid("the client does not ask for our policy")
+	}
+	version := clipVersion(h.ad.str("RemoteVersion"))
+	h.conn.SetPeerVersion(version)
+	policy, err := h.c.policy(cmd.Level)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Authenticated {
+		policy.Authentication = Required
+	}
+	d, err := decideServer(policy, h.ad)
+	if err != nil {
+		return nil, h.denied(err.Error())
+	}
+	var ours agreement
+	public := ""
+	if d.ecdh != "" {
+		if ours, err = h.s.agreement(); err != nil {
+			return nil, errs.E("security.Handshake", errs.Internal, "", err)
+		}
+		public = ours.Public()
+	}
+	if err := h.send(h.reply(policy, d, public)); err != nil {
+		return nil, err
+	}
+	key, tried, err := h.prove(cmd, policy, d, ours)
+	if err != nil {
+		return nil, err
+	}
+	if (d.encrypt || d.integrity) && key == nil {
+		return nil, h.denied("there is to be encryption, but no key came about")
+	}
+	if err := h.encrypt(key); err != nil {
+		return nil, err
+	}
+	return h.conclude(cmd, d, key, tried)
+}
+
+// reply is our answer to the client's policy.
+func (h *serverShake) reply(p Policy, d decision, public string) literals {
+	var ad literals
+	ad.set("Authentication", yesNo(d.authenticate))
+	ad.set("Encryption", yesNo(d.encrypt))
+	ad.set("Integrity", yesNo(d.integrity))
+	first := ""
+	if len(d.methods) > 0 {
+		first = d.methods[0].String()
+	}
+	ad.set("AuthMethods", first)
+	ad.set("AuthMethodsList", authn.FormatMethods(d.methods))
+	if d.aes {
+		if d.ecdh != "" || d.authenticate {
+			ad.set("CryptoMethods", "AES")
+		}
+		ad.set("CryptoMethodsList", "AES")
+	}
+	ad.set("SessionDuration", strconv.FormatInt(int64(d.duration/time.Second), 10))
+	if d.leased {
+		ad.set("SessionLease", int64(d.lease/time.Second))
+	}
+	ad.set("Enact", "YES")
+	ad.set("NegotiatedSession", true)
+	ad.text("RemoteVersion", h.s.Version)
+	ad.text("TrustDomain", h.c.settings.TrustDomain)
+	ad.text("IssuerKeys", h.c.issuers(p))
+	ad.text("ECDHPublicKey", public)
+	if d.authenticate {
+		ad.set("AuthRequired", d.required)
+	}
+	return ad
+}
+
+// prove authenticates the client if that was agreed, and derives the key. The
+// key is nil if there is none.
+func (h *serverShake) prove(cmd Command, p Policy, d decision, ours agreement) (key Key, tried bool, err error) {
+	if ours != nil {
+		secret, err := ours.Secret(d.ecdh)
+		if err != nil {
+			return nil, false, h.invalid(err.Error())
+		}
+		key = DeriveKey(secret)
+	}
+	if !d.authenticate {
+		return key, false, nil
+	}
+	if len(d.methods) == 0 {
+		return nil, false, h.denied(fmt.Sprintf("no method of authentication is common: the client has %q, level %s takes %q",
+			clip(h.ad.str("AuthMethods")), cmd.Level, authn.FormatMethods(p.Methods)))
+	}
+	result, err := h.c.authn.Authenticate(h.ctx, h.conn, authn.Peer{Version: h.conn.PeerVersion(), Remote: h.from}, d.methods)
+	if err != nil {
+		if d.required || errs.KindOf(err) != errs.Denied {
+			return nil, true, err
+		}
+		h.s.log(h.ctx, slog.LevelInfo, "authentication failed but is not required", slog.String("peer", h.from.String()), slog.Any("err", err))
+		return key, true, nil
+	}
+	if h.peer, err = h.identify(cmd, result.Identity); err != nil {
+		return nil, true, err
+	}
+	if key == nil && result.Wraps() && d.aes {
+		return h.handKey(result, d)
+	}
+	h.conn.PutInt(0)
+	return key, true, h.conn.EndMessage()
+}
+
+// handKey sends a key to a client that has no ECDH, wrapped in what the method
+// agreed on.
+func (h *serverShake) handKey(result authn.Result, d decision) (Key, bool, error) {
+	key := make(Key, keySize)
+	if _, err := io.ReadFull(h.s.random(), key); err != nil {
+		return nil, true, errs.E("security.Handshake", errs.Internal, "", err)
+	}
+	wrapped, err := result.Wrap(authn.Secret(key))
+	if err != nil {
+		return nil, true, err
+	}
+	h.conn.PutInt(1)
+	if err := h.conn.EndMessage(); err != nil {
+		return nil, true, err
+	}
+	for _, n := range []int64{keySize, wireAES, int64(d.duration / time.Second), int64(len(wrapped))} {
+		h.conn.PutInt(n)
+	}
+	h.conn.PutBytes(wrapped)
+	return key, true, h.conn.EndMessage()
+}
+
+// wireAES is AES in a key-exchange message.
+const wireAES = 3
+
+// identify makes a peer of who was authenticated.
+func (h *serverShake) identify(cmd Command, id authn.Identity) (Peer, error) {
+	p, err := h.c.settings.peer(id)
+	if err != nil {
+		return nobody(), err
+	}
+	if id.Method == authn.ClaimToBe {
+		p.Limited, p.Limit = true, []Level{cmd.Level}
+	}
+	return p, nil
+}
+
+// conclude tells the client what became of its request, and keeps the session
+// if it may act.
+func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*Request, error) {
+	session := &Session{
+		ID: h.s.newID(), Key: key, Peer: h.peer, PeerVersion: h.conn.PeerVersion(), Negotiated: true,
+		PeerAddress: clip(h.ad.str("ServerCommandSock")), ValidCommands: h.s.Commands.Valid(cmd.Level, h.peer.Mapped()),
+	}
+	if d.lease > 0 {
+		session.Lease = d.lease + h.c.settings.Slack
+	}
+	r := &Request{Command: h.command, Session: session, Peer: h.peer, Addr: h.from}
+	v, refused := h.s.authorize(h.c, r)
+	var ad literals
+	if refused == nil {
+		ad.set("ReturnCode", "AUTHORIZED")
+	} else {
+		ad.set("ReturnCode", "DENIED")
+	}
+	ad.set("Sid", session.ID)
+	ad.set("User", h.peer.User)
+	ad.set("ValidCommands", commandList(session.ValidCommands))
+	ad.set("TriedAuthentication", tried)
+	if err := h.send(ad); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	if err := h.s.Sessions.Add(session, d.duration+h.c.settings.Slack); err != nil {
+		return nil, err
+	}
+	r.Why = v.Why
+	return h.finish(r)
+}
+
+// finish answers what is only about security.
+func (h *serverShake) finish(r *Request) (*Request, error) {
+	switch h.real {
+	case DCAuthenticate:
+		r.Done = true
+	case DCSecQuery:
+		r.Done = true
+		var ad literals
+		ad.set("AuthorizationSucceeded", true)
+		if t := r.Peer.Token; t != nil {
+			ad.text("AuthTokenId", t.ID)
+			ad.text("AuthTokenIssuer", t.Issuer)
+			ad.text("AuthTokenProject", t.Project)
+			ad.text("AuthTokenScopes", strings.Join(t.Scopes, ","))
+			ad.text("AuthTokenSubject", t.Subject)
+		}
+		return r, h.send(ad)
+	}
+	return r, nil
+}
+
+// send sends an ad as a message.
+func (h *serverShake) send(ad literals) error {
+	if h.s.arrange != nil {
+		h.s.arrange(&ad)
+	}
+	put(h.conn, ad)
+	return h.conn.EndMessage()
+}
+
+// encrypt switches AES on; without a key it stays clear.
+func (h *serverShake) encrypt(key Key) error {
+	if len(key) == 0 {
+		return nil
+	}
+	return h.conn.EnableAES(key)
+}
+
+func (h *serverShake) invalid(why string) error {
+	return errs.E("security.Handshake", errs.Invalid, h.conn.Peer(), fmt.Errorf("%s", why))
+}
+
+func (h *serverShake) denied(why string) error {
+	return errDenied("security.Handshake", h.conn.Peer(), why)
+}
+
+// level returns how loud a refusal is: what a person should know of is a
+// warning, a peer that went away is not.
+func (h *serverShake) level(err error) slog.Level {
+	switch errs.KindOf(err) {
+	case errs.Denied, errs.NotFound:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+func (s *Server) agreement() (agreement, error) {
+	if s.newAgreement != nil {
+		return s.newAgreement()
+	}
+	return newAgreement(s.random())
+}
+
+// decision is what two policies come to.
+type decision struct {
+	authenticate, required bool
+	encrypt, integrity     bool
+	aes                    bool
+	ecdh                   string // the peer's public key; "" = no exchange
+	methods                []authn.Method
+	duration, lease        time.Duration
+	leased                 bool
+}
+
+// decideServer settles a client's ad with our policy.
+func decideServer(p Policy, ad literals) (decision, error) {
+	var d decision
+	wish, ours := requirement(ad, "AuthenticationNew"), p.Authentication
+	if _, ok := ad.find("AuthenticationNew"); !ok {
+		// A client from before 23.10 cannot have encryption without.
+		wish, ours = requirement(ad, "Authentication"), p.old()
+	}
+	var ok bool
+	if d.authenticate, ok = decide(wish, ours); !ok {
+		return d, disagree("authentication", wish, ours)
+	}
+	d.required = wish == Required || ours == Required
+	theirs := requirement(ad, "Encryption")
+	if d.encrypt, ok = decide(theirs, p.Encryption); !ok {
+		return d, disagree("encryption", theirs, p.Encryption)
+	}
+	theirs = requirement(ad, "Integrity")
+	if d.integrity, ok = decide(theirs, p.Integrity); !ok {
+		return d, disagree("integrity", theirs, p.Integrity)
+	}
+	methods, _ := authn.ParseMethods(ad.str("AuthMethods"))
+	d.methods = common(p.Methods, methods)
+	for _, name := range words(ad.str("CryptoMethods")) {
+		d.aes = d.aes || p.AES && cryptoName(name) == "AES"
+	}
+	if d.aes {
+		d.ecdh = ad.str("ECDHPublicKey")
+		if d.authenticate {
+			d.encrypt, d.integrity = true, true
+		}
+	}
+	switch {
+	case (d.encrypt || d.integrity) && !d.aes:
+		return d, fmt.Errorf("the two sides have no cipher in common; AES is the one that is spoken here")
+	case (d.encrypt || d.integrity) && d.ecdh == "" && !d.authenticate:
+		return d, fmt.Errorf("there is to be encryption, but the client sent no ECDHPublicKey")
+	}
+	d.duration = min(seconds(ad.str("SessionDuration")), p.Duration)
+	if n, ok := ad.number("SessionLease"); ok {
+		d.leased = true
+		d.lease = lease(time.Duration(max(0, min(n, maxSeconds)))*time.Second, p.Lease)
+	}
+	return d, nil
+}
+
+// lease returns the smaller of two that are not zero.
+func lease(a, b time.Duration) time.Duration {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}
+
+// seconds reads a duration that is sent as text; what cannot be read is none.
+func seconds(text string) time.Duration {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return time.Duration(min(n, maxSeconds)) * time.Second
+}
+
+// requirement reads a wish of the peer; one that is missing or unknown is
+// NEVER.
+func requirement(ad literals, name string) Requirement {
+	r, _ := ParseRequirement(ad.str(name))
+	return r
+}
+
+func disagree(feature string, client, server Requirement) error {
+	return fmt.Errorf("no agreement on %s: %s for the client, %s for the server", feature, client, server)
+}
+
+// clipVersion returns a peer's version string if it has the form and size of
+// one, "" otherwise.
+func clipVersion(version string) string {
+	const most = 512
+	if len(version) > most || strings.ContainsFunc(version, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return version
+}
+
+func firstNonEmpty(all ...string) string {
+	i := slices.IndexFunc(all, func(s string) bool { return s != "" })
+	if i < 0 {
+		return ""
+	}
+	return all[i]
+}
+
+// peer makes a peer of who was authenticated: the map file says who that is
+// here.
+func (s *Settings) peer(id authn.Identity) (Peer, error) {
+	name := id.FQU()
+	p := Peer{Method: id.Method.Recorded(), Name: id.Name, Token: id.Token}
+	if id.Name != "" {
+		if mapped, ok := s.Map.Lookup(p.Method, id.Name); ok {
+			name = canonical(mapped, s.UIDDomain)
+		}
+	}
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return Peer{}, errDenied("security.Handshake", p.Method, "the authenticated name is empty, too long or has blanks in it")
+	}
+	if reserved(name) {
+		return Peer{}, errDenied("security.Handshake", clip(name), "the name is reserved for sessions that are handed over")
+	}
+	p.User = name
+	if id.Token != nil {
+		if names := id.Token.Limits(); names != nil {
+			p.Limited = true
+			for _, n := range names {
+				if l, ok := ParseLevel(n); ok {
+					p.Limit = append(p.Limit, l)
+				}
+			}
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+)
+
+// The names that have a meaning of their own.
+const (
+	Unauthenticated = "unauthenticated@unmapped"
+	SubmitSide      = "submit-side@matchsession"    // schedd or shadow, to startd and starter
+	ExecuteSide     = "execute-side@matchsession"   // startd or starter, to schedd and shadow
+	CollectorSide   = "collector-side@matchsession" // holder of an administration capability
+	Family          = "condor@family"               // daemons under the same condor_master
+	Parent          = "condor@parent"
+	Child           = "condor@child"
+)
+
+// Methods of sessions that were never negotiated.
+const (
+	MethodMatch  = "MATCH"
+	MethodFamily = "FAMILY"
+)
+
+const unmappedDomain = "unmapped"
+
+// Peer is who is at the other end.
+type Peer struct {
+	User   string             // canonical user@domain, Unauthenticated if nobody knows
+	Method string             // FS, IDTOKENS, PASSWORD, SSL, ..., MATCH, FAMILY; "" without authentication
+	Name   string             // the authenticated name before it was mapped
+	Token  *authn.TokenClaims // set if a token was shown
+
+	// Limited says that only Limit, and what it implies, may be used: the
+	// scopes of a token, or the level of CLAIMTOBE.
+	Limited bool
+	Limit   []Level
+}
+
+// nobody is a peer without authentication.
+func nobody() Peer { return Peer{User: Unauthenticated} }
+
+// Authenticated reports whether the peer's name was proven.
+func (p Peer) Authenticated() bool { return p.User != "" && p.User != Unauthenticated }
+
+// Mapped reports whether the peer has a name that is known here: one with a
+// domain other than "unmapped".
+func (p Peer) Mapped() bool {
+	_, domain := splitUser(p.User)
+	return domain != "" && domain != unmappedDomain
+}
+
+// Domain returns what stands behind the last @ of the user.
+func (p Peer) Domain() string {
+	_, domain := splitUser(p.User)
+	return domain
+}
+
+// permits reports whether the limits of the session, if any, leave the level.
+func (p Peer) permits(l Level) bool {
+	if !p.Limited || l == Allow {
+		return true
+	}
+	for _, limit := range p.Limit {
+		if limit.Implies(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitUser cuts a name at its last @.
+func splitUser(name string) (user, domain string) {
+	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+		return name[:i], name[i+1:]
+	}
+	return name, ""
+}
+
+// canonical puts the domain behind a name that has none.
+func canonical(name, domain string) string {
+	if strings.ContainsRune(name, '@') || domain == "" {
+		return name
+	}
+	return name + "@" + domain
+}

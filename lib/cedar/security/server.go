@@ -1,0 +1,243 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Authenticator runs the exchange of authentication on a stream, from the mask
+// of methods up to the message about keys. [authn.Client] and [authn.Server]
+// are the ones there are.
+type Authenticator interface {
+	Authenticate(ctx context.Context, conn *cedar.Conn, peer authn.Peer, methods []authn.Method) (authn.Result, error)
+	// Offer returns those methods that can be run now, in the same order.
+	Offer(methods []authn.Method) []authn.Method
+	// IssuerKeys returns the ids of the signing keys at hand.
+	IssuerKeys() ([]string, error)
+}
+
+// Server is the accepting side: it finds out who connected, agrees on a
+// session or takes one up, and lets nothing pass that is not allowed. Fill in
+// the fields, call Configure, and use it from any number of goroutines.
+type Server struct {
+	Commands Commands
+	Sessions *Sessions
+	Clock    clock.Clock
+	Log      *slog.Logger
+
+	Version string // our $CondorVersion string
+	Host    string // first part of session ids
+	PID     int    // second part
+
+	// Names looks up the host names of a peer, for lists with names; nil
+	// finds none.
+	Names func(netip.Addr) []string
+
+	// Rand is where keys and nonces come from; nil is crypto/rand.
+	Rand io.Reader
+
+	current atomic.Pointer[inForce]
+	counter atomic.Int64
+
+	// newAgreement makes our half of a key exchange, nil for P-256 of Rand.
+	newAgreement func() (agreement, error)
+	// arrange may change an ad before it is sent; nil sends it as it is.
+	arrange func(*literals)
+}
+
+// inForce is what a reload replaces, as one thing.
+type inForce struct {
+	settings *Settings
+	authn    Authenticator // nil: nobody can be authenticated
+}
+
+// policy returns what is wanted of a session at a level, with the methods that
+// can be run now. It fails if authentication is demanded and cannot be had.
+func (c *inForce) policy(l Level) (Policy, error) {
+	p := c.settings.Policy(l)
+	if c.authn == nil {
+		return p.only(nil)
+	}
+	return p.only(c.authn.Offer(p.Methods))
+}
+
+// issuers returns the ids of our signing keys as policy ads have them, if the
+// policy has tokens at all.
+func (c *inForce) issuers(p Policy) string {
+	if c.authn == nil || !slices.Contains(p.Methods, authn.Token) {
+		return ""
+	}
+	keys, err := c.authn.IssuerKeys()
+	if err != nil {
+		return "" // tokens that need no key of ours are still welcome
+	}
+	return strings.Join(keys, ", ")
+}
+
+// Configure puts settings and means of authentication in force, for the
+// connections that are accepted from now on; a nil Authenticator lets nobody
+// authenticate.
+func (s *Server) Configure(settings *Settings, a Authenticator) {
+	s.current.Store(&inForce{settings: settings, authn: a})
+}
+
+// Settings returns the settings in force, nil before Configure.
+func (s *Server) Settings() *Settings {
+	if c := s.current.Load(); c != nil {
+		return c.settings
+	}
+	return nil
+}
+
+// Request is a command that may act: who gave it, and under which session.
+type Request struct {
+	Command int
+	Session *Session // nil for a bare command
+	Peer    Peer
+	Addr    netip.AddrPort
+	Resumed bool
+	Bare    bool // no handshake came before it: nobody knows who asks
+	// Done says that there is nothing left to do: the request was only about
+	// security and has been answered. Close the connection.
+	Done bool
+	// Why is what the authorization rests on, for the log.
+	Why string
+}
+
+// Handshake reads the beginning of a connection: a command with its
+// handshake, or a bare one. When it returns a Request, that is authorized and
+// the payload of the command is next on conn. When it returns an error the
+// connection is of no more use; the reason has been logged. from is the
+// peer's address.
+func (s *Server) Handshake(ctx context.Context, conn *cedar.Conn, from netip.AddrPort) (*Request, error) {
+	c := s.current.Load()
+	if c == nil {
+		return nil, errs.E("security.Handshake", errs.Internal, "", fmt.Errorf("the server is not configured"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.settings.Deadline)
+	defer cancel()
+	release := conn.Bind(ctx)
+	defer release()
+	restore := guard(conn, c.settings.StepTimeout)
+	defer restore()
+
+	h := serverShake{s: s, c: c, ctx: ctx, conn: conn, from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
+	r, err := h.run()
+	if err != nil {
+		s.log(ctx, h.level(err), "connection refused", slog.String("peer", from.String()),
+			slog.String("command", s.commandName(h.command)), slog.String("user", h.peer.User), slog.Any("err", err))
+		return nil, err
+	}
+	s.log(ctx, slog.LevelDebug, "command allowed", slog.String("peer", from.String()), slog.String("command", s.commandName(r.Command)),
+		slog.String("user", r.Peer.User), slog.String("method", r.Peer.Method), slog.Bool("resumed", r.Resumed), slog.String("why", r.Why))
+	return r, nil
+}
+
+// Next reads a further command from a connection whose first was last: a bare
+// number, authorized under the same session. It returns io.EOF when the peer
+// has closed the connection between commands.
+func (s *Server) Next(ctx context.Context, conn *cedar.Conn, last *Request) (*Request, error) {
+	c := s.current.Load()
+	release := conn.Bind(ctx)
+	defer release()
+	n, err := conn.Int()
+	if err != nil {
+		return nil, err
+	}
+	r := &Request{Command: commandNumber(n), Session: last.Session, Peer: last.Peer, Addr: last.Addr, Bare: last.Bare}
+	if last.Session != nil {
+		s.Sessions.use(last.Session.ID) // a session that is over still serves the connection it made
+	}
+	v, err := s.authorize(c, r)
+	if err != nil {
+		s.log(ctx, slog.LevelWarn, "command refused", slog.String("peer", last.Addr.String()),
+			slog.String("command", s.commandName(r.Command)), slog.String("user", r.Peer.User), slog.Any("err", err))
+		return nil, err
+	}
+	r.Why = v.Why
+	return r, nil
+}
+
+// authorize decides about a request whose peer is known.
+func (s *Server) authorize(c *inForce, r *Request) (Verdict, error) {
+	cmd, ok := s.Commands[r.Command]
+	if !ok {
+		return Verdict{}, errs.E("security.authorize", errs.NotFound, s.commandName(r.Command), fmt.Errorf("there is no such command"))
+	}
+	if cmd.Authenticated && !r.Peer.Mapped() {
+		return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), "the command demands a user that is known here, not "+clip(r.Peer.User))
+	}
+	if r.Bare && cmd.Level != Allow {
+		p := c.settings.Policy(cmd.Level)
+		if p.Negotiation == Required || p.Authentication == Required {
+			return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), "the command came without the handshake that level "+cmd.Level.String()+" demands")
+		}
+	}
+	v := c.settings.Authorizer.AllowedAny(cmd.Level, cmd.Alternatives, Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: s.Names})
+	if !v.OK {
+		return v, errDenied("security.authorize", s.commandName(r.Command), cmd.Level.String()+": "+v.Why)
+	}
+	return v, nil
+}
+
+// commandName names a command for logs and errors.
+func (s *Server) commandName(n int) string {
+	if c, ok := s.Commands[n]; ok && c.Name != "" {
+		return c.Name
+	}
+	return strconv.Itoa(n)
+}
+
+func (s *Server) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+	if s.Log != nil {
+		s.Log.LogAttrs(ctx, level, message, attrs...)
+	}
+}
+
+func (s *Server) random() io.Reader {
+	if s.Rand == nil {
+		return rand.Reader
+	}
+	return s.Rand
+}
+
+// newID makes the id of a new session.
+func (s *Server) newID() string {
+	return fmt.Sprintf("%s:%d:%d:%d", s.Host, s.PID, s.Clock.Now().Wall.Unix(), s.counter.Add(1)-1)
+}
+
+// nonce is 33 random bytes in base64, which make the first packets of a
+// resumed session differ from those of any other.
+func nonce(random io.Reader) (string, error) {
+	var b [33]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(b[:]), nil
+}
+
+// commandNumber cuts a number from the wire to what a command can be; one that
+// does not fit is no command.
+func commandNumber(n int64) int {
+	if n < 0 || n > 1<<31-1 {
+		return -1
+	}
+	return int(n)
+}

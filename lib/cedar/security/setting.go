@@ -1,0 +1,98 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// reader looks settings up by level. It is used while a configuration is
+// being read and forgotten afterwards.
+type reader struct {
+	c         *config.Snapshot
+	subsystem string // for the forms that end in _<SUBSYSTEM>; "" has none
+	legacy    bool   // LEGACY_ALLOW_SEMANTICS
+}
+
+func newReader(c *config.Snapshot, subsystem string) (reader, error) {
+	legacy, err := flag(c, "LEGACY_ALLOW_SEMANTICS", false)
+	return reader{c: c, subsystem: strings.ToUpper(subsystem), legacy: legacy}, err
+}
+
+// find returns the setting that counts for a level: that of the level itself,
+// then of the level it falls back to, DEFAULT at last. pattern has %s where
+// the level's name goes; bySubsystem also asks for the forms with
+// _<SUBSYSTEM> behind it, first. A setting of nothing counts as not set, and
+// so do the defaults of the table of knobs: they differ for tools.
+func (r reader) find(pattern string, l Level, bySubsystem bool) (config.Setting, bool) {
+	for ; l < levels; l = l.fallback(r.legacy) {
+		name := fmt.Sprintf(pattern, l)
+		if bySubsystem && r.subsystem != "" {
+			if s, ok := r.lookup(name + "_" + r.subsystem); ok {
+				return s, true
+			}
+		}
+		if s, ok := r.lookup(name); ok {
+			return s, true
+		}
+	}
+	return config.Setting{}, false
+}
+
+func (r reader) lookup(name string) (config.Setting, bool) {
+	s, ok := r.c.Lookup(name)
+	if !ok || s.IsDefault || strings.TrimSpace(s.Value) == "" {
+		return config.Setting{}, false
+	}
+	return s, true
+}
+
+// seconds reads a whole, non-negative number of seconds.
+func (r reader) seconds(s config.Setting) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(s.Value), 10, 64)
+	if err != nil || n < 0 || n > maxSeconds {
+		return 0, badSetting(s, fmt.Sprintf("want a number of seconds from 0 to %d", maxSeconds))
+	}
+	return n, nil
+}
+
+// maxSeconds bounds durations of sessions: ten years.
+const maxSeconds = 10 * 365 * 86400
+
+// badSetting is the error of a setting that cannot be used.
+func badSetting(s config.Setting, want string) error {
+	return errs.E("security.Configure", errs.Invalid, s.Name,
+		fmt.Errorf("%s: %s = %q: %s", s.Origin, s.Name, clip(s.Value), want))
+}
+
+// clip shortens a text for a message.
+func clip(text string) string {
+	const most = 120
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}
+
+// flag reads a boolean that has a default here when nothing sets it.
+func flag(c *config.Snapshot, name string, otherwise bool) (bool, error) {
+	if s, ok := c.Lookup(name); !ok || strings.TrimSpace(s.Value) == "" {
+		return otherwise, nil
+	}
+	b, err := c.Bool(name)
+	if err != nil {
+		return otherwise, errs.E("security.Configure", errs.Invalid, name, err)
+	}
+	return b, nil
+}
+
+// words cuts a setting at commas and blanks.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\r' || r == '\n' })
+}

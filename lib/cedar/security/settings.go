@@ -1,0 +1,103 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Settings are all that a configuration says about security. They are
+// immutable; a reload makes new ones.
+type Settings struct {
+	Authorizer *Authorizer
+	Map        *UserMap // nil: names are taken as the methods give them
+
+	UIDDomain   string // what names without a domain get
+	TrustDomain string
+
+	StepTimeout time.Duration // for one message of a handshake
+	Deadline    time.Duration // for a whole handshake
+	Slack       time.Duration // what a server adds to the life of its sessions
+
+	MatchSessions  bool // SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION
+	FamilySession  bool // SEC_USE_FAMILY_SESSION
+	Administration bool // SEC_ENABLE_REMOTE_ADMINISTRATION
+	ResumeResponse bool // SEC_ENABLE_RESUME_SERVER_RESPONSE
+
+	policies [levels]Policy
+}
+
+// Sources are what reading the settings needs besides the configuration.
+type Sources struct {
+	// Subsystem is the daemon's name, as "STARTD", for ALLOW_<LEVEL>_STARTD
+	// and its kin. TOOL and SUBMIT have short sessions.
+	Subsystem string
+	// ReadFile and ReadDir read the map file and what it includes. Nil
+	// refuses a configuration that has a map file.
+	ReadFile func(path string) ([]byte, error)
+	ReadDir  func(path string) ([]string, error)
+	Hosts    Hosts
+}
+
+// SettingsFrom reads the settings. It is all or nothing.
+func SettingsFrom(c *config.Snapshot, from Sources) (*Settings, error) {
+	s := &Settings{}
+	tool := strings.EqualFold(from.Subsystem, "TOOL") || strings.EqualFold(from.Subsystem, "SUBMIT")
+	var err error
+	for l := range levels {
+		if s.policies[l], err = PolicyFrom(c, l, tool); err != nil {
+			return nil, err
+		}
+	}
+	if s.Authorizer, err = AuthorizerFrom(c, from.Subsystem, from.Hosts); err != nil {
+		return nil, err
+	}
+	if s.Map, err = mapFrom(c, from); err != nil {
+		return nil, err
+	}
+	s.UIDDomain, s.TrustDomain = c.String("UID_DOMAIN"), c.String("TRUST_DOMAIN")
+	for _, f := range []struct {
+		name      string
+		to        *bool
+		otherwise bool
+	}{
+		{"SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION", &s.MatchSessions, true},
+		{"SEC_USE_FAMILY_SESSION", &s.FamilySession, true},
+		{"SEC_ENABLE_REMOTE_ADMINISTRATION", &s.Administration, true},
+		{"SEC_ENABLE_RESUME_SERVER_RESPONSE", &s.ResumeResponse, true},
+	} {
+		if *f.to, err = flag(c, f.name, f.otherwise); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range []struct {
+		name      string
+		to        *time.Duration
+		otherwise time.Duration
+	}{
+		{"SEC_TCP_SESSION_TIMEOUT", &s.StepTimeout, 20 * time.Second},
+		{"SEC_TCP_SESSION_DEADLINE", &s.Deadline, 120 * time.Second},
+		{"SEC_SESSION_DURATION_SLOP", &s.Slack, 20 * time.Second},
+	} {
+		*f.to = f.otherwise
+		if v, ok := c.Lookup(f.name); ok && strings.TrimSpace(v.Value) != "" {
+			if *f.to, err = c.Duration(f.name); err != nil {
+				return nil, errs.E("security.Configure", errs.Invalid, f.name, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// Policy returns what is wanted of sessions at a level.
+func (s *Settings) Policy(l Level) Policy {
+	if l >= levels {
+		l = Default
+	}
+	return s.policies[l]
+}
