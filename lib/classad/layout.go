@@ -111,8 +111,22 @@ func (l *layout) clone() *layout {
 	return &layout{names: slices.Clone(l.names), index: slices.Clone(l.index), special: l.special}
 }
 
-// without returns the layout with one name taken out.
+// without returns the layout with one name taken out. A layout that nobody
+// else uses gives what it has to the new one; it cannot be changed itself,
+// since who remembers where a name was goes by the layout.
 func (l *layout) without(pos int) *layout {
+	if !l.shared.Load() {
+		c := &layout{names: slices.Delete(l.names, pos, pos+1), index: l.index}
+		l.names, l.index = nil, nil
+		clear(c.index)
+		for i, at := range c.names {
+			c.special = c.special || roleOf(at.text) != roleNone
+			if c.index != nil {
+				c.place(i, at.hash)
+			}
+		}
+		return c
+	}
 	c := newLayout(len(l.names))
 	for i, at := range l.names {
 		if i != pos {
