@@ -1,0 +1,215 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Ports is a range of ports, both ends included; the zero value is any port.
+type Ports struct{ Low, High int }
+
+// Dialer connects to daemons in all the ways in which an address can say that
+// they are reached. Its fields are set before the first use.
+type Dialer struct {
+	// Name says who we are, in the logs of shared ports and brokers, as
+	// "STARTD <address>".
+	Name func() string
+	// PrivateNetwork is the name of the network we are in; addresses of the
+	// same network are reached through their private address.
+	PrivateNetwork string
+	// Ports are those outgoing connections come from, and Source the local
+	// address, if it is valid.
+	Ports  Ports
+	Source netip.Addr
+	// Wire are the limits of the connections made.
+	Wire cedar.Limits
+	// Attempt bounds one attempt to connect; 20 s if it is 0.
+	Attempt time.Duration
+	// Connect opens a connection to "host:port"; nil is a net.Dialer that
+	// follows Ports and Source.
+	Connect func(ctx context.Context, hostport string) (net.Conn, error)
+	// Named opens the named socket of an endpoint on this machine, on which a
+	// descriptor is then passed; nil where that is not possible.
+	Named func(ctx context.Context, id string) (net.Conn, error)
+	// Reverse asks brokers for reversed connections; nil leaves addresses
+	// behind brokers out of reach.
+	Reverse *Reverser
+}
+
+// maxDeadline is what a shared port is told of a context without deadline.
+const noDeadline = -1
+
+// Dial connects to a daemon and returns a clear stream on which the command
+// protocol is next. ctx bounds it; the error is of kind Transient when the
+// daemon could not be reached.
+func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (*cedar.Conn, error) {
+	if to.PrivNet != "" && to.PrivNet == d.PrivateNetwork {
+		if to.PrivAddr != nil {
+			to = *to.PrivAddr
+		} else {
+			to.CCB = nil // we are inside: no broker is needed
+		}
+	}
+	if len(to.CCB) > 0 {
+		if d.Reverse == nil {
+			return nil, errs.E("listen.Dial", errs.Unsupported, to.HostPort(), errors.New("it is behind a broker, and nothing here asks brokers"))
+		}
+		return d.Reverse.connect(ctx, to.CCB)
+	}
+	nc, err := d.reach(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	conn := cedar.NewConn(nc, d.Wire)
+	if to.SockID != "" {
+		if err := d.through(ctx, conn, to.SockID); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// through asks a shared port for the daemon that id stands for.
+func (d *Dialer) through(ctx context.Context, conn *cedar.Conn, id string) error {
+	if !ValidID(id) {
+		return errs.E("listen.Dial", errs.Invalid, id, errors.New("the id of a shared port consists of letters, digits, '.', '_' and '-'"))
+	}
+	left := int64(noDeadline)
+	if at, ok := ctx.Deadline(); ok {
+		left = max(1, int64(time.Until(at)/time.Second))
+	}
+	release := conn.Bind(ctx)
+	defer release()
+	conn.PutInt(SharedPortConnect)
+	conn.PutString(id)
+	conn.PutString(d.name())
+	conn.PutInt(left)
+	conn.PutInt(0)
+	if err := conn.EndMessage(); err != nil {
+		return err
+	}
+	if id != SharedPortSelf {
+		// The daemon never sees what the shared port was told.
+		conn.ResetDigests()
+	}
+	return nil
+}
+
+func (d *Dialer) name() string {
+	if d.Name == nil {
+		return ""
+	}
+	return d.Name()
+}
+
+// reach opens a connection to the first of the addresses that answers.
+func (d *Dialer) reach(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
+	targets := targetsOf(to)
+	if len(targets) == 0 {
+		return nil, errs.E("listen.Dial", errs.Invalid, to.HostPort(), errors.New("the address has neither host nor port"))
+	}
+	if to.Port == 0 && to.SockID != "" && len(to.Addrs) == 0 {
+		return nil, errs.E("listen.Dial", errs.Unsupported, to.HostPort(), errors.New("it has no port, only a named socket of its own machine"))
+	}
+	var all []error
+	for i, hp := range targets {
+		nc, err := d.attempt(ctx, hp, len(targets)-i)
+		if err == nil {
+			return nc, nil
+		}
+		all = append(all, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	kind := errs.Transient
+	if ctx.Err() != nil {
+		kind = errs.Expired
+	}
+	return nil, errs.E("listen.Dial", kind, to.HostPort(), errors.Join(all...))
+}
+
+// attempt connects within its share of what time is left.
+func (d *Dialer) attempt(ctx context.Context, hostport string, shares int) (net.Conn, error) {
+	limit := d.Attempt
+	if limit <= 0 {
+		limit = 20 * time.Second
+	}
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)/time.Duration(shares))
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if d.Connect != nil {
+		return d.Connect(ctx, hostport)
+	}
+	return d.connect(ctx, hostport)
+}
+
+// connect is net.Dialer with ports from a range.
+func (d *Dialer) connect(ctx context.Context, hostport string) (net.Conn, error) {
+	dialer := net.Dialer{KeepAlive: time.Minute}
+	if d.Ports.Low <= 0 {
+		if d.Source.IsValid() {
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.Source, 0))
+		}
+		return dialer.DialContext(ctx, "tcp", hostport)
+	}
+	n := d.Ports.High - d.Ports.Low + 1
+	if n < 1 || d.Ports.High > 65535 {
+		return nil, fmt.Errorf("ports %d to %d are no range", d.Ports.Low, d.Ports.High)
+	}
+	first := rand.IntN(n)
+	for i := range n {
+		local := &net.TCPAddr{Port: d.Ports.Low + (first+i)%n}
+		if d.Source.IsValid() {
+			local.IP = d.Source.AsSlice()
+		}
+		dialer.LocalAddr = local
+		nc, err := dialer.DialContext(ctx, "tcp", hostport)
+		if err == nil || !portTaken(err) {
+			return nc, err
+		}
+	}
+	return nil, fmt.Errorf("no port from %d to %d is free", d.Ports.Low, d.Ports.High)
+}
+
+// portTaken reports whether a connection failed because our own end could not
+// have its port.
+func portTaken(err error) bool {
+	var sys *os.SyscallError
+	return errors.As(err, &sys) && sys.Syscall == "bind"
+}
+
+// targetsOf returns what may be dialled for an address, in order: the list of
+// all its addresses if there is one, and else its host.
+func targetsOf(to cedar.Sinful) []string {
+	if len(to.Addrs) > 0 {
+		all := make([]string, 0, min(len(to.Addrs), maxTargets))
+		for _, a := range to.Addrs[:min(len(to.Addrs), maxTargets)] {
+			all = append(all, a.String())
+		}
+		return all
+	}
+	if to.Host == "" || to.Port < 0 {
+		return nil
+	}
+	return []string{net.JoinHostPort(to.Host, strconv.Itoa(to.Port))}
+}
+
+// maxTargets bounds how many addresses of one daemon are tried.
+const maxTargets = 16

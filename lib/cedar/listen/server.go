@@ -1,0 +1,284 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Security finds out who is at the other end of a connection and what it may
+// have. *security.Server is it; it logs what it refuses.
+type Security interface {
+	// Handshake returns the first command of a connection, allowed, with its
+	// payload next on conn. from may be not valid.
+	Handshake(ctx context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error)
+	// Next waits for a further command on a connection that last came from.
+	Next(ctx context.Context, conn *cedar.Conn, last *security.Request) (*security.Request, error)
+}
+
+// Server answers commands. Its exported fields are set before the first
+// connection and not changed after.
+type Server struct {
+	Table    *Table
+	Security Security
+	Limits   Limits
+	Wire     cedar.Limits // of every connection; its Timeout is Limits.Message
+	Log      *slog.Logger
+
+	once  sync.Once
+	guard *guard
+	wg    sync.WaitGroup
+	quiet quiet
+}
+
+func (s *Server) start() {
+	s.once.Do(func() {
+		s.guard = newGuard(s.Limits)
+		if s.Log == nil {
+			s.Log = slog.New(slog.DiscardHandler)
+		}
+	})
+}
+
+// Serve accepts from l, which it closes, until ctx ends or l fails. It returns
+// nil when ctx ended; connections may then still be served, see Wait.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	s.start()
+	defer l.Close()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	pause := time.Duration(0)
+	for {
+		nc, err := l.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = nc.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return errs.E("listen.Serve", errs.Broken, l.Addr().String(), err)
+			}
+			// Out of descriptors or of memory: those that are served will
+			// give some back.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.Log.Warn("could not accept a connection", "addr", l.Addr().String(), "err", err)
+			if !wait(ctx, pause) {
+				return nil
+			}
+			continue
+		}
+		pause = 0
+		s.ServeConn(ctx, nc)
+	}
+}
+
+// ServeConn serves a connection that was accepted elsewhere: passed by a
+// shared port, or opened by ourselves towards somebody who could not reach us.
+// It owns nc, and returns at once.
+func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
+	s.serve(ctx, nc, nil)
+}
+
+// ServeStream is ServeConn for a stream on which something was said already.
+func (s *Server) ServeStream(ctx context.Context, conn *cedar.Conn) {
+	s.serve(ctx, conn.NetConn(), conn)
+}
+
+func (s *Server) serve(ctx context.Context, nc net.Conn, conn *cedar.Conn) {
+	s.start()
+	e, victim, err := s.guard.admit(nc)
+	if err != nil {
+		_ = nc.Close()
+		if n, say := s.quiet.tick(time.Now()); say {
+			s.Log.Warn("connection refused", "peer", peerName(nc), "err", err, "since", n)
+		}
+		return
+	}
+	if victim != nil {
+		if n, say := s.quiet.tick(time.Now()); say {
+			s.Log.Warn("no room for connections, closed the oldest of the peer with the most", "peer", peerName(victim.nc), "since", n)
+		}
+	}
+	if conn == nil {
+		conn = cedar.NewConn(nc, s.Wire)
+	}
+	conn.SetTimeout(s.guard.limits.Message)
+	s.wg.Go(func() {
+		defer s.guard.leave(e)
+		c := &conversation{s: s, e: e, conn: conn, from: peerAddr(nc), log: s.Log.With("peer", peerName(nc))}
+		if !c.run(ctx) {
+			_ = conn.Close()
+		}
+	})
+}
+
+// Wait ends what is served: idle connections and those of unknown peers are
+// closed at once, handlers may finish until ctx ends, and then lose their
+// connections. It returns when no handler runs any more. The context given to
+// Serve should have ended.
+func (s *Server) Wait(ctx context.Context) {
+	s.start()
+	s.guard.close()
+	stop := context.AfterFunc(ctx, s.guard.kill)
+	defer stop()
+	s.wg.Wait()
+}
+
+// Connections returns how many connections there are, and how many of them
+// have not said who they are.
+func (s *Server) Connections() (all, unknown int) {
+	s.start()
+	return s.guard.count()
+}
+
+// conversation is what happens on one connection.
+type conversation struct {
+	s    *Server
+	e    *entry
+	conn *cedar.Conn
+	from netip.AddrPort
+	log  *slog.Logger
+}
+
+// run serves the connection to its end. It returns true when a handler has
+// taken it.
+func (c *conversation) run(ctx context.Context) (taken bool) {
+	limits := c.s.guard.limits
+	req, err := c.greet(ctx, limits.Handshake)
+	for {
+		if err != nil {
+			c.log.Debug("connection ended", "err", err)
+			return false
+		}
+		if req.Done {
+			return false
+		}
+		cmd, ok := c.s.Table.Lookup(req.Command)
+		if !ok {
+			c.log.Warn("command refused", "command", req.Command, "user", req.Peer.User, "err", "there is no such command")
+			return false
+		}
+		if !c.s.guard.move(c.e, busy) {
+			return false
+		}
+		if c.call(ctx, cmd, req) {
+			return true
+		}
+		if !cmd.Keep || ctx.Err() != nil || !c.s.guard.move(c.e, waiting) {
+			return false
+		}
+		req, err = c.next(ctx, req, limits)
+	}
+}
+
+// greet has the peer say who it is, within d.
+func (c *conversation) greet(ctx context.Context, d time.Duration) (*security.Request, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	release := c.conn.Bind(ctx)
+	defer release()
+	return c.s.Security.Handshake(ctx, c.conn, c.from)
+}
+
+// next waits for one more command on a connection that is secured already.
+func (c *conversation) next(ctx context.Context, last *security.Request, limits Limits) (*security.Request, error) {
+	c.conn.DiscardMessage()
+	c.conn.SetTimeout(limits.Idle)
+	defer c.conn.SetTimeout(limits.Message)
+	return c.s.Security.Next(ctx, c.conn, last)
+}
+
+// call runs the handler of a command. It returns true when it has taken the
+// connection.
+func (c *conversation) call(ctx context.Context, cmd Command, req *security.Request) (taken bool) {
+	call := &Call{
+		Conn: c.conn, Command: cmd, Request: req, Addr: c.from,
+		Log: c.log.With("command", cmd.Name),
+	}
+	call.Log.Debug("command", "user", req.Peer.User)
+	release := sync.OnceFunc(c.conn.Bind(ctx))
+	defer release()
+	call.detach = func() bool {
+		release() // whoever has the connection now may use it at once
+		return c.s.guard.move(c.e, detached)
+	}
+	err := protect(func() error { return cmd.Handle(ctx, call) })
+	var p *panicError
+	switch {
+	case errors.As(err, &p):
+		call.Log.Error("the handler of a command panicked", "user", req.Peer.User, "panic", fmt.Sprint(p.value), "stack", string(p.stack))
+		return false
+	case err != nil:
+		call.Log.Warn("command failed", "user", req.Peer.User, "err", err)
+	}
+	return call.gone
+}
+
+// panicError carries a panic out of a handler.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+func protect(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{value: v, stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// quiet lets one line through in ten seconds and counts the others.
+type quiet struct {
+	mu   sync.Mutex
+	last time.Time
+	n    int
+}
+
+func (q *quiet) tick(now time.Time) (n int, say bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.n++
+	if !q.last.IsZero() && now.Sub(q.last) < 10*time.Second {
+		return 0, false
+	}
+	n, q.n, q.last = q.n, 0, now
+	return n, true
+}
+
+func peerName(nc net.Conn) string {
+	if a := nc.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return "unknown"
+}
+
+// wait sleeps for d and returns false when ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
