@@ -9,6 +9,7 @@
 //	condor_ep drain [-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR] [-...-on-completion] [-json]
 //	condor_ep drain -cancel [-request-id ID] [-json]
 //	condor_ep vacate [-fast] [-json] SLOT|-all
+//	condor_ep history [-file FILE] [-limit N] [-constraint EXPR] [-json|-long]
 //	condor_ep explain [-json] [-job FILE] [SLOT|JOB]
 //	condor_ep explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR] [-job FILE] [-json] [SLOT]
 //	condor_ep simulate [-compare OTHER.conf] [-svg FILE] [-json] SCENARIO
@@ -64,6 +65,8 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdDrain(args[1:], stdout, stderr)
 	case "vacate":
 		return cmdVacate(args[1:], stdout, stderr)
+	case "history":
+		return cmdHistory(args[1:], stdout, stderr)
 	case "check":
 		return cmdCheck(args[1:], stdout, stderr)
 	case "slots":
@@ -125,6 +128,13 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         take it back
   vacate [-fast] [-pid N] [-json] SLOT|-all
         end the claim of a slot, or of every slot; with -fast at once
+  history [-file FILE|-config FILE] [-limit N] [-constraint EXPR]
+          [-json|-long]
+        show the jobs that have ended here, the newest first
+        -file FILE        a history, such as a startd_history
+        -config FILE      the history of that configuration
+        -limit N          so many at most
+        -constraint EXPR  those whose ad it is true of
   check [-json] [-warnings-ok] [FILE...]
         list everything that is wrong with the configuration of this machine,
         or with each FILE as one; nothing is started

@@ -62,6 +62,9 @@ type activation struct {
 
 	drained bool         // draining ends the job before its time
 	hold    *policy.Hold // the job was told to go on hold
+	told    vacate       // why the job was told to leave
+	exit    Exit         // of the job, if exited
+	exited  bool
 	broken  *slot.BrokenReason
 }
 

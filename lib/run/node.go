@@ -69,6 +69,8 @@ type node struct {
 	restart    bool      // the EP is to be started again when it has ended
 	ownerReply *ep.Reply // to the request of the control socket under way
 
+	history chan entry // to the goroutine that keeps the history
+
 	claimFileFailed bool // the last claim id file could not be written, which was told
 
 	lastCounts local.Counts
@@ -78,6 +80,9 @@ type node struct {
 // activation is the run's side of one starter.
 type activation struct {
 	handle *starter.Handle // nil until it runs
+	dir    string          // its scratch directory, "" until it has one
+	job    host.ProcID     // the job's main process, zero until it runs
+	record *starter.ExitRecord
 	orders []starter.Order // given before it ran
 	kill   bool
 }
@@ -106,6 +111,7 @@ func newNode(o Options) (*node, error) {
 	n.bench = newBenchmarks(o, now)
 	n.cron = newCron(o, now)
 	n.newBackfill()
+	n.newHistory()
 	var effects []ep.Effect
 	n.eng, effects, err = n.newEngine(ledger, sample, now)
 	if err != nil {
@@ -144,6 +150,7 @@ func (n *node) problem(err error) {
 func (n *node) close() {
 	close(n.done)
 	n.launcher.Close()
+	close(n.history)
 	n.stopBenchmarks()
 	n.back.abandon()
 	n.around.Wait()
@@ -357,6 +364,8 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.stopBackfill(now, e.Deadline)
 	case ep.WakeAt:
 		n.wakeAt = e.At
+	case ep.ActivationEnded:
+		n.keep(now, e)
 	case ep.DrainCompleted:
 		n.drained(e)
 	case ep.ShutdownBegun:
@@ -463,11 +472,17 @@ func (n *node) kill(act claim.ActivationID) {
 
 // report passes a starter's report to the engine, then to the access point.
 func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Report) {
+	a, ok := n.starters[act]
+	if !ok {
+		return
+	}
 	switch r.Op {
+	case starter.OpSandbox:
+		a.dir = r.Dir
 	case starter.OpRunning:
 		running := ep.JobRunning{Activation: act}
 		if r.Proc != nil {
-			running.Proc = *r.Proc
+			running.Proc, a.job = *r.Proc, *r.Proc
 		}
 		n.step(now, running)
 	case starter.OpUsage:
@@ -483,6 +498,7 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 	case starter.OpEnded:
 		if r.Record != nil {
 			rec := r.Record
+			a.record = rec
 			for _, p := range rec.Problems {
 				n.o.Log.Warn("starter", "activation", act, "problem", p)
 			}
@@ -496,7 +512,6 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 }
 
 func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitStatus, err error) {
-	delete(n.starters, act)
 	why := ""
 	if err != nil {
 		n.o.Log.Warn("starter", "activation", act, "err", err)
@@ -506,6 +521,7 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 		why = errors.Join(fmt.Errorf("the starter %v", st), err).Error()
 	}
 	n.step(now, ep.StarterExited{Activation: act, Status: st})
+	delete(n.starters, act)
 	n.queue = append(n.queue, n.ap.StarterExited(now, act, why)...)
 	n.moved = true
 }

@@ -1,0 +1,153 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/run"
+)
+
+// historyFlags are the options of condor_ep history.
+type historyFlags struct {
+	file, config, constraint string
+	limit                    int
+	json, long               bool
+}
+
+// cmdHistory shows the jobs that have ended here, the newest first.
+func cmdHistory(args []string, stdout, stderr io.Writer) int {
+	const who = "condor_ep history"
+	var f historyFlags
+	fs := newFlags("history", stderr)
+	fs.StringVar(&f.file, "file", "", "")
+	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.constraint, "constraint", "", "")
+	fs.IntVar(&f.limit, "limit", 0, "")
+	fs.BoolVar(&f.json, "json", false, "")
+	fs.BoolVar(&f.long, "long", false, "")
+	if status, ok := parsed(fs, args); !ok {
+		return status
+	}
+	switch {
+	case fs.NArg() > 0:
+		fmt.Fprintf(stderr, "%s: unexpected argument %q\n\n%s", who, fs.Arg(0), usage)
+		return exitUsage
+	case f.limit < 0:
+		fmt.Fprintf(stderr, "%s: -limit %d: want a number of jobs\n", who, f.limit)
+		return exitUsage
+	}
+	q := history.Query{Limit: f.limit, Env: classad.Env{Now: time.Now(), Location: time.Local}}
+	if f.constraint != "" {
+		e, err := classad.ParseExpr(f.constraint, classad.Old)
+		if err != nil {
+			fmt.Fprintf(stderr, "%s: -constraint: %v\n", who, err)
+			return exitUsage
+		}
+		q.Constraint = e
+	}
+	paths, err := f.paths()
+	if err != nil {
+		printError(stderr, who, err)
+		return exitUsage
+	}
+	status := exitOK
+	tw := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
+	if !f.json && !f.long {
+		fmt.Fprintln(tw, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
+	}
+	for _, path := range paths {
+		files, err := history.Files(path)
+		if errs.Is(err, errs.NotFound) && f.file == "" {
+			continue // no job has ended there yet
+		}
+		if err == nil {
+			err = q.Search(files, func(r history.Record) bool { return f.show(stdout, tw, r.Ad) == nil },
+				func(path string, at int64, err error) {
+					fmt.Fprintf(stderr, "%s: %s, byte %d: %v\n", who, path, at, err)
+					status = exitSomeFailed
+				})
+		}
+		if err != nil {
+			printError(stderr, who, err)
+			return exitUsage
+		}
+	}
+	// The writer below is a terminal or a pipe; its errors show as missing lines.
+	_ = tw.Flush()
+	return status
+}
+
+// paths are the histories to read: the file that was named, that of a
+// configuration, or those of the Execution Points of this user.
+func (f *historyFlags) paths() ([]string, error) {
+	if f.file != "" {
+		return []string{f.file}, nil
+	}
+	if f.config == "" {
+		dirs, _, err := run.Dirs(baseDir())
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, d := range dirs {
+			out = append(out, filepath.Join(d.Path, "log", "startd_history"))
+		}
+		if len(out) > 0 || os.Getenv("CONDOR_CONFIG") == "" {
+			return out, nil
+		}
+	}
+	inv, err := thisMachine()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	if err != nil {
+		return nil, err
+	}
+	o, err := history.OptionsFrom(snap)
+	if err != nil {
+		return nil, err
+	}
+	if o.Path == "" {
+		return nil, fmt.Errorf("STARTD_HISTORY is empty: no history is kept")
+	}
+	return []string{o.Path}, nil
+}
+
+// show prints one job.
+func (f *historyFlags) show(w, table io.Writer, ad *classad.Ad) error {
+	switch {
+	case f.json:
+		_, err := fmt.Fprintln(w, ad.JSON())
+		return err
+	case f.long:
+		_, err := fmt.Fprintf(w, "%s\n", ad.Text(classad.Old))
+		return err
+	}
+	text := func(name string) string { s, _ := ad.EvalString(name, nil); return s }
+	num := func(name string) int64 { n, _ := ad.EvalInt(name, nil); return n }
+	end := "lost"
+	switch signal, ok := ad.EvalBool("ExitBySignal", nil); {
+	case text("HoldReason") != "":
+		end = "held"
+	case text("VacateReason") != "":
+		end = "evicted"
+	case ok && signal:
+		end = fmt.Sprintf("signal %d", num("ExitSignal"))
+	case ok:
+		end = fmt.Sprintf("status %d", num("ExitCode"))
+	}
+	_, err := fmt.Fprintf(table, "%d.%d\t%s\t%s\t%s\t%s\t%s\t%s\n", num("ClusterId"), num("ProcId"), text("Owner"), text("RemoteHost"),
+		time.Unix(num("CompletionDate"), 0).Format(time.DateTime), short(time.Duration(num("RemoteWallClockTime"))*time.Second), end, text("Cmd"))
+	return err
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An EP keeps the ads of its jobs, and they can be read.
+//
+// row: S4-019
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sh", "#!/bin/sh\ncase $1 in kill) kill -9 $$;; esac\nexit $1\n")
+	p.write(t, "job.sub", small+"executable = job.sh\narguments = $(how)\nqueue how in (0, 3, kill)\n")
+	file := filepath.Join(p.dir, "startd_history")
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nSTARTD_HISTORY = "+file+"\n")
+	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitSomeFailed {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	raw := p.read(t, "startd_history")
+	if strings.Count(raw, "\n*** Offset = ") != 3 || !strings.HasSuffix(raw, "\n") {
+		t.Errorf("history:\n%s", raw)
+	}
+	status, stdout, stderr := p.ep(t, "history", "-config", "ep.conf", "-json")
+	if status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	var got []map[string]any
+	for line := range strings.Lines(stdout) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, m)
+	}
+	if len(got) != 3 {
+		t.Fatalf("%d jobs:\n%s", len(got), stdout)
+	}
+	pick := func(m map[string]any) string {
+		b, err := json.Marshal([]any{m["ProcId"], m["JobStatus"], m["JobState"], m["ExitBySignal"], m["ExitCode"], m["ExitSignal"], m["BadputCausedByDraining"], m["MyType"]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	want := []string{
+		`[2,4,"Exited",true,null,9,false,"Job"]`,
+		`[1,4,"Exited",false,3,null,false,"Job"]`,
+		`[0,4,"Exited",false,0,null,false,"Job"]`,
+	}
+	if d := cmp.Diff(want, []string{pick(got[0]), pick(got[1]), pick(got[2])}); d != "" {
+		t.Error(d)
+	}
+	for _, name := range []string{"RemoteHost", "PublicClaimId", "CompletionDate", "JobCurrentStartDate", "JobDuration", "RemoteWallClockTime",
+		"CondorScratchDir", "JobPid", "CpusProvisioned", "MemoryProvisioned", "DiskProvisioned", "RemoteUserCpu", "ResidentSetSize", "GlobalJobId"} {
+		if got[0][name] == nil {
+			t.Errorf("no %s", name)
+		}
+	}
+	if id, _ := got[0]["PublicClaimId"].(string); !strings.HasSuffix(id, "#...") {
+		t.Errorf("the claim id is shown: %q", id)
+	}
+	_, stdout, _ = p.ep(t, "history", "-file", file, "-limit", "1", "-constraint", "ExitCode == 3")
+	if lines := strings.Split(stdout, "\n"); len(lines) != 3 || !strings.Contains(lines[1], ".1 ") || !strings.Contains(lines[1], "status 3") {
+		t.Errorf("%q", lines)
+	}
+	_, stdout, _ = p.ep(t, "history", "-file", file, "-long", "-limit", "1")
+	if !strings.Contains(stdout, "\nExitSignal = 9\n") {
+		t.Errorf("%s", stdout)
+	}
+	p.refused(t, exitUsage, "no such file", "history", "-file", file+".none", "-json")
+	p.refused(t, exitUsage, "-constraint:", "history", "-file", file, "-constraint", "1 +")
+	p.refused(t, exitUsage, "-limit", "history", "-limit", "-1")
+	p.write(t, "broken", raw+"half a rec")
+	if status, stdout, stderr := p.ep(t, "history", "-file", "broken"); status != exitSomeFailed || strings.Count(stdout, "\n") != 4 || !strings.Contains(stderr, "without its last line") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	p.nothingLeft(t)
+}
+
+// A job that was made to leave is kept with the reason.
+func TestHistoryOfEvicted(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	file := filepath.Join(p.dir, "startd_history")
+	pr, output := p.running(t, "STARTD_HISTORY = "+file+"\n")
+	p.accepted(t, "request id 1", "drain", "-quick", "-exit-on-completion")
+	if stdout, stderr := output(); pr.status != exitSomeFailed {
+		t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
+	}
+	_, stdout, stderr := p.ep(t, "history", "-file", file, "-long")
+	for _, want := range []string{"VacateReason = \"Startd was draining\"", "VacateReasonCode = 1014", "BadputCausedByDraining = true", "BadputCausedByPreemption = false"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %s\n%s%s", want, stdout, stderr)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"math"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// entry is one record on its way to the history.
+type entry struct {
+	to  history.Options
+	job *classad.Ad
+	now time.Time
+}
+
+// maxEntries bounds how many records may wait for a slow file system.
+const maxEntries = 1024
+
+// newHistory begins to keep what becomes of jobs, beside the owner: a file
+// system that hangs costs records, but no time.
+func (n *node) newHistory() {
+	n.history = make(chan entry, maxEntries)
+	in := n.history
+	n.around.Go(func() {
+		failed := false
+		for e := range in {
+			err := e.to.Append(e.job, e.now)
+			if err != nil && !failed {
+				n.o.Log.Warn("the history of a job is lost", "err", err)
+			}
+			failed = err != nil
+		}
+	})
+}
+
+// keep writes down how an activation ended. Knobs that are wrong have been told
+// when the configuration was read; what is right of them counts.
+func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
+	to, _ := history.OptionsFrom(n.o.Config)
+	if to.Path == "" && to.PerJob == "" {
+		return
+	}
+	var rec *starter.ExitRecord
+	var dir string
+	var pid int
+	if a, ok := n.starters[e.Activation]; ok {
+		rec, dir, pid = a.record, a.dir, a.job.PID
+	}
+	ad := ended(e, rec, now)
+	if dir != "" {
+		ad.SetString("CondorScratchDir", dir)
+	}
+	if pid > 0 {
+		ad.SetInt("JobPid", int64(pid))
+	}
+	ad.SetString("StartdIpAddr", sinful(n.o.Inventory.FullHostname))
+	select {
+	case n.history <- entry{to, ad, now.Wall}:
+	default:
+		n.o.Log.Warn("the history of a job is lost: too many wait to be written", "activation", e.Activation)
+	}
+}
+
+// The values of JobStatus that a history of an EP has.
+const (
+	jobRemoved   = 3
+	jobCompleted = 4
+)
+
+// ended is the ad of a job with what became of it here. rec is nil if its
+// starter ended without a word.
+func ended(e ep.ActivationEnded, rec *starter.ExitRecord, now clock.Instant) *classad.Ad {
+	ad := e.Job.Clone()
+	ad.SetString("MyType", "Job")
+	ad.SetString("TargetType", "Machine")
+	ad.SetString("JobState", "Exited")
+	ad.SetString("RemoteHost", e.FullName)
+	ad.SetInt("RemoteSlotID", int64(e.Slot.N))
+	ad.SetString("PublicClaimId", e.Claim)
+	ad.SetInt("JobCurrentStartDate", e.Began.Wall.Unix())
+	ad.SetInt("CompletionDate", now.Wall.Unix())
+	ad.SetInt("RemoteWallClockTime", int64(e.Wall/time.Second))
+	ad.SetInt("CpusProvisioned", int64(math.Ceil(e.Given.Cpus)))
+	ad.SetInt("MemoryProvisioned", e.Given.MemoryMiB)
+	ad.SetInt("DiskProvisioned", e.Given.DiskKiB)
+	ad.SetBool("BadputCausedByDraining", e.Drained)
+	ad.SetBool("BadputCausedByPreemption", e.Preempted)
+	ad.SetInt("NumPids", 0)
+	if e.Code != 0 || e.Reason != "" {
+		ad.SetString("VacateReason", e.Reason)
+		ad.SetInt("VacateReasonCode", int64(e.Code))
+		ad.SetInt("VacateReasonSubCode", int64(e.Subcode))
+	}
+	status := int64(jobCompleted)
+	if !e.Ran {
+		status = jobRemoved // the starter was lost, and how the job ended with it
+	}
+	ad.SetInt("JobStatus", status)
+	if rec == nil {
+		return ad
+	}
+	ad.SetBool("ExitBySignal", rec.Status.Signal != 0)
+	switch {
+	case rec.Status.Exited:
+		ad.SetInt("ExitCode", int64(rec.Status.Code))
+	case rec.Status.Signal != 0:
+		ad.SetInt("ExitSignal", int64(rec.Status.Signal))
+		ad.SetString("ExitReason", rec.Status.String())
+	}
+	if h := rec.Held; h != nil {
+		ad.SetString("HoldReason", h.Reason)
+		ad.SetInt("HoldReasonCode", int64(h.Code))
+		ad.SetInt("HoldReasonSubCode", int64(h.Subcode))
+	}
+	if !rec.Started.IsZero() {
+		ad.SetReal("JobDuration", rec.Ended.Sub(rec.Started).Seconds())
+	}
+	u := rec.Usage
+	ad.SetReal("RemoteUserCpu", u.UserCPU.Seconds())
+	ad.SetReal("RemoteSysCpu", u.SysCPU.Seconds())
+	ad.SetInt("ImageSize", u.ImageSizeKiB)
+	ad.SetInt("ResidentSetSize", max(u.RSSKiB, u.PeakRSSKiB))
+	ad.SetInt("DiskUsage", rec.DiskKiB)
+	ad.SetInt("BytesRecvd", rec.BytesIn)
+	ad.SetInt("BytesSent", rec.BytesOut)
+	return ad
+}
