@@ -51,8 +51,11 @@ const (
 )
 
 // seeStart notices that START has changed. Without a job it says nothing odd:
-// it is meant to ask for one.
+// it is meant to ask for one. Nobody matches a dynamic slot by its START.
 func (e *Engine) seeStart(sl *slotState) {
+	if sl.s.Kind == slot.Dynamic {
+		return
+	}
 	v := e.look(sl)
 	is := startUndefined
 	switch value, defined := policy.StartHolds(v); {
