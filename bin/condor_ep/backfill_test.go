@@ -89,6 +89,13 @@ BOINC_InitialDir = $(BOINC_HOME)
 `, p.dir, h.dir, program) + owner + more
 }
 
+// showLog prints the daemon log of a test that failed.
+func (p place) showLog(t *testing.T) {
+	if t.Failed() {
+		t.Log(p.log())
+	}
+}
+
 func (p place) set(t *testing.T, text string) {
 	t.Helper()
 	next := p.write(t, "values.next", text)
@@ -127,10 +134,11 @@ const einstein = `<account>
 </account>
 `
 
-// TestBackfillWithBOINC shares the real client between two slots, gives way to
-// jobs, comes back after them and ends with the Execution Point.
+// TestBackfillWithBOINC shares the real client between two slots. It gives way
+// to a job of one of them, is started again for the other at once, serves both
+// again after the job, and ends with the Execution Point.
 //
-// row: S0-197, S0-202, S3-030
+// row: S0-197, S0-202, S3-031
 func TestBackfillWithBOINC(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("boinc")
@@ -142,32 +150,40 @@ func TestBackfillWithBOINC(t *testing.T) {
 	if err := os.WriteFile(accountFile, []byte(einstein), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p.write(t, "ep.conf", h.conf(p, t, program, `START_BACKFILL = $(StateTimer) > 3
-BOINC_Arguments = "--no_gui_rpc --no_info_fetch --suppress_net_info --skip_cpu_benchmarks --no_gpus"
+	p.write(t, "ep.conf", h.conf(p, t, program, `START = Ready =?= True && SlotID == 1
+BOINC_Arguments = "--redirectio --no_gui_rpc --no_info_fetch --suppress_net_info --skip_cpu_benchmarks --no_gpus"
 BOINC_Environment = LANG=C;MARK=of backfill
-BOINC_Output = $(BOINC_HOME)/boinc.out
-BOINC_Error = $(BOINC_HOME)/boinc.err
 `))
 	p.set(t, "Ready = False\n")
-	p.write(t, "job.sh", "#!/bin/sh\necho $$ >daemon.pid\nwhile [ ! -e "+p.dir+"/finish ]; do sleep 0.1; done\n")
-	p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue 2\nrequirements = TARGET.Never =?= True\nqueue\n")
+	p.write(t, "job.sh", "#!/bin/sh\nwhile [ ! -e "+p.dir+"/finish ]; do sleep 0.1; done\n")
+	p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue\nrequirements = TARGET.Never =?= True\nqueue\n")
 	c, stdout, stderr := p.cmd(t, "run", "-config", "ep.conf", "job.sub")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Kill() }()
-	out := filepath.Join(h.dir, "boinc.out")
-	waitFor(t, "both slots are in backfill", func() bool {
-		return p.said(1, "slot1: Changing activity: Idle -> Busy transition=26")() && p.said(1, "slot2: Changing activity: Idle -> Busy transition=26")()
-	})
-	waitFor(t, "the client works", contains(out, "Initialization completed"))
-	pids := p.clients(t, program)
-	if len(pids) != 1 {
-		t.Fatalf("%d clients for two slots: %v", len(pids), p.processes(t))
+	defer p.showLog(t)
+	logged := func(times int, text string) func() bool { // by the client, in a log that it goes on with
+		return func() bool {
+			b, _ := os.ReadFile(filepath.Join(h.dir, "stdoutdae.txt"))
+			return strings.Count(string(b), text) == times
+		}
 	}
-	status, _ := os.ReadFile("/proc/" + pids[0] + "/status")
-	environ, _ := os.ReadFile("/proc/" + pids[0] + "/environ")
-	cwd, _ := os.Readlink("/proc/" + pids[0] + "/cwd")
+	only := func(what string) string {
+		t.Helper()
+		pids := p.clients(t, program)
+		if len(pids) != 1 {
+			t.Fatalf("%s: %d clients: %v", what, len(pids), p.processes(t))
+		}
+		return pids[0]
+	}
+	waitFor(t, "slot1 is in backfill", p.said(1, "slot1: Changing activity: Idle -> Busy transition=26"))
+	waitFor(t, "slot2 is in backfill", p.said(1, "slot2: Changing activity: Idle -> Busy transition=26"))
+	waitFor(t, "the client works", logged(1, "Initialization completed"))
+	first := only("for two slots")
+	status, _ := os.ReadFile("/proc/" + first + "/status")
+	environ, _ := os.ReadFile("/proc/" + first + "/environ")
+	cwd, _ := os.Readlink("/proc/" + first + "/cwd")
 	if want := fmt.Sprintf("\nUid:\t%d\t%d\t%d\t%d\n", h.uid, h.uid, h.uid, h.uid); !strings.Contains(string(status), want) {
 		t.Errorf("it does not run as %q (%d):\n%s", h.owner, h.uid, status)
 	}
@@ -176,30 +192,32 @@ BOINC_Error = $(BOINC_HOME)/boinc.err
 	}
 
 	p.set(t, "Ready = True\n")
-	waitFor(t, "the client is told to go", contains(out, "Received signal 15"))
-	waitFor(t, "it goes", contains(out, "Exiting"))
-	waitFor(t, "both jobs run", func() bool {
-		b, _ := os.ReadFile(filepath.Join(p.dir, "job.log"))
-		return strings.Count(string(b), "\n001 (") == 2
-	})
-	if pids := p.clients(t, program); len(pids) != 0 {
-		t.Errorf("clients beside the jobs: %v", pids)
+	waitFor(t, "the client is told to go", logged(1, "Received signal 15"))
+	waitFor(t, "it goes", logged(1, "Exiting"))
+	waitFor(t, "the job runs", contains(filepath.Join(p.dir, "job.log"), "\n001 ("))
+	waitFor(t, "slot2 has a client again", logged(2, "Initialization completed"))
+	if again := only("beside the job"); again == first {
+		t.Errorf("the client %s is still there", first)
 	}
-	for _, move := range []string{"Killing transition=28", "Idle transition=29", "transition=31"} {
-		if n := strings.Count(p.log(), move); n != 2 {
-			t.Errorf("%q %d times:\n%s", move, n, p.log())
+	moves := []string{
+		"slot1: Changing activity: Busy -> Killing transition=28", "slot1: Changing activity: Killing -> Idle transition=29",
+		"slot1: Changing state: Backfill -> Claimed transition=31", "slot2: Changing activity: Busy -> Idle transition=27",
+	}
+	for _, move := range moves {
+		if !p.said(1, move)() {
+			t.Errorf("%q is not there once", move)
 		}
 	}
 
 	p.set(t, "Ready = False\n")
 	p.write(t, "finish", "")
-	waitFor(t, "the slots are in backfill again", p.said(4, "Changing activity: Idle -> Busy transition=26"))
-	waitFor(t, "the client works again", contains(out, "Initialization completed"))
+	waitFor(t, "slot1 is in backfill again", p.said(2, "slot1: Changing activity: Idle -> Busy transition=26"))
+	only("for both slots again")
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Wait() // the third job has not run
-	if !contains(out, "Received signal 15")() || !contains(out, "Exiting")() || strings.Contains(stdout.String()+stderr.String(), "does not run") {
+	_ = c.Wait() // the second job has not run
+	if !logged(2, "Received signal 15")() || !logged(2, "Exiting")() || strings.Contains(stdout.String()+stderr.String(), "does not run") {
 		t.Errorf("the second client did not end by itself\n%s%s", stdout, stderr)
 	}
 	b, err := os.ReadFile(accountFile)
@@ -207,4 +225,167 @@ BOINC_Error = $(BOINC_HOME)/boinc.err
 		t.Errorf("the account file is %q, %v", b, err)
 	}
 	p.nothingLeft(t)
+}
+
+// client is a backfill client that shows what it was given, leaves a daemon of
+// its own behind and does not heed the soft kill.
+const client = `#!/bin/sh
+trap '' TERM
+setsid sh -c 'trap "" TERM; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
+echo "id $(id -u) $(id -g)"
+echo "in $(pwd)"
+echo "got $* with $MARK"
+touch "$TMPDIR/mine" && echo "scratch works"
+echo "to stderr" >&2
+while :; do sleep 1; done
+`
+
+// TestBackfillAsOwner runs a client for somebody else, whose files are that
+// one's, and ends all that it started.
+//
+// row: S0-178, S0-200, S0-201, S3-031, S4-088
+func TestBackfillAsOwner(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run the client as somebody else")
+	}
+	p, h, execute := newPlace(t), newHome(t, "daemon"), newHome(t, "root")
+	program := filepath.Join(h.dir, "client.sh")
+	if err := os.WriteFile(program, []byte(client), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, "ep.conf", h.conf(p, t, program, "KILLING_TIMEOUT = 1\nEXECUTE = "+execute.dir+`
+BOINC_Arguments = "one 'two three'"
+BOINC_Environment = "MARK='a mark'"
+BOINC_Output = $(BOINC_HOME)/out
+BOINC_Error = $(BOINC_HOME)/err
+`))
+	p.set(t, "Ready = False\n")
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nrequirements = TARGET.Never =?= True\nqueue\n")
+	c, stdout, stderr := p.cmd(t, "run", "-config", "ep.conf", "job.sub")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	defer p.showLog(t)
+	out := filepath.Join(h.dir, "out")
+	waitFor(t, "the client works", contains(out, "scratch works"))
+	waitFor(t, "it complains", contains(filepath.Join(h.dir, "err"), "to stderr"))
+	b, err := os.ReadFile(out)
+	if want := fmt.Sprintf("id %d %d\nin %s\ngot one two three with a mark\nscratch works\n", h.uid, h.uid, h.dir); err != nil || string(b) != want {
+		t.Errorf("it says %q, want %q, %v", b, want, err)
+	}
+	for _, name := range []string{"out", "err"} {
+		var st syscall.Stat_t
+		if err := syscall.Stat(filepath.Join(h.dir, name), &st); err != nil || int(st.Uid) != h.uid || st.Mode != syscall.S_IFREG|0o644 {
+			t.Errorf("%s is of %d with %o, %v", name, st.Uid, st.Mode, err)
+		}
+	}
+
+	// The configuration sends the output nowhere: then there is none.
+	if err := os.Truncate(out, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, "ep.conf", h.conf(p, t, program, "KILLING_TIMEOUT = 1\nEXECUTE = "+execute.dir+"\n"))
+	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the configuration is read", func() bool { return strings.Contains(p.log(), "configuration taken over") })
+	p.set(t, "Ready = False\nEvict = True\n")
+	waitFor(t, "the client is killed", func() bool { return strings.Contains(p.log(), "backfill client has ended") })
+	p.set(t, "Ready = False\n")
+	waitFor(t, "another one runs", func() bool { return strings.Count(p.log(), "backfill client runs") >= 2 })
+	waitFor(t, "it has nowhere to write to", func() bool {
+		for _, proc := range procs(t, h.uid) {
+			pid, cmd, _ := strings.Cut(proc, " ")
+			if !strings.HasPrefix(cmd, "/bin/sh "+program+" ") {
+				continue
+			}
+			to1, _ := os.Readlink("/proc/" + pid + "/fd/1")
+			to2, _ := os.Readlink("/proc/" + pid + "/fd/2")
+			return to1 == os.DevNull && to2 == os.DevNull
+		}
+		return false
+	})
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if b, err := os.ReadFile(out); err != nil || len(b) != 0 {
+		t.Errorf("the output is %q, %v\n%s%s", b, err, stdout, stderr)
+	}
+	if left, err := os.ReadDir(execute.dir); err != nil || len(left) != 0 {
+		t.Errorf("EXECUTE holds %v, %v", left, err)
+	}
+	p.nothingLeft(t)
+	for _, proc := range procs(t, h.uid) {
+		if strings.Contains(proc, program) || strings.Contains(proc, "while :; do sleep 1") {
+			t.Errorf("left behind: %s", proc)
+		}
+	}
+}
+
+// TestBackfillIsNotFooled has the owner of the client's directory point its
+// output at files of root. The client does not run, and why is told.
+func TestBackfillIsNotFooled(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be fooled")
+	}
+	for name, lay := range map[string]func(target, path string) error{"symbolic link": os.Symlink, "hard link": os.Link} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, h, roots := newPlace(t), newHome(t, "daemon"), newHome(t, "root")
+			program := filepath.Join(h.dir, "client.sh")
+			shadow := filepath.Join(roots.dir, "shadow")
+			for path, text := range map[string]string{program: client, shadow: "secret\n"} {
+				if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := lay(shadow, filepath.Join(h.dir, "out")); err != nil {
+				t.Fatal(err)
+			}
+			p.write(t, "ep.conf", h.conf(p, t, program, "BOINC_Output = $(BOINC_HOME)/out\n"))
+			p.set(t, "Ready = False\n")
+			p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nrequirements = TARGET.Never =?= True\nqueue\n")
+			c, stdout, stderr := p.cmd(t, "run", "-config", "ep.conf", "job.sub")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Process.Kill() }()
+			defer p.showLog(t)
+			defer p.showLog(t)
+			waitFor(t, "the client is refused twice", func() bool { return strings.Count(p.log(), "Failed to open '"+h.dir+"/out' as standard output") >= 1 })
+			if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait()
+			if said := stdout.String() + stderr.String(); !strings.Contains(said, "the backfill client does not run: ") {
+				t.Errorf("nobody is told:\n%s", said)
+			}
+			if b, err := os.ReadFile(shadow); err != nil || string(b) != "secret\n" {
+				t.Errorf("root's file is %q, %v", b, err)
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// procs lists the processes of a user.
+func procs(t *testing.T, uid int) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, d := range dirs {
+		var st syscall.Stat_t
+		if syscall.Stat(d, &st) == nil && int(st.Uid) == uid {
+			cmdline, _ := os.ReadFile(d + "/cmdline")
+			found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return found
 }
