@@ -102,6 +102,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	}
 	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
 	sl.ad.SetRank(sl.cur.Rank)
+	sl.ad.SetRetirement(policy.RetirementLeft(e.look(sl)))
 	if sl.act.mayCheckpoint() {
 		// The first checkpoint is due as long after the start as others after
 		// one another.
@@ -168,7 +169,7 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	}
 	e.enterPhase(sl, claim.Ended)
 	sl.act.softUntil = 0
-	sl.act.usage, sl.act.exit, sl.act.exited = ev.Exit.Usage, ev.Exit, true
+	sl.act.usage = ev.Exit.Usage
 	sl.act.broken = ev.Exit.Broken
 	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
 	if !sl.act.ranFrom.IsZero() {
@@ -191,7 +192,6 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal in
 		a.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
 	}
 	delete(e.byAct, id)
-	e.tellEnded(sl)
 	e.ads.StarterLived(e.now.Sub(a.Began), e.now)
 	sl.cur.Add(&a.Activation, e.now)
 	if a.drained {

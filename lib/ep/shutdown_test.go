@@ -11,6 +11,11 @@ import (
 	"github.com/execpoint/execpoint/lib/policy"
 )
 
+// TestShutdown has the manners of ending with a job that has retirement left: a
+// peaceful one waits for ever, a graceful one as long as was promised or
+// SHUTDOWN_GRACEFUL_TIMEOUT, a fast one not at all.
+//
+// row: S4-027
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	const retirement = static1 + "CLAIM_WORKLIFE = -1\nMAXJOBRETIREMENTTIME = 100\nMachineMaxVacateTime = 10\n"
