@@ -63,12 +63,13 @@ func (c *Client) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		if err := send(conn); err != nil {
 			return result, failed(op, conn, result, err)
 		}
-		if len(left) == 0 {
-			return result, failed(op, conn, result, errors.New("there is no method left"))
-		}
 		r := reader{conn: conn}
 		choice := r.int()
-		if err := r.end(); err != nil {
+		err := r.end()
+		if len(left) == 0 { // whatever the server says to that
+			return result, failed(op, conn, result, errors.New("there is no method left"))
+		}
+		if err != nil {
 			return result, failed(op, conn, result, fmt.Errorf("the server did not choose one of %s: %w", FormatMethods(left), err))
 		}
 		chosen := Method(uint32(choice)) //nolint:gosec // checked in the next line

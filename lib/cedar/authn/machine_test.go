@@ -180,3 +180,24 @@ var _ io.Reader = zeros{}
 func (m *memory) dirOf(uid uint32) host.Entry {
 	return host.Entry{Mode: fs.ModeDir | 0o700, UID: uid, Links: 2}
 }
+
+// extra is one more file among others.
+type extra struct {
+	host.PrivateFiles
+	path     string
+	contents []byte
+}
+
+func (e extra) ReadPrivate(path string, limit int64) ([]byte, error) {
+	if path == e.path {
+		return e.contents, nil
+	}
+	return e.PrivateFiles.ReadPrivate(path, limit)
+}
+
+// writeEmpty makes the name of a file that extra has.
+func writeEmpty(path string) {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		panic(err)
+	}
+}
