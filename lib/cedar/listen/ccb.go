@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -94,9 +95,9 @@ type Broker struct {
 	// not be taken back by it.
 	Open func(ctx context.Context) (*cedar.Conn, error)
 	// Dial connects to requesters.
-	Dial func(ctx context.Context, to cedar.Sinful) (*cedar.Conn, error)
-	// Serve is given the reversed connections; Server.ServeStream.
-	Serve func(ctx context.Context, conn *cedar.Conn)
+	Dial func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
+	// Serve is given the reversed connections; Server.ServeConn.
+	Serve func(ctx context.Context, nc net.Conn)
 	// Name says who we are, for the broker's log.
 	Name func() string
 	// Registered is told the id that stands in our address as CCBID from now
@@ -302,10 +303,13 @@ func (b *Broker) reverse(ctx context.Context, r reverseRequest) error {
 	}
 	dctx, cancel := context.WithTimeout(ctx, ccbConnectLimit)
 	defer cancel()
-	conn, err := b.Dial(dctx, to)
+	nc, err := b.Dial(dctx, to)
 	if err != nil {
 		return err
 	}
+	// What this stream says does not count for the digests of the
+	// conversation that follows on another.
+	conn := cedar.NewConn(nc, cedar.Limits{})
 	release := conn.Bind(dctx)
 	conn.PutInt(CCBReverseConnect)
 	conn.PutAd(r.hello(), cedar.AdOptions{})
@@ -315,8 +319,7 @@ func (b *Broker) reverse(ctx context.Context, r reverseRequest) error {
 		_ = conn.Close()
 		return err
 	}
-	conn.ResetDigests()
-	b.Serve(ctx, conn)
+	b.Serve(ctx, nc)
 	return nil
 }
 

@@ -34,28 +34,24 @@ type Dialer struct {
 	// address, if it is valid.
 	Ports  Ports
 	Source netip.Addr
-	// Wire are the limits of the connections made.
-	Wire cedar.Limits
 	// Attempt bounds one attempt to connect; 20 s if it is 0.
 	Attempt time.Duration
 	// Connect opens a connection to "host:port"; nil is a net.Dialer that
 	// follows Ports and Source.
 	Connect func(ctx context.Context, hostport string) (net.Conn, error)
-	// Named opens the named socket of an endpoint on this machine, on which a
-	// descriptor is then passed; nil where that is not possible.
-	Named func(ctx context.Context, id string) (net.Conn, error)
 	// Reverse asks brokers for reversed connections; nil leaves addresses
 	// behind brokers out of reach.
 	Reverse *Reverser
 }
 
-// maxDeadline is what a shared port is told of a context without deadline.
+// noDeadline is what a shared port is told of a context without deadline.
 const noDeadline = -1
 
-// Dial connects to a daemon and returns a clear stream on which the command
-// protocol is next. ctx bounds it; the error is of kind Transient when the
-// daemon could not be reached.
-func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (*cedar.Conn, error) {
+// Dial connects to a daemon and returns a connection on which the command
+// protocol is next, as if it had gone there directly: it is a security.Dialer.
+// ctx bounds it; the error is of kind Transient when the daemon could not be
+// reached.
+func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
 	if to.PrivNet != "" && to.PrivNet == d.PrivateNetwork {
 		if to.PrivAddr != nil {
 			to = *to.PrivAddr
@@ -69,29 +65,34 @@ func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (*cedar.Conn, error)
 		}
 		return d.Reverse.connect(ctx, to.CCB)
 	}
+	if to.SockID != "" && !ValidID(to.SockID) {
+		return nil, errs.E("listen.Dial", errs.Invalid, to.HostPort(), fmt.Errorf("sock is %.40q; want letters, digits, '.', '_' and '-'", to.SockID))
+	}
+	if to.SockID == SharedPortSelf {
+		return nil, errs.E("listen.Dial", errs.Unsupported, to.HostPort(), errors.New("the shared port itself takes no commands of ours"))
+	}
 	nc, err := d.reach(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	conn := cedar.NewConn(nc, d.Wire)
 	if to.SockID != "" {
-		if err := d.through(ctx, conn, to.SockID); err != nil {
-			_ = conn.Close()
+		if err := d.through(ctx, nc, to.SockID); err != nil {
+			_ = nc.Close()
 			return nil, err
 		}
 	}
-	return conn, nil
+	return nc, nil
 }
 
-// through asks a shared port for the daemon that id stands for.
-func (d *Dialer) through(ctx context.Context, conn *cedar.Conn, id string) error {
-	if !ValidID(id) {
-		return errs.E("listen.Dial", errs.Invalid, id, errors.New("the id of a shared port consists of letters, digits, '.', '_' and '-'"))
-	}
+// through asks a shared port for the daemon that id stands for. Nothing is
+// answered. The stream that says it is not used further: the daemon never sees
+// these bytes, so they must not count for the digests of the conversation.
+func (d *Dialer) through(ctx context.Context, nc net.Conn, id string) error {
 	left := int64(noDeadline)
 	if at, ok := ctx.Deadline(); ok {
 		left = max(1, int64(time.Until(at)/time.Second))
 	}
+	conn := cedar.NewConn(nc, cedar.Limits{})
 	release := conn.Bind(ctx)
 	defer release()
 	conn.PutInt(SharedPortConnect)
@@ -99,14 +100,7 @@ func (d *Dialer) through(ctx context.Context, conn *cedar.Conn, id string) error
 	conn.PutString(d.name())
 	conn.PutInt(left)
 	conn.PutInt(0)
-	if err := conn.EndMessage(); err != nil {
-		return err
-	}
-	if id != SharedPortSelf {
-		// The daemon never sees what the shared port was told.
-		conn.ResetDigests()
-	}
-	return nil
+	return conn.EndMessage()
 }
 
 func (d *Dialer) name() string {

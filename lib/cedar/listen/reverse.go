@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -31,7 +32,7 @@ type Reverser struct {
 	Name func() string
 
 	mu      sync.Mutex
-	waiting map[string]chan *cedar.Conn // by connect id
+	waiting map[string]chan net.Conn // by connect id
 }
 
 // reverseWithin bounds how long a reversed connection is waited for.
@@ -60,16 +61,18 @@ func (r *Reverser) arrived(_ context.Context, c *Call) error {
 	if to == nil {
 		return errs.E("listen.Reverser", errs.Denied, c.Conn.Peer(), errors.New("nobody waits for a connection of that id"))
 	}
+	if c.Conn.Buffered() > 0 {
+		return errs.E("listen.Reverser", errs.Invalid, c.Conn.Peer(), errors.New("a reversed connection goes on before we said anything"))
+	}
 	if !c.Detach() {
 		return errs.E("listen.Reverser", errs.Expired, c.Conn.Peer(), errors.New("the connection was closed"))
 	}
-	c.Conn.ResetDigests()
-	to <- c.Conn // has room for the only one
+	to <- c.Conn.NetConn() // has room for the only one
 	return nil
 }
 
 // claim returns who waits for an id, at most once.
-func (r *Reverser) claim(id string) chan *cedar.Conn {
+func (r *Reverser) claim(id string) chan net.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for want, to := range r.waiting {
@@ -81,24 +84,24 @@ func (r *Reverser) claim(id string) chan *cedar.Conn {
 	return nil
 }
 
-func (r *Reverser) expect() (id string, to chan *cedar.Conn, err error) {
+func (r *Reverser) expect() (id string, to chan net.Conn, err error) {
 	var b [20]byte
 	_, _ = rand.Read(b[:]) // never fails
-	id, to = hex.EncodeToString(b[:]), make(chan *cedar.Conn, 1)
+	id, to = hex.EncodeToString(b[:]), make(chan net.Conn, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) >= maxWaiting {
 		return "", nil, errs.E("listen.Reverser", errs.Exhausted, "", fmt.Errorf("%d reversed connections are waited for", maxWaiting))
 	}
 	if r.waiting == nil {
-		r.waiting = make(map[string]chan *cedar.Conn)
+		r.waiting = make(map[string]chan net.Conn)
 	}
 	r.waiting[id] = to
 	return id, to, nil
 }
 
 // giveUp stops waiting; a connection that came nevertheless is closed.
-func (r *Reverser) giveUp(id string, to chan *cedar.Conn) {
+func (r *Reverser) giveUp(id string, to chan net.Conn) {
 	r.mu.Lock()
 	delete(r.waiting, id)
 	r.mu.Unlock()
@@ -110,7 +113,7 @@ func (r *Reverser) giveUp(id string, to chan *cedar.Conn) {
 }
 
 // connect asks one broker after the other.
-func (r *Reverser) connect(ctx context.Context, brokers []cedar.Broker) (*cedar.Conn, error) {
+func (r *Reverser) connect(ctx context.Context, brokers []cedar.Broker) (net.Conn, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, reverseWithin)
@@ -131,7 +134,7 @@ func (r *Reverser) connect(ctx context.Context, brokers []cedar.Broker) (*cedar.
 }
 
 // ask has the daemon connect to us through one broker.
-func (r *Reverser) ask(ctx context.Context, b cedar.Broker) (*cedar.Conn, error) {
+func (r *Reverser) ask(ctx context.Context, b cedar.Broker) (net.Conn, error) {
 	broker, err := b.Sinful()
 	if err != nil {
 		return nil, err

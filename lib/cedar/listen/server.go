@@ -91,15 +91,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // shared port, or opened by ourselves towards somebody who could not reach us.
 // It owns nc, and returns at once.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
-	s.serve(ctx, nc, nil)
-}
-
-// ServeStream is ServeConn for a stream on which something was said already.
-func (s *Server) ServeStream(ctx context.Context, conn *cedar.Conn) {
-	s.serve(ctx, conn.NetConn(), conn)
-}
-
-func (s *Server) serve(ctx context.Context, nc net.Conn, conn *cedar.Conn) {
 	s.start()
 	e, victim, err := s.guard.admit(nc)
 	if err != nil {
@@ -114,9 +105,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, conn *cedar.Conn) {
 			s.Log.Warn("no room for connections, closed the oldest of the peer with the most", "peer", peerName(victim.nc), "since", n)
 		}
 	}
-	if conn == nil {
-		conn = cedar.NewConn(nc, s.Wire)
-	}
+	conn := cedar.NewConn(nc, s.Wire)
 	conn.SetTimeout(s.guard.limits.Message)
 	s.wg.Go(func() {
 		defer s.guard.leave(e)
@@ -176,10 +165,11 @@ func (c *conversation) run(ctx context.Context) (taken bool) {
 		if !c.s.guard.move(c.e, busy) {
 			return false
 		}
-		if c.call(ctx, cmd, req) {
+		taken, ok := c.call(ctx, cmd, req)
+		if taken {
 			return true
 		}
-		if !cmd.Keep || ctx.Err() != nil || !c.s.guard.move(c.e, waiting) {
+		if !ok || !cmd.Keep || ctx.Err() != nil || !c.s.guard.move(c.e, waiting) {
 			return false
 		}
 		req, err = c.next(ctx, req, limits)
@@ -203,9 +193,9 @@ func (c *conversation) next(ctx context.Context, last *security.Request, limits 
 	return c.s.Security.Next(ctx, c.conn, last)
 }
 
-// call runs the handler of a command. It returns true when it has taken the
-// connection.
-func (c *conversation) call(ctx context.Context, cmd Command, req *security.Request) (taken bool) {
+// call runs the handler of a command. taken says that it has the connection
+// now, ok that it succeeded.
+func (c *conversation) call(ctx context.Context, cmd Command, req *security.Request) (taken, ok bool) {
 	call := &Call{
 		Conn: c.conn, Command: cmd, Request: req, Addr: c.from,
 		Log: c.log.With("command", cmd.Name),
@@ -222,11 +212,11 @@ func (c *conversation) call(ctx context.Context, cmd Command, req *security.Requ
 	switch {
 	case errors.As(err, &p):
 		call.Log.Error("the handler of a command panicked", "user", req.Peer.User, "panic", fmt.Sprint(p.value), "stack", string(p.stack))
-		return false
+		return false, false
 	case err != nil:
 		call.Log.Warn("command failed", "user", req.Peer.User, "err", err)
 	}
-	return call.gone
+	return call.gone, err == nil
 }
 
 // panicError carries a panic out of a handler.

@@ -15,8 +15,8 @@ import (
 
 // Handler acts on a command whose sender was allowed it. The payload is next
 // on the connection. When it returns, the connection is closed, unless it was
-// detached or the command keeps it. An error is logged and nothing more: what
-// the peer is to learn, the handler tells it.
+// detached or the command keeps it. An error is logged and ends the
+// connection: what the peer is to learn, the handler tells it.
 //
 // ctx ends when the server stops.
 type Handler func(ctx context.Context, c *Call) error
@@ -31,7 +31,7 @@ type Command struct {
 	// Authenticated demands a user that is known, whatever the level does.
 	Authenticated bool
 	// Keep leaves the connection open for further commands once the handler
-	// is done.
+	// is done, and did not fail.
 	Keep   bool
 	Handle Handler
 }
