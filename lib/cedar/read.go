@@ -144,7 +144,7 @@ func (c *Conn) fill(n int) error {
 	in := &c.in
 	for in.rawEnd-in.raw < n {
 		if in.rawEnd == len(in.buf) {
-			in.makeRoom(n)
+			in.makeRoom()
 		}
 		m, err := c.nc.Read(in.buf[in.rawEnd:])
 		in.rawEnd += m
@@ -158,14 +158,15 @@ func (c *Conn) fill(n int) error {
 	return nil
 }
 
-// makeRoom makes room behind rawEnd: by closing the gaps if they are half of
-// the buffer or enough for n bytes behind raw, else by a larger buffer.
-func (in *input) makeRoom(n int) {
+// makeRoom makes room behind rawEnd: by closing the gaps if that frees half
+// of the buffer, else by a buffer twice as large. So bytes are moved a bounded
+// number of times, and a buffer is at most four times what has arrived.
+func (in *input) makeRoom() {
 	message, ahead := in.buf[in.start:in.end], in.buf[in.raw:in.rawEnd]
 	used := len(message) + len(ahead)
 	to := in.buf
-	if want := len(message) + n; used > len(in.buf)/2 && want > len(in.buf) || len(in.buf) == 0 {
-		to = make([]byte, max(firstRead, min(2*len(in.buf), want)))
+	if used > len(in.buf)/2 || len(in.buf) == 0 {
+		to = make([]byte, max(firstRead, 2*len(in.buf)))
 	}
 	copy(to, message)
 	copy(to[len(message):], ahead)

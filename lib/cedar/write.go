@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultPacket = 64 << 10
-	keepWrite     = 8 << 10 // a larger write buffer is given back between messages
+	keepWrite     = 16 << 10 // a larger write buffer is given back between messages
 )
 
 // ClassicPacket is the clear size of the packets that the original sends. In

@@ -67,7 +67,9 @@ func (e *end) Read(b []byte) (int, error) {
 		s := e.in
 		s.mu.Lock()
 		n, closed, gone, wake := copy(b, s.data), s.closed, s.gone, s.wake
-		s.data = s.data[n:]
+		if s.data = s.data[n:]; len(s.data) == 0 {
+			s.data = nil
+		}
 		s.mu.Unlock()
 		switch {
 		case gone:
