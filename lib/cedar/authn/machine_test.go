@@ -201,3 +201,5 @@ func writeEmpty(path string) {
 		panic(err)
 	}
 }
+
+func sprint(v any) string { return fmt.Sprint(v) }
