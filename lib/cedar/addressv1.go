@@ -268,7 +268,7 @@ func joinRoutes(routes []route) (Sinful, error) {
 		}
 		id := group[0].ccbID
 		for j := range group {
-			group[j].sockID, group[j].ccbSock, group[j].ccbID, group[j].alias, group[j].noUDP = group[j].ccbSock, "", "", "", false
+			group[j].sockID, group[j].ccbSock, group[j].ccbID = group[j].ccbSock, "", ""
 		}
 		b, err := joinRoutes(group)
 		if err != nil {

@@ -130,8 +130,8 @@ func (s *Sinful) params(text, params string) error {
 	return nil
 }
 
-// set sets one parameter. What does not fit its field stays in Extra, except
-// for addrs, which must be addresses.
+// set sets one parameter. What a field cannot hold as it is stays in Extra;
+// addrs and CCBID must be what they should be.
 func (s *Sinful) set(key, value string) error {
 	delete(s.Extra, key)
 	switch key {
@@ -152,8 +152,11 @@ func (s *Sinful) set(key, value string) error {
 			return nil
 		}
 	case "CCBID":
-		s.CCB = parseBrokers(value)
-		if s.ccbText() == value && value != "" {
+		brokers, err := parseBrokers(value)
+		if err != nil {
+			return err
+		}
+		if s.CCB = brokers; s.ccbText() == value && value != "" {
 			return nil
 		}
 		s.CCB = nil
@@ -193,14 +196,16 @@ func (s *Sinful) extra(key, value string) {
 	s.Extra[key] = value
 }
 
-func parseBrokers(value string) []Broker {
+func parseBrokers(value string) ([]Broker, error) {
 	var all []Broker
 	for entry := range strings.FieldsSeq(value) {
-		if i := strings.IndexByte(entry, '#'); i > 0 {
-			all = append(all, Broker{Address: entry[:i], ID: entry[i+1:]})
+		address, id, ok := strings.Cut(entry, "#")
+		if !ok || address == "" || id == "" {
+			return nil, fmt.Errorf("CCBID has %q, want address#id", clip(entry))
 		}
+		all = append(all, Broker{Address: address, ID: id})
 	}
-	return all
+	return all, nil
 }
 
 func (s Sinful) ccbText() string {
