@@ -56,7 +56,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "condor_ep drain: %v\n\n%s", err, usage)
 		return exitUsage
 	}
-	resp, status := askOne("condor_ep drain", f.pid, req, stderr)
+	resp, status := askOne("condor_ep drain", f.pid, req, f.json, stdout, stderr)
 	if status != exitOK {
 		return status
 	}
@@ -129,7 +129,7 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "condor_ep vacate: want one slot (slot1_1), or -all\n\n%s", usage)
 		return exitUsage
 	}
-	_, status := askOne("condor_ep vacate", *pid, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, stderr)
+	_, status := askOne("condor_ep vacate", *pid, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
 	if status != exitOK {
 		return status
 	}
@@ -167,7 +167,7 @@ func tell(asJSON bool, stdout, stderr io.Writer, who, said string, object any) i
 
 // askOne puts a request to the one EP of this user that runs here, or to the
 // one with that process id: what changes something is never told to several.
-func askOne(who string, pid int, req observe.Request, stderr io.Writer) (observe.Response, int) {
+func askOne(who string, pid int, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
 	sockets, pids, err := runningHere()
 	if err != nil {
 		printError(stderr, who, err)
@@ -197,6 +197,10 @@ func askOne(who string, pid int, req observe.Request, stderr io.Writer) (observe
 	switch {
 	case err == nil:
 		return resp, exitOK
+	case asJSON && !errs.Is(err, errs.NotFound):
+		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": sentence(err).Error(), "code": resp.Code}) != exitOK {
+			return observe.Response{}, exitUsage
+		}
 	case errs.Is(err, errs.NotFound):
 		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
 	case resp.Code != 0:

@@ -84,6 +84,9 @@ func TestDrainAndCancel(t *testing.T) {
 	}
 	p.refused(t, exitSomeFailed, "already in progress", "drain", "-fast")
 	p.refused(t, exitSomeFailed, "(10001)", "drain", "-fast")
+	if status, stdout, _ := p.ep(t, "drain", "-fast", "-json"); status != exitSomeFailed || !strings.Contains(stdout, `"code":10001`) || !strings.Contains(stdout, `"ok":false`) {
+		t.Errorf("status %d: %s", status, stdout)
+	}
 	p.refused(t, exitSomeFailed, "(10002)", "drain", "-cancel", "-request-id", "7")
 	p.accepted(t, "cancelled the draining with request id 1", "drain", "-cancel", "-request-id", "1")
 	p.accepted(t, "nothing was draining", "drain", "-cancel")

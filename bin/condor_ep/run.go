@@ -28,7 +28,6 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
-	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/lib/submit"
 )
 
@@ -182,6 +181,10 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if wantsPrograms(jobs, snap) {
 		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.programs(snap))...)
 	}
+	starterPath, starterArgs, err := starterProgram(snap, p.self)
+	if err != nil {
+		return res, err
+	}
 	level := new(slog.LevelVar)
 	level.Set(logLevel(snap))
 	log, starterLog, closeLogs, err := openLogs(snap, level)
@@ -211,7 +214,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Path, Version: version,
-		StarterPath: p.self, StarterArgs: []string{"condor_ep", starter.Command}, StarterEnv: os.Environ(), StarterLog: starterLog,
+		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
 		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },

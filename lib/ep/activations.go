@@ -169,7 +169,7 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	}
 	e.enterPhase(sl, claim.Ended)
 	sl.act.softUntil = 0
-	sl.act.usage = ev.Exit.Usage
+	sl.act.usage, sl.act.exit, sl.act.exited = ev.Exit.Usage, ev.Exit, true
 	sl.act.broken = ev.Exit.Broken
 	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
 	if !sl.act.ranFrom.IsZero() {
@@ -192,6 +192,7 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal in
 		a.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
 	}
 	delete(e.byAct, id)
+	e.tellEnded(sl)
 	e.ads.StarterLived(e.now.Sub(a.Began), e.now)
 	sl.cur.Add(&a.Activation, e.now)
 	if a.drained {
