@@ -1,0 +1,155 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// Attributes, as HTCondor spells them.
+const (
+	attrAddressV1        = "AddressV1"
+	attrCapability       = "Capability"
+	attrChildClaimIDs    = "ChildClaimIds"
+	attrClaimID          = "ClaimId"
+	attrClaimIDList      = "ClaimIdList"
+	attrLastHeardFrom    = "LastHeardFrom"
+	attrLastReconfig     = "DaemonLastReconfigTime"
+	attrMyAddress        = "MyAddress"
+	attrMyType           = "MyType"
+	attrName             = "Name"
+	attrNumClaims        = "NumClaims"
+	attrNumDynamicSlots  = "NumDynamicSlots"
+	attrRemoteAdmin      = "_condor_PrivRemoteAdminCapability"
+	attrRequirements     = "Requirements"
+	attrStart            = "Start"
+	attrStartTime        = "DaemonStartTime"
+	attrStartdIPAddr     = "StartdIpAddr"
+	attrTargetType       = "TargetType"
+	attrUpdateSequenceNo = "UpdateSequenceNumber"
+	typeDaemon           = "StartD"
+	typeQuery            = "Query"
+	typeSlot             = "Machine"
+)
+
+// identity is what is the same in all ads of one moment.
+type identity struct {
+	address, addressV1 string
+	start, reread      int64
+	attached           string
+	old                bool // collectors are to be told as in the days without daemon ads
+	capability         string
+}
+
+func (p *Pool) identity() identity {
+	at, s := p.cfg.Address(), p.settings.Load()
+	return identity{
+		address: at.String(), addressV1: at.AddressV1(), start: p.cfg.Start, reread: p.reread.Load(),
+		attached: s.Attached, old: s.DaemonAd == DaemonAdNever,
+	}
+}
+
+// public completes the ad of a slot as it is sent and shown: where we are and
+// since when. Secrets that got into it by configuration or from a program are
+// taken out.
+func (id *identity) public(ad *classad.Ad) {
+	for _, name := range ad.Names() {
+		if classad.IsPrivate(name) {
+			ad.Delete(name)
+		}
+	}
+	ad.SetString(attrMyAddress, id.address)
+	ad.SetString(attrAddressV1, id.addressV1)
+	ad.SetInt(attrStartTime, id.start)
+	ad.SetInt(attrLastReconfig, id.reread)
+	if v, _ := ad.EvalString(attrMyType, nil); v != typeDaemon {
+		ad.SetString(attrStartdIPAddr, id.address)
+	}
+}
+
+// told is public for a collector, which nobody else may use the EP of an
+// access point that has it to itself through.
+func (id *identity) told(ad *classad.Ad) {
+	id.public(ad)
+	if id.attached != "" {
+		ad.SetString(attrStart, "Directly attached to schedd "+id.attached)
+	}
+	if id.capability != "" {
+		ad.SetString(attrRemoteAdmin, id.capability)
+	}
+}
+
+// private makes the ad with the ids by which a slot can be claimed. parts are
+// the ids by which those of a partitionable slot can be.
+func (id *identity) private(v *ep.SlotView, public *classad.Ad, parts []claim.ID) *classad.Ad {
+	ad := classad.NewAd()
+	ad.SetString(attrMyType, typeSlot)
+	ad.SetString(attrName, v.FullName)
+	ad.SetString(attrMyAddress, id.address)
+	ad.SetString(attrStartdIPAddr, id.address)
+	whole := v.NextClaim.Wire()
+	ad.SetString(attrClaimID, whole)
+	if id.old {
+		_ = ad.SetText(attrCapability, attrClaimID) // a name
+	}
+	if v.Kind != slot.Partitionable {
+		return ad
+	}
+	if _, consumes := public.Lookup("ConsumptionCpus"); consumes {
+		ad.SetString(attrClaimIDList, " "+whole)
+		ad.SetInt(attrNumClaims, 1)
+	}
+	ids := make([]*classad.Expr, len(parts))
+	for i, part := range parts {
+		ids[i] = classad.Literal(classad.String(part.Wire()))
+	}
+	ad.SetValue(attrChildClaimIDs, classad.List(ids...))
+	ad.SetInt(attrNumDynamicSlots, int64(len(parts)))
+	return ad
+}
+
+// partsOf returns the ids by which the dynamic slots of a partitionable one
+// can be claimed next, in order.
+func partsOf(e *ep.Engine, id slot.ID) []claim.ID {
+	var ids []claim.ID
+	for v := range e.After(id) {
+		if v.ID.N != id.N {
+			break
+		}
+		ids = append(ids, v.NextClaim)
+	}
+	return ids
+}
+
+// withdrawal makes the query by which a collector forgets an ad.
+func withdrawal(kind, name, address string) *classad.Ad {
+	ad := classad.NewAd()
+	ad.SetString(attrMyType, typeQuery)
+	ad.SetString(attrTargetType, kind)
+	var quoted strings.Builder
+	quoted.Write(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))
+	_ = ad.SetText(attrRequirements, "TARGET."+attrName+" == "+quoted.String()) // a literal
+	ad.SetString(attrName, name)
+	ad.SetString(attrMyAddress, address)
+	return ad
+}
+
+// put writes what a collector is told: the number of the command, unless the
+// stream was opened for it, the ads and the end.
+func (u *update) put(conn *cedar.Conn, opened bool) error {
+	if !opened {
+		conn.PutInt(int64(u.command))
+	}
+	conn.PutAd(u.public, cedar.AdOptions{})
+	if u.private != nil {
+		conn.PutAd(u.private, cedar.AdOptions{})
+	}
+	return conn.EndMessage()
+}

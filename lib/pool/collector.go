@@ -1,0 +1,539 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// The commands that collectors are sent.
+const (
+	updateStartdAd      = 0  // UPDATE_STARTD_AD
+	invalidateStartdAds = 13 // INVALIDATE_STARTD_ADS
+)
+
+const (
+	firstPause = time.Second      // before a collector is tried again for the first time
+	goodFor    = 10 * time.Second // a connection that lasted so long was a good one
+	lastWord   = 20 * time.Second // for a collector that is named no more
+)
+
+// update is one message to collectors. It is shared by their senders and not
+// changed once it is queued.
+type update struct {
+	kind, name      string // of the ad
+	command         int
+	public, private *classad.Ad
+}
+
+func (u *update) key() string { return u.kind + u.name }
+
+// sender tells one collector, in a goroutine of its own. For each ad it holds
+// at most one message, the latest, so that its memory is bounded by the number
+// of slots however long the collector is away.
+type sender struct {
+	p   *Pool
+	to  Collector
+	log *slog.Logger
+	all bool // everything is to be queued again; guarded by news.mu
+
+	mu       sync.Mutex
+	pending  map[string]*update
+	order    []string        // keys of pending, oldest first
+	sent     map[string]bool // keys of ads that it may have
+	retiring bool            // only withdrawals are left to be sent
+	status   CollectorStatus
+	wake     chan struct{}
+	done     chan struct{} // closed when nothing will be sent any more
+	once     sync.Once     // of started
+	last     string        // the last failure that was told
+}
+
+// CollectorStatus is how things are with one collector.
+type CollectorStatus struct {
+	Collector string // as configured
+	Address   string
+	Connected bool
+	Version   string    // its $CondorVersion string, "" if not known yet
+	Since     time.Time // when it was connected or lost, zero before
+	// Updates and Withdrawals count what was sent, Skipped messages that
+	// a later one took the place of, Failures broken or refused connections,
+	// Refused ads that could not be written.
+	Updates, Withdrawals, Skipped, Failures, Refused int64
+	Pending                                          int
+	LastUpdate                                       time.Time
+	LastTook                                         time.Duration // for the last round of messages
+	Err                                              error         // of the last failure, nil while connected
+}
+
+func newSender(p *Pool, to Collector) *sender {
+	s := &sender{
+		p: p, to: to, log: p.log.With("collector", to.Text), all: true,
+		pending: make(map[string]*update), sent: make(map[string]bool),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	s.status.Collector, s.status.Address = to.Text, to.At.String()
+	return s
+}
+
+// Collectors says how things are with each collector.
+func (p *Pool) Collectors() []CollectorStatus {
+	p.news.mu.Lock()
+	senders := slices.Clone(p.news.senders)
+	p.news.mu.Unlock()
+	all := make([]CollectorStatus, len(senders))
+	for i, s := range senders {
+		s.mu.Lock()
+		all[i] = s.status
+		all[i].Pending = len(s.pending)
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// Run keeps collectors told until ctx ends, and returns when all that was
+// begun has stopped.
+func (p *Pool) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	start := func() {
+		p.news.mu.Lock()
+		defer p.news.mu.Unlock()
+		for _, s := range p.news.senders {
+			s.once.Do(func() { wg.Go(func() { s.run(ctx) }) })
+		}
+	}
+	start()
+	wg.Go(func() { p.watch(ctx) })
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.news.rerun:
+			start()
+		}
+	}
+}
+
+// Withdraw tells all collectors that our ads are gone. It returns when they
+// have been told, or when ctx ends; nothing is sent afterwards. Run must still
+// be running.
+func (p *Pool) Withdraw(ctx context.Context) error {
+	n := &p.news
+	n.mu.Lock()
+	n.ended = true
+	senders := slices.Clone(n.senders)
+	for _, s := range senders {
+		s.retire(n.address)
+	}
+	n.mu.Unlock()
+	var late []string
+	for _, s := range senders {
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+			late = append(late, s.to.Text)
+		}
+	}
+	if len(late) > 0 {
+		return errs.E("pool.Withdraw", errs.Expired, strings.Join(late, " "), ctx.Err())
+	}
+	return nil
+}
+
+// offer queues a message. A later one about the same ad takes the place of an
+// earlier.
+func (s *sender) offer(u *update) {
+	s.mu.Lock()
+	if !s.retiring {
+		s.put(u)
+	}
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// put is offer for who holds mu.
+func (s *sender) put(u *update) {
+	key := u.key()
+	if _, ok := s.pending[key]; ok {
+		s.status.Skipped++
+	} else {
+		s.order = append(s.order, key)
+	}
+	s.pending[key] = u
+}
+
+// withdraw queues that an ad is gone, if the collector may have it.
+func (s *sender) withdraw(kind, name, address string) {
+	s.mu.Lock()
+	key := kind + name
+	if s.sent[key] {
+		s.put(&update{kind: kind, name: name, command: invalidateStartdAds, public: withdrawal(kind, name, address)})
+	} else {
+		s.drop(key)
+	}
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+func (s *sender) drop(key string) {
+	if _, ok := s.pending[key]; ok {
+		delete(s.pending, key)
+		s.order = slices.DeleteFunc(s.order, func(k string) bool { return k == key })
+	}
+}
+
+// retire leaves nothing to be sent but that all ads are gone.
+func (s *sender) retire(address string) {
+	s.mu.Lock()
+	if !s.retiring {
+		s.retiring = true
+		clear(s.pending)
+		s.order = s.order[:0]
+		keys := make([]string, 0, len(s.sent))
+		for key := range s.sent {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			kind := typeSlot
+			name, ok := strings.CutPrefix(key, typeSlot)
+			if !ok {
+				kind, name = typeDaemon, strings.TrimPrefix(key, typeDaemon)
+			}
+			s.put(&update{kind: kind, name: name, command: invalidateStartdAds, public: withdrawal(kind, name, address)})
+		}
+	}
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// next returns the oldest message that waits. The collector may have it from
+// then on, whatever becomes of the connection.
+func (s *sender) next() (u *update, retiring bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.order) == 0 {
+		return nil, s.retiring
+	}
+	u = s.pending[s.order[0]]
+	s.sent[u.key()] = true
+	return u, s.retiring
+}
+
+// finished takes a message off the queue unless a later one took its place.
+func (s *sender) finished(u *update, did bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := u.key()
+	switch {
+	case !did:
+	case u.command == updateStartdAd:
+		s.status.Updates++
+		s.status.LastUpdate = s.p.cfg.Clock.Now().Wall
+	default:
+		delete(s.sent, key)
+		s.status.Withdrawals++
+	}
+	if s.pending[key] != u {
+		return
+	}
+	delete(s.pending, key)
+	if s.order[0] == key {
+		s.order = s.order[1:]
+	} else {
+		s.order = slices.DeleteFunc(s.order, func(k string) bool { return k == key })
+	}
+}
+
+// link is a connection to the collector.
+type link struct {
+	conn    *cedar.Conn
+	opened  int // the command it was opened for, until that was sent; then -1
+	version cedar.Version
+	known   bool // the version is
+	since   time.Time
+	lost    chan struct{} // closed when the collector hung up
+	release func()
+}
+
+func (l *link) close() {
+	if l != nil {
+		l.release()
+		_ = l.conn.Close()
+		<-l.lost
+	}
+}
+
+// gone reports whether the collector hung up.
+func (l *link) gone() bool {
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// run sends until ctx ends, or until all is withdrawn after retire.
+func (s *sender) run(ctx context.Context) {
+	defer close(s.done)
+	var l *link
+	defer func() { l.close() }()
+	failures := 0
+	var r round
+	for ctx.Err() == nil {
+		u, retiring := s.next()
+		if u == nil {
+			s.told(&r)
+			if retiring {
+				return
+			}
+		}
+		var err error
+		switch {
+		case l.gone():
+			err = errs.E("pool.send", errs.Transient, s.to.Text, io.EOF)
+		case u == nil:
+			s.rest(ctx, l)
+			continue
+		case l == nil:
+			l, err = s.connect(ctx, u.command, retiring)
+		}
+		if err == nil {
+			r.begin()
+			err = s.send(l, u)
+		}
+		if err == nil {
+			r.count++
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.broke(l, err)
+		if l != nil {
+			if time.Since(l.since) >= goodFor {
+				failures = 0
+			}
+			l.close()
+			l = nil
+			s.p.news.again(s) // it may have forgotten what it was told
+		}
+		failures++
+		if retiring || !s.pause(ctx, failures) {
+			return
+		}
+	}
+}
+
+// round is a number of messages without a pause.
+type round struct {
+	began time.Time
+	count int
+}
+
+func (r *round) begin() {
+	if r.count == 0 {
+		r.began = time.Now()
+	}
+}
+
+// send writes one message. An ad that cannot be written is dropped, which is
+// no error.
+func (s *sender) send(l *link, u *update) error {
+	if u.kind == typeDaemon && u.command == updateStartdAd && s.p.settings.Load().DaemonAd == DaemonAdAuto &&
+		l.known && !l.version.AtLeast(23, 2, 0) {
+		s.finished(u, false)
+		if l.opened >= 0 {
+			return errs.E("pool.send", errs.Unsupported, s.to.Text, errors.New("there was nothing but a daemon ad to send, which it does not know"))
+		}
+		return nil
+	}
+	err := u.put(l.conn, l.opened == u.command)
+	l.opened = -1
+	if err != nil && errs.Is(err, errs.Invalid) && !l.conn.Broken() {
+		s.mu.Lock()
+		s.status.Refused++
+		s.mu.Unlock()
+		s.log.Error("an ad cannot be sent", "ad", u.name, "err", err)
+		s.finished(u, false)
+		return nil
+	}
+	if err == nil {
+		s.finished(u, true)
+	}
+	return err
+}
+
+// connect opens a connection with its first command.
+func (s *sender) connect(ctx context.Context, command int, retiring bool) (*link, error) {
+	to, err := s.where()
+	if err != nil {
+		return nil, err
+	}
+	limit := ctx
+	if retiring {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithTimeout(ctx, lastWord)
+		defer cancel()
+	}
+	conn, session, err := s.p.cfg.Open.Command(limit, to, command, security.Options{})
+	if err != nil {
+		return nil, err
+	}
+	l := &link{conn: conn, release: conn.Bind(ctx), opened: command, since: time.Now(), lost: make(chan struct{})}
+	version := ""
+	if session != nil {
+		version = session.PeerVersion
+	}
+	l.version, l.known = cedar.ParseVersion(version)
+	if !conn.Encrypted() {
+		s.log.Warn("the collector is told claim ids in clear, since the session is not encrypted")
+	}
+	go l.watch()
+	s.mu.Lock()
+	s.status.Connected, s.status.Version, s.status.Since, s.status.Err = true, version, s.p.cfg.Clock.Now().Wall, nil
+	s.last = ""
+	s.mu.Unlock()
+	s.log.Info("connected to the collector", "address", to.String(), "version", version)
+	return l, nil
+}
+
+// watch waits for the collector to hang up: it never says anything. It ends
+// with the connection.
+func (l *link) watch() {
+	defer close(l.lost)
+	nc := l.conn.NetConn()
+	var b [1]byte
+	for {
+		if err := nc.SetReadDeadline(time.Time{}); err != nil {
+			return
+		}
+		n, err := nc.Read(b[:])
+		if n > 0 || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
+}
+
+// where returns the collector's address; that of port 0 is in a file.
+func (s *sender) where() (cedar.Sinful, error) {
+	if s.to.At.Port != 0 || s.to.At.SockID != "" {
+		return s.to.At, nil
+	}
+	path := s.p.settings.Load().AddressFile
+	if path == "" {
+		return cedar.Sinful{}, errs.E("pool.connect", errs.Invalid, s.to.Text, errors.New("port 0 needs COLLECTOR_ADDRESS_FILE"))
+	}
+	text, err := s.p.cfg.ReadFile(path)
+	if err != nil {
+		return cedar.Sinful{}, errs.E("pool.connect", errs.Transient, s.to.Text, err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	at, err := cedar.ParseSinful(strings.TrimSpace(line))
+	if err != nil {
+		return at, errs.E("pool.connect", errs.Transient, s.to.Text, fmt.Errorf("%s: %w", path, err))
+	}
+	return at, nil
+}
+
+// rest waits until there may be something to do.
+func (s *sender) rest(ctx context.Context, l *link) {
+	var lost chan struct{}
+	if l != nil {
+		lost = l.lost
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.wake:
+	case <-lost:
+	}
+}
+
+// pause waits before the next attempt: twice as long after each failure, and
+// not at the same time as others. It returns false when ctx ended, and early
+// when the sender retires.
+func (s *sender) pause(ctx context.Context, failures int) bool {
+	d := s.p.settings.Load().Pause
+	if shift := failures - 1; shift < 20 {
+		d = min(d, firstPause<<shift)
+	}
+	d = d/2 + time.Duration(s.p.cfg.Rand()*float64(d))
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-s.wake:
+			s.mu.Lock()
+			retiring := s.retiring
+			s.mu.Unlock()
+			if retiring {
+				return true
+			}
+		}
+	}
+}
+
+// told notes that the queue is empty.
+func (s *sender) told(r *round) {
+	if r.count == 0 {
+		return
+	}
+	took, count := time.Since(r.began), r.count
+	r.count = 0
+	s.mu.Lock()
+	s.status.LastTook = took
+	s.mu.Unlock()
+	s.log.Debug("collector told", "messages", count, "took", took)
+	s.p.updated.Do(func() {
+		if s.p.cfg.Updated != nil {
+			s.p.cfg.Updated()
+		}
+	})
+}
+
+// broke notes a failure. The same one over and over is told once.
+func (s *sender) broke(l *link, err error) {
+	s.mu.Lock()
+	was := s.status.Connected
+	s.status.Connected, s.status.Err = false, err
+	s.status.Failures++
+	if was {
+		s.status.Since = s.p.cfg.Clock.Now().Wall
+	}
+	level := slog.LevelWarn
+	if text := err.Error(); text == s.last {
+		level = slog.LevelDebug
+	} else {
+		s.last = text
+	}
+	s.mu.Unlock()
+	message := "collector cannot be reached"
+	if l != nil {
+		message = "connection to the collector lost"
+	}
+	s.log.Log(context.Background(), level, message, "err", err)
+}

@@ -1,0 +1,212 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// Turn is what a function may use while it runs in the goroutine that owns the
+// engine. Nothing of it may be kept.
+type Turn struct {
+	Now    clock.Instant
+	Engine *ep.Engine
+	// Step tells the engine what happened and has all performed that follows.
+	Step func(ep.Event)
+}
+
+// Owner reaches the goroutine that owns the engine.
+type Owner interface {
+	// Do has f run there and waits until it has run. f must not block. The
+	// error says that f will never run: the owner is gone, or ctx ended before
+	// its turn came.
+	Do(ctx context.Context, f func(Turn)) error
+}
+
+// Opener opens a command at a daemon; *security.Client is one.
+type Opener interface {
+	Command(ctx context.Context, to cedar.Sinful, command int, o security.Options) (*cedar.Conn, *security.Session, error)
+}
+
+// Config is what a Pool is made of. Owner, Open, Sessions and Address must be
+// set.
+type Config struct {
+	Owner    Owner
+	Open     Opener
+	Sessions *security.Sessions
+	// Address is where we are reached. It may change, as behind a broker.
+	Address func() cedar.Sinful
+	// Start is when the daemon began, in Unix seconds, and Problems what could
+	// not be made of the machine then.
+	Start    int64
+	Problems []slot.Problem
+	// AdminCommands are the commands of level ADMINISTRATOR, for those who get
+	// their right to them from the collector (SEC_ENABLE_REMOTE_ADMINISTRATION).
+	// Nil gives nobody that right.
+	AdminCommands func() []int
+
+	// Updated is told once that a collector has been sent all ads.
+	Updated func()
+
+	Clock clock.Clock    // nil: clock.System
+	Rand  func() float64 // from [0, 1), for the spread of attempts; nil: math/rand
+	Log   *slog.Logger   // nil: none
+	// ReadFile reads COLLECTOR_ADDRESS_FILE; nil: os.ReadFile.
+	ReadFile func(path string) ([]byte, error)
+}
+
+// Pool is what an Execution Point has to do with its pool. All methods but
+// Perform may be called from any goroutine.
+type Pool struct {
+	cfg      Config
+	log      *slog.Logger
+	settings atomic.Pointer[Settings]
+	reread   atomic.Int64 // when the configuration was last read, Unix seconds
+	updated  sync.Once
+	admin    capability
+	refs     refs
+	news     news
+	held     offers
+	queries  chan struct{} // one for each query under way
+}
+
+// New makes a Pool. Nothing is sent before Run, and before the engine says
+// that updates are due (ep.UpdateDue without a slot).
+func New(cfg Config, s Settings) *Pool {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Float64
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ReadFile == nil {
+		cfg.ReadFile = os.ReadFile
+	}
+	p := &Pool{cfg: cfg, log: cfg.Log, queries: make(chan struct{}, maxQueries)}
+	p.reread.Store(cfg.Start)
+	p.settings.Store(&s)
+	p.refs.waiting = make(map[uint64]chan ep.Reply)
+	p.held.byslot = make(map[slot.ID]string)
+	p.news.init()
+	p.news.senders = p.sendersFor(&s, nil)
+	return p
+}
+
+// Perform sees every effect of the engine, in order and in the goroutine that
+// owns it, right after the Step that gave it. It never blocks. It reports
+// whether the effect was meant for the pool alone: the Reply to a request that
+// came from there.
+func (p *Pool) Perform(now clock.Instant, eff ep.Effect) bool {
+	p.sessionsOf(eff)
+	switch e := eff.(type) {
+	case ep.UpdateDue:
+		p.news.due(e.Slot)
+	case ep.AdChanged:
+		p.news.changed(e.Slot)
+	case ep.ClaimIDChanged:
+		p.news.changed(e.Slot)
+	case ep.AdWithdrawn:
+		p.news.withdrawn(e.Slot)
+	case ep.Reply:
+		return p.refs.deliver(e)
+	}
+	return false
+}
+
+// Reconfigure puts new settings in force: collectors that are named no more
+// are told that our ads are gone.
+func (p *Pool) Reconfigure(s Settings) {
+	p.reread.Store(p.cfg.Clock.Now().Wall.Unix())
+	p.settings.Store(&s)
+	p.news.reconfigure(p, &s)
+}
+
+// Commands are the startd's commands.
+func (p *Pool) Commands() []listen.Command {
+	return p.queryCommands()
+}
+
+// ask passes a request to the engine and waits for its reply. make is given
+// the Ref that the request must have. When ctx ends first, the request may
+// still be granted: withdraw, if not nil, makes the event that takes it back.
+func (p *Pool) ask(ctx context.Context, request func(ref uint64) ep.Event, withdraw func(ref uint64) ep.Event) (ep.Reply, error) {
+	ref, reply := p.refs.new()
+	defer p.refs.drop(ref)
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(request(ref)) }); err != nil {
+		return ep.Reply{}, err
+	}
+	select {
+	case r := <-reply:
+		return r, nil
+	case <-ctx.Done():
+	}
+	if withdraw != nil {
+		if err := p.cfg.Owner.Do(context.WithoutCancel(ctx), func(t Turn) { t.Step(withdraw(ref)) }); err != nil {
+			return ep.Reply{}, err
+		}
+	}
+	select {
+	case r := <-reply: // it was on its way
+		return r, nil
+	default:
+		return ep.Reply{}, errs.E("pool.ask", errs.Expired, "", ctx.Err())
+	}
+}
+
+// firstRef is where the numbers of our requests begin; those of the embedded
+// access point and of the owner's socket are elsewhere.
+const firstRef = 1 << 62
+
+// refs are the requests that wait for a reply.
+type refs struct {
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan ep.Reply
+}
+
+func (r *refs) new() (uint64, <-chan ep.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	ref, ch := firstRef+r.last, make(chan ep.Reply, 1)
+	r.waiting[ref] = ch
+	return ref, ch
+}
+
+func (r *refs) drop(ref uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, ref)
+}
+
+// deliver hands a reply to who waits for it, and reports whether the request
+// was one of ours, waited for or not.
+func (r *refs) deliver(reply ep.Reply) bool {
+	if reply.Ref <= firstRef || reply.Ref >= firstRef<<1 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ch, ok := r.waiting[reply.Ref]; ok {
+		ch <- reply // one reply comes to a request
+		delete(r.waiting, reply.Ref)
+	}
+	return true
+}

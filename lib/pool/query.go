@@ -1,0 +1,256 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+const (
+	maxQueries    = 8                // at the same time; others wait
+	queryLength   = 1 << 20          // bytes of a query ad
+	queryPatience = 15 * time.Second // for the query to arrive, and for each message of the answer
+)
+
+// queryCommands are the commands that only look.
+func (p *Pool) queryCommands() []listen.Command {
+	return []listen.Command{
+		{Number: 5, Name: "QUERY_STARTD_ADS", Level: security.Read, Handle: p.answerQuery},
+		{Number: 53, Name: "QUERY_MULTIPLE_ADS", Level: security.Read, Handle: p.answerQuery},
+		{Number: 448, Name: "GIVE_STATE", Level: security.Read, Handle: p.giveState},
+		{Number: 470, Name: "GIVE_TOTALS_CLASSAD", Level: security.Read, Handle: p.giveTotals},
+	}
+}
+
+// query is what somebody wants to see.
+type query struct {
+	ad          *classad.Ad
+	constrained bool
+	slots       bool
+	daemon      bool
+	limit       int64 // negative: none
+	projection  []string
+}
+
+// queryFrom reads a query ad. Command 5 asks for slots whatever the ad says;
+// 53 for the types in TargetType, or for the daemon if it names none.
+func queryFrom(ad *classad.Ad, command int) query {
+	q := query{ad: ad, limit: -1, slots: command == 5}
+	_, q.constrained = ad.Lookup(attrRequirements)
+	types, _ := ad.EvalString(attrTargetType, nil)
+	fields := strings.FieldsFunc(types, isListSeparator)
+	if len(fields) == 0 {
+		q.daemon = command != 5
+	}
+	for _, name := range fields {
+		switch {
+		case strings.EqualFold(name, typeDaemon):
+			q.daemon = true
+		case strings.EqualFold(name, typeSlot):
+			q.slots = true
+		}
+	}
+	if n, ok := ad.EvalInt("LimitResults", nil); ok {
+		q.limit = n
+	}
+	text, _ := ad.EvalString("Projection", nil)
+	q.projection = strings.FieldsFunc(text, isListSeparator)
+	return q
+}
+
+func isListSeparator(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' }
+
+// answerQuery answers {1, ad}*, 0 in one message. Ads are made a few at a time
+// in turns of the engine's owner, and looked at here, so that neither a large
+// machine nor a costly constraint holds the engine up.
+func (p *Pool) answerQuery(ctx context.Context, c *listen.Call) error {
+	c.Conn.SetTimeout(queryPatience)
+	limits := c.Conn.Limits()
+	limits.Message = queryLength
+	c.Conn.SetLimits(limits)
+	ad, err := c.Conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = c.Conn.EndOfMessage()
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case p.queries <- struct{}{}:
+		defer func() { <-p.queries }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	began := time.Now()
+	q := queryFrom(ad, c.Command.Number)
+	sent := int64(0)
+	show := func(ad *classad.Ad) {
+		if q.constrained && !q.accepts(ad, p.cfg.Clock.Now().Wall) {
+			return
+		}
+		sent++
+		c.Conn.PutInt(1)
+		c.Conn.PutAd(project(ad, q.projection), cedar.AdOptions{NoPrivate: true})
+	}
+	full := func() bool { return q.limit >= 0 && sent >= q.limit }
+	if q.daemon && !full() {
+		ad, err := p.daemonAd(ctx)
+		if err != nil {
+			return err
+		}
+		show(ad)
+	}
+	var last slot.ID
+	for q.slots && !full() {
+		ads, err := p.slotAds(ctx, &last)
+		if err != nil {
+			return err
+		}
+		if len(ads) == 0 {
+			break
+		}
+		for _, ad := range ads {
+			if full() {
+				break
+			}
+			show(ad)
+		}
+	}
+	c.Conn.PutInt(0)
+	if err := c.Conn.EndMessage(); err != nil {
+		return err
+	}
+	c.Log.Debug("query answered", "ads", sent, "took", time.Since(began))
+	return nil
+}
+
+// accepts reports whether an ad satisfies the query.
+func (q *query) accepts(ad *classad.Ad, now time.Time) bool {
+	return classad.NewMatcher(q.ad, &classad.Env{Now: now}).Accepts(ad)
+}
+
+// project returns an ad of the attributes asked for and of those that they
+// refer to; of all if none was asked for.
+func project(ad *classad.Ad, names []string) *classad.Ad {
+	if len(names) == 0 {
+		return ad
+	}
+	out := classad.NewAd()
+	put := func(name string) {
+		if e, ok := ad.Lookup(name); ok {
+			out.Set(name, e)
+		}
+	}
+	for _, name := range names {
+		e, ok := ad.Lookup(name)
+		if !ok {
+			continue
+		}
+		put(name)
+		if _, constant := e.LiteralValue(); constant {
+			continue
+		}
+		if refs, ok := e.Refs(ad); ok {
+			for _, r := range refs.Internal {
+				put(r)
+			}
+		}
+	}
+	return out
+}
+
+// slotAds returns the ads of the slots behind last, which it moves, a chunk at
+// most.
+func (p *Pool) slotAds(ctx context.Context, last *slot.ID) ([]*classad.Ad, error) {
+	var ads []*classad.Ad
+	err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		for v := range t.Engine.After(*last) {
+			if len(ads) == chunk {
+				break
+			}
+			*last = v.ID
+			ads = append(ads, t.Engine.PublicAd(v.ID))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	id, now := p.identity(), p.cfg.Clock.Now().Wall.Unix()
+	for _, ad := range ads {
+		id.public(ad)
+		ad.SetInt(attrLastHeardFrom, now)
+	}
+	return ads, nil
+}
+
+func (p *Pool) daemonAd(ctx context.Context) (*classad.Ad, error) {
+	var ad *classad.Ad
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) { ad = t.Engine.DaemonAd(p.cfg.Problems) }); err != nil {
+		return nil, err
+	}
+	id := p.identity()
+	id.public(ad)
+	ad.SetInt(attrLastHeardFrom, p.cfg.Clock.Now().Wall.Unix())
+	return ad, nil
+}
+
+// giveState answers with one state for the whole machine: Claimed or
+// Preempting if one slot is, then Owner if one is, and else that of the last.
+func (p *Pool) giveState(ctx context.Context, c *listen.Call) error {
+	state := ""
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) { state = stateOf(t.Engine) }); err != nil {
+		return err
+	}
+	c.Conn.PutString(state)
+	return c.Conn.EndMessage()
+}
+
+func stateOf(e *ep.Engine) string {
+	state, owner := "None", false
+	for v := range e.Views() {
+		switch v.Pair.State {
+		case policy.Claimed, policy.Preempting:
+			return v.Pair.State.String()
+		case policy.Owner:
+			owner = true
+		}
+		state = v.Pair.State.String()
+	}
+	if owner {
+		return policy.Owner.String()
+	}
+	return state
+}
+
+// giveTotals answers with what the machine has and how much of it is in use.
+// The original has nothing to say here any more, and its clients take any ad.
+func (p *Pool) giveTotals(ctx context.Context, c *listen.Call) error {
+	ad, err := p.daemonAd(ctx)
+	if err != nil {
+		return err
+	}
+	totals := classad.NewAd()
+	for name, e := range ad.All() {
+		if strings.HasPrefix(name, "Total") || name == attrName || name == attrMyAddress {
+			totals.Set(name, e)
+		}
+	}
+	if totals.Len() == 0 {
+		return errs.E("pool.giveTotals", errs.Internal, "", fmt.Errorf("the daemon's ad has no totals"))
+	}
+	c.Conn.PutAd(totals, cedar.AdOptions{NoPrivate: true})
+	return c.Conn.EndMessage()
+}
