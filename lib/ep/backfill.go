@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -38,9 +39,13 @@ type BackfillExited struct{}
 // or wrong beyond what the engine reads of a configuration.
 type BackfillPossible struct{ Possible bool }
 
+// BackfillUsage is what the client and all that it started have used so far.
+type BackfillUsage struct{ Usage host.Usage }
+
 func (BackfillRunning) event()  {}
 func (BackfillExited) event()   {}
 func (BackfillPossible) event() {}
+func (BackfillUsage) event()    {}
 
 // client is how far the backfill client is.
 type client uint8
@@ -64,6 +69,10 @@ type backfill struct {
 	enabled    bool // by the configuration
 	configured bool // and it is possible
 	client     client
+	measured   bool          // cpus is
+	cpus       float64       // processors that the client keeps busy
+	spent      time.Duration // of processor time, when it was measured last
+	spentAt    time.Duration // boot time of that
 	since      time.Duration // boot time of the last start
 	pause      time.Duration // before the next start
 	again      time.Duration // boot time of the next start, 0: none is planned
@@ -134,6 +143,7 @@ func (e *Engine) spawnBackfill(sl *slotState) {
 func (e *Engine) startBackfill(sl *slotState) {
 	b := &e.back
 	b.client, b.since, b.again = clientStarting, e.now.Boot, 0
+	b.measured, b.cpus, b.spent, b.spentAt = false, 0, 0, e.now.Boot
 	e.emit(StartBackfill{Slot: sl.s.ID})
 }
 
@@ -148,6 +158,41 @@ func (e *Engine) backfillRunning() {
 			e.told(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "")
 		}
 	}
+}
+
+// backfillUsage finds how many processors the client keeps busy.
+func (e *Engine) backfillUsage(u host.Usage) {
+	b := &e.back
+	over := e.now.Boot - b.spentAt
+	if b.client != clientRunning && b.client != clientEnding || over < time.Second {
+		return
+	}
+	spent := u.UserCPU + u.SysCPU
+	b.measured, b.cpus = true, max(0, (spent-b.spent).Seconds()/over.Seconds())
+	b.spent, b.spentAt = spent, e.now.Boot
+}
+
+// backfillLoad is a slot's part of the processors that the client keeps busy,
+// so that its own load is not taken for that of somebody who wants the machine.
+// Before anything was measured it is all that the slot has.
+func (e *Engine) backfillLoad(sl *slotState) float64 {
+	own := sl.backfillCpus()
+	if own == 0 || !e.back.measured {
+		return own
+	}
+	all := 0.0
+	for _, other := range e.slots {
+		all += other.backfillCpus()
+	}
+	return e.back.cpus * own / all
+}
+
+// backfillCpus are the processors of a slot that the client works on.
+func (sl *slotState) backfillCpus() float64 {
+	if sl.pair != policy.BackfillBusy && sl.pair != policy.BackfillKilling {
+		return 0
+	}
+	return sl.s.Free.Cpus
 }
 
 // stopBackfill ends the client, also for slots that would have kept it: they

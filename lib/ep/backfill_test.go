@@ -4,10 +4,13 @@
 package ep
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -203,6 +206,42 @@ func TestOneClient(t *testing.T) {
 	}
 	if s.starts != 2 || s.stops != 1 {
 		t.Errorf("%d clients started, %d stopped", s.starts, s.stops)
+	}
+}
+
+// TestLoadOfClient lets a policy that evicts backfill from a busy machine see
+// what others make of the load, not the client itself.
+func TestLoadOfClient(t *testing.T) {
+	t.Parallel()
+	s := newBoincStage(t, 3, boinc+"NUM_CPUS = 3\nNUM_SLOTS = 3\nEVICT_BACKFILL = LoadAvg - CondorLoadAvg > 0.5\n", nil)
+	var spent time.Duration
+	average := 0.0
+	pass := func(d time.Duration, client, others float64) {
+		t.Helper()
+		const step = 5 * time.Second
+		keep := math.Exp(-step.Seconds() / loadWindow.Seconds())
+		for range d / step {
+			s.run(step)
+			spent += time.Duration(client * float64(step))
+			average = average*keep + (client+others)*(1-keep)
+			s.step(BackfillUsage{Usage: host.Usage{UserCPU: spent / 2, SysCPU: spent - spent/2}})
+			s.step(Sampled{Sample: machine.Sample{At: s.now, LoadAvg: average, Fresh: machine.AllReadings}})
+			s.step(Tick{})
+		}
+	}
+	s.run(10 * time.Second)
+	pass(10*time.Minute, 3, 0)
+	condor := 0.0
+	for n := 1; n <= 3; n++ {
+		load, _ := s.eng.SlotAd(slot.ID{N: n}).EvalReal("CondorLoadAvg", nil)
+		condor += load
+	}
+	if s.starts != 1 || s.stops != 0 || condor < 2.9 || condor > 3.1 {
+		t.Fatalf("the client makes %g of the load; %d were started, %d stopped", condor, s.starts, s.stops)
+	}
+	pass(2*time.Minute, 0.6, 2) // it has little to do, others have more
+	if s.stops == 0 {
+		t.Errorf("the load of others, of %g in all, ends no client", average)
 	}
 }
 

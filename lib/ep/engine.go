@@ -254,6 +254,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.backfillExited()
 	case BackfillPossible:
 		e.backfillPossible(ev.Possible)
+	case BackfillUsage:
+		e.backfillUsage(ev.Usage)
 	case DrainRequested:
 		e.drainRequested(ev)
 	case DrainCancelled:

@@ -27,10 +27,11 @@ func (e *Engine) sampled(ev Sampled) {
 	e.sampleAt = e.now
 	keep := math.Exp(-gone.Seconds() / loadWindow.Seconds())
 	for _, sl := range e.slots {
-		if sl.processors() == 0 && sl.load == 0 {
+		busy := sl.processors() + e.backfillLoad(sl)
+		if busy == 0 && sl.load == 0 {
 			continue
 		}
-		sl.load = sl.load*keep + sl.processors()*(1-keep)
+		sl.load = sl.load*keep + busy*(1-keep)
 		if sl.act == nil && sl.load < loadFloor {
 			sl.load = 0
 		}

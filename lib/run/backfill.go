@@ -6,6 +6,7 @@ package run
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"strconv"
 	"time"
@@ -25,6 +26,10 @@ import (
 // backfillGrace is how long after the deadline of its client a starter may be
 // busy with the end before it is killed itself.
 const backfillGrace = 10 * time.Second
+
+// usageInterval is how often, in seconds, the starter of a client tells what it
+// uses. The policy asks for the load that others make.
+const usageInterval = "10"
 
 // backfillName stands for the slot where one client works for all of them.
 const backfillName = "backfill"
@@ -118,9 +123,10 @@ func (n *node) startBackfill(id slot.ID) {
 		Cpus:         1, // its share where jobs want the cores
 		Orphan:       starter.OrphanDie,
 		Submit:       starter.SubmitSide{Local: true},
-		Config:       n.knobs,
+		Config:       maps.Clone(n.knobs),
 		RunAs:        b.runAs,
 	}
+	plan.Config["STARTER_UPDATE_INTERVAL"] = usageInterval
 	n.around.Go(func() {
 		h, err := b.launch(b.ctx, plan)
 		if err != nil {
@@ -196,6 +202,8 @@ func (n *node) backfillReport(now clock.Instant, c *backfillClient, r starter.Re
 		n.o.Log.Info("backfill client runs", "pid", pid, "user", who)
 		n.step(now, ep.BackfillRunning{})
 		n.moved = true
+	case r.Op == starter.OpUsage && r.Usage != nil:
+		n.step(now, ep.BackfillUsage{Usage: *r.Usage})
 	case r.Op == starter.OpEnded && r.Record != nil:
 		rec := r.Record
 		for _, p := range rec.Problems {

@@ -145,6 +145,9 @@ func TestBackfillClient(t *testing.T) {
 		t.Errorf("slot2 is %v, %d clients", f.pair(2), len(f.clients))
 	}
 	p := *s.plan
+	if got := p.Config["STARTER_UPDATE_INTERVAL"]; got != "10" || f.knobs["STARTER_UPDATE_INTERVAL"] == got {
+		t.Errorf("it tells what it uses every %q seconds", got)
+	}
 	if !strings.Contains(p.MachineAd, `Name = "slot1@host.example"`) || p.Config["JOB_RENICE_INCREMENT"] != f.knobs["JOB_RENICE_INCREMENT"] {
 		t.Errorf("the machine is\n%s", p.MachineAd)
 	}
@@ -161,6 +164,7 @@ func TestBackfillClient(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 
+	s.reports <- starter.Report{Op: starter.OpUsage, Usage: &host.Usage{UserCPU: time.Minute}}
 	f.publish("Evict", true)
 	f.pass(5 * time.Second)
 	if diff := cmp.Diff([]starter.Order{{

@@ -213,7 +213,7 @@ func (w *world) perform(effects []ep.Effect) {
 				w.again(restartDelay)
 			}
 		case ep.StartBackfill:
-			w.inBackfill(backfillStart, ep.BackfillRunning{})
+			w.inBackfill(backfillStart, ep.BackfillRunning{}, ep.BackfillUsage{}) // it makes no load
 		case ep.StopBackfill:
 			w.inBackfill(backfillStop, ep.BackfillExited{})
 		case ep.RunBenchmarks:
@@ -235,11 +235,14 @@ const (
 
 // inBackfill tells of the backfill client in d, unless it was told otherwise by
 // then.
-func (w *world) inBackfill(d time.Duration, ev ep.Event) {
+func (w *world) inBackfill(d time.Duration, events ...ep.Event) {
 	w.backfills++
 	n := w.backfills
 	w.after(d, func() {
-		if w.backfills == n {
+		if w.backfills != n {
+			return
+		}
+		for _, ev := range events {
 			w.step(ev)
 		}
 	})
