@@ -11,6 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 func (e *Engine) vacateRequested(ev VacateRequested) {
@@ -27,6 +28,10 @@ func (e *Engine) vacateRequested(ev VacateRequested) {
 	sl, ok := e.byID[ev.Slot]
 	if !ok {
 		e.refuse(ev.Ref, 0, errs.E(op, errs.NotFound, ev.Slot.String(), errors.New("no such slot")))
+		return
+	}
+	if sl.s.Kind == slot.Partitionable && sl.cur == nil {
+		e.refuse(ev.Ref, 0, errs.E(op, errs.Conflict, sl.name, errors.New("there is no claim to vacate: a partitionable slot has none, its dynamic slots have")))
 		return
 	}
 	if !e.vacateSlot(sl, ev.Manner) {

@@ -111,7 +111,6 @@ func newNode(o Options) (*node, error) {
 	n.bench = newBenchmarks(o, now)
 	n.cron = newCron(o, now)
 	n.newBackfill()
-	n.newHistory()
 	var effects []ep.Effect
 	n.eng, effects, err = n.newEngine(ledger, sample, now)
 	if err != nil {
@@ -128,6 +127,7 @@ func newNode(o Options) (*node, error) {
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log,
 	})
+	n.newHistory()
 	for _, eff := range effects {
 		n.perform(now, eff)
 	}
