@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -284,12 +285,15 @@ func (b *Broker) registered(ad *classad.Ad, log *slog.Logger) error {
 // validCCBID reports whether id can stand in an address: a broker's address,
 // which may itself be behind a shared port, and a number.
 func validCCBID(id string) bool {
-	i := strings.LastIndexByte(id, '#')
-	if i < 1 || i == len(id)-1 || len(id) > maxCCBText || strings.ContainsAny(id, " <>\t\r\n") {
+	address, number, ok := strings.Cut(id, "#")
+	if !ok || len(id) > maxCCBText || strings.ContainsAny(id, " <>\t\r\n") {
 		return false
 	}
-	_, err := cedar.ParseSinful("<" + id[:i] + ">")
-	return err == nil
+	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
+		return false
+	}
+	s, err := cedar.ParseSinful("<" + address + ">")
+	return err == nil && s.Host != "" && s.Port > 0 && len(s.CCB) == 0
 }
 
 // reverse opens one reversed connection and has it served.

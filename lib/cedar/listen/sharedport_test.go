@@ -191,21 +191,22 @@ func TestPortWatch(t *testing.T) {
 				return nil, fs.ErrNotExist
 			}
 			return []byte(file), nil
-		}, Changed: func(s cedar.Sinful, _ []cedar.Sinful) { told = append(told, s.String()) }}
+		}, Changed: func(s cedar.Sinful, _ []cedar.Sinful) { mu.Lock(); told = append(told, s.String()); mu.Unlock() }}
+		heard := func() []string { mu.Lock(); defer mu.Unlock(); return told }
 		go func() { w.Run(ctx); close(done) }()
 		time.Sleep(90 * time.Second)
 		set(portAd)
 		time.Sleep(40 * time.Second) // the retry of two minutes
-		if len(told) != 1 {
+		if told := heard(); len(told) != 1 {
 			t.Errorf("told %q after the ad appeared, want one address", told)
 		}
 		time.Sleep(time.Hour)
-		if len(told) != 1 {
+		if told := heard(); len(told) != 1 {
 			t.Errorf("told %q although nothing changed", told)
 		}
 		set(strings.ReplaceAll(portAd, "9618", "9620"))
 		time.Sleep(361 * time.Second)
-		if len(told) != 2 || !strings.Contains(told[1], ":9620") {
+		if told := heard(); len(told) != 2 || !strings.Contains(told[1], ":9620") {
 			t.Errorf("told %q after a change", told)
 		}
 		cancel()
