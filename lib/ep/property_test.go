@@ -99,8 +99,10 @@ type model struct {
 	configs   []*config.Snapshot
 	bench     string // "running" or "stopped" while benchmarks run
 	benched   slot.ID
-	clientWas string // before the event
-	client    string // "starting", "running" or "ending" while there is a backfill client
+	ended     map[claim.ActivationID]bool // told as over
+	ending    *Manner                     // of the shutdown, nil before
+	clientWas string                      // before the event
+	client    string                      // "starting", "running" or "ending" while there is a backfill client
 }
 
 var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
@@ -476,7 +478,24 @@ func (m *model) perform(ev Event) (refused bool) {
 				m.rt.Fatalf("wants to be woken %v ago", m.now.Sub(eff.At))
 			}
 			m.wake = eff.At
+		case ActivationEnded:
+			if eff.Activation != gone || m.lives[gone] == nil || m.ended[gone] {
+				m.rt.Fatalf("%s is told as over, %q is; before: %v", eff.Activation, gone, m.ended[eff.Activation])
+			}
+			m.ended[gone] = true
+		case ShutdownBegun:
+			if m.ending != nil && eff.Manner <= *m.ending || eff.Why == "" {
+				m.rt.Fatalf("a shutdown begins: %+v, one was under way: %v", eff, m.ending)
+			}
+			m.ending = &eff.Manner
+		case PolicyOdd:
+			if eff.Trace.Name == "" || eff.Trace.Taken == "" || eff.Trace.Text == "" {
+				m.rt.Fatalf("what is odd? %+v", eff)
+			}
 		case ShutdownComplete:
+			if m.ending == nil {
+				m.rt.Fatal("shutdown is complete and was never begun")
+			}
 			if m.bench != "" || m.client != "" {
 				m.rt.Fatalf("shutdown is complete, but benchmarks are %q and the backfill client is %q", m.bench, m.client)
 			}
@@ -702,7 +721,8 @@ func TestRandomEvents(t *testing.T) {
 		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
 		s.eng.cfg.Backfill, s.eng.back.configured = true, true
 		m := &model{
-			rt: rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
+			ended: make(map[claim.ActivationID]bool),
+			rt:    rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
 			lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
 			stamps: map[slot.ID][4]string{}, configs: configs,
 		}
