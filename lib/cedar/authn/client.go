@@ -82,7 +82,7 @@ func (c *Client) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		id, wrapKey, err := c.run(ctx, conn, p, chosen)
 		if err == nil {
 			id.Method = chosen
-			result.Identity, result.wrapKey = id, wrapKey
+			result.Identity, result.wrapKey = id, seal(wrapKey)
 			return result, nil
 		}
 		result.Failed = append(result.Failed, Attempt{Method: chosen, Err: err})
@@ -127,7 +127,7 @@ func (c *Client) tokenLogin(p Peer) (*akep2Login, error) {
 		}
 		token = minted
 	}
-	keys, err := tokenKeys(token.signed, token.signature)
+	keys, err := tokenKeys(token.signed, token.signature.open())
 	if err != nil {
 		return nil, err
 	}

@@ -137,6 +137,6 @@ type Result struct {
 	// Failed are the methods tried before the one that succeeded.
 	Failed []Attempt
 	// wrapKey is the method's own key, under which a session key travels to a
-	// peer without ECDH; nil when the method has none.
-	wrapKey Secret
+	// peer without ECDH; empty when the method has none.
+	wrapKey sealed
 }

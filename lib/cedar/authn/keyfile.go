@@ -55,7 +55,7 @@ func PoolPassword(file []byte) (Secret, error) {
 // SigningKey is a key that tokens are signed with.
 type SigningKey struct {
 	ID  string
-	key Secret // derived, 32 bytes
+	key sealed // derived, 32 bytes
 }
 
 // NewSigningKey makes the key called id of the contents of its file. The
@@ -77,7 +77,7 @@ func deriveSigningKey(id string, ikm Secret) (SigningKey, error) {
 	if err != nil {
 		return SigningKey{}, errs.E(op, errs.Internal, id, err)
 	}
-	return SigningKey{ID: id, key: key}, nil
+	return SigningKey{ID: id, key: seal(key)}, nil
 }
 
 // derive is HKDF with SHA-256 to 32 bytes.

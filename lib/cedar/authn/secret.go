@@ -36,5 +36,19 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 // Reveal returns the secret itself. The caller must not change it.
 func (s Secret) Reveal() []byte { return s }
 
+// sealed keeps a secret in a field of a value that may be printed: of fields
+// that are not exported package fmt sees the bytes and not the methods above,
+// of a function in them only the address.
+type sealed func() Secret
+
+func seal(s Secret) sealed { return func() Secret { return s } }
+
+func (s sealed) open() Secret {
+	if s == nil {
+		return nil
+	}
+	return s()
+}
+
 // Equal compares in a time that does not depend on the contents.
 func (s Secret) Equal(other []byte) bool { return subtle.ConstantTimeCompare(s, other) == 1 }

@@ -73,7 +73,7 @@ func (s *Server) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		id, wrapKey, err := s.run(ctx, conn, p, chosen)
 		if err == nil {
 			id.Method = chosen
-			result.Identity, result.wrapKey = id, wrapKey
+			result.Identity, result.wrapKey = id, seal(wrapKey)
 			return result, nil
 		}
 		result.Failed = append(result.Failed, Attempt{Method: chosen, Err: err})

@@ -57,7 +57,7 @@ func (c TokenClaims) Limits() []string {
 type SignedToken struct {
 	Claims    TokenClaims
 	signed    string // header.payload as received: never encoded again
-	signature Secret
+	signature sealed
 }
 
 // ParseToken reads a whole token, "header.payload.signature". It looks at
@@ -76,7 +76,7 @@ func ParseToken(text string) (SignedToken, error) {
 	if err != nil {
 		return SignedToken{}, errs.E(op, errs.Invalid, "", err)
 	}
-	return SignedToken{Claims: claims, signed: signed, signature: signature}, nil
+	return SignedToken{Claims: claims, signed: signed, signature: seal(signature)}, nil
 }
 
 func splitToken(text string) (signed, signature string, err error) {

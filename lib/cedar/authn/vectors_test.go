@@ -331,7 +331,7 @@ func TestPrimitives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(tt.id+": signing key", key.key, tt.key)
+		same(tt.id+": signing key", key.key.open(), tt.key)
 		token, err := ParseToken(tt.token)
 		if err != nil {
 			t.Fatal(err)
@@ -341,7 +341,7 @@ func TestPrimitives(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(tt.id+": signature", signature, tt.sign)
-		same(tt.id+": signature in the token", token.signature, tt.sign)
+		same(tt.id+": signature in the token", token.signature.open(), tt.sign)
 		if tt.id == "key2" {
 			keys, err := tokenKeys(token.signed, signature)
 			if err != nil {
@@ -395,7 +395,7 @@ func TestIssueAsRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if token.signed != signed || !token.signature.Equal(k.Signature) {
+		if token.signed != signed || !token.signature.open().Equal(k.Signature) {
 			t.Errorf("%s: issued %s\nwant %s", e.Connection, token.signed, signed)
 		}
 	}

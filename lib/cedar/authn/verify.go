@@ -36,7 +36,7 @@ func (k SigningKey) sign(algorithm, signed string) (Secret, error) {
 	default:
 		return nil, fmt.Errorf("signatures of the kind %.16q are not accepted, only HS256, HS384 and HS512", algorithm)
 	}
-	mac := hmac.New(h, k.key)
+	mac := hmac.New(h, k.key.open())
 	io.WriteString(mac, signed)
 	return mac.Sum(nil), nil
 }
@@ -116,7 +116,7 @@ func (k SigningKeys) Verify(text string, rules Rules, now time.Time) (TokenClaim
 	if err != nil {
 		return TokenClaims{}, err
 	}
-	if !t.signature.Equal(signature) {
+	if !t.signature.open().Equal(signature) {
 		return TokenClaims{}, errs.E(op, errs.Denied, quoteID(t.Claims.ID), errors.New("the signature is not that of the key it names"))
 	}
 	if err := rules.Check(t.Claims, now); err != nil {
@@ -204,12 +204,12 @@ func (k SigningKey) Issue(o Order, now time.Time) (SignedToken, error) {
 	if err != nil {
 		return SignedToken{}, errs.E(op, errs.Internal, "", err)
 	}
-	return SignedToken{Claims: claims, signed: signed, signature: signature}, nil
+	return SignedToken{Claims: claims, signed: signed, signature: seal(signature)}, nil
 }
 
 // Text is the token as a file holds it.
 func (t SignedToken) Text() Secret {
-	return Secret(t.signed + "." + base64.RawURLEncoding.EncodeToString(t.signature))
+	return Secret(t.signed + "." + base64.RawURLEncoding.EncodeToString(t.signature.open()))
 }
 
 // encode is a part of a token: JSON with its slashes escaped as the original

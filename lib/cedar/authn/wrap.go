@@ -13,7 +13,7 @@ import (
 
 // Wraps reports whether Wrap hides anything: FS, CLAIMTOBE and ANONYMOUS have
 // no key of their own.
-func (r Result) Wraps() bool { return len(r.wrapKey) > 0 }
+func (r Result) Wraps() bool { return len(r.wrapKey.open()) > 0 }
 
 // Wrap encrypts a session key for the key-exchange message of a peer without
 // ECDH, under the key that the method agreed on. A method without a key leaves
@@ -37,7 +37,7 @@ func (r Result) crypt(op string, in []byte, encrypt bool) (Secret, error) {
 		copy(out, in)
 		return out, nil
 	}
-	block, err := des.NewTripleDESCipher(fold(r.wrapKey, 24))
+	block, err := des.NewTripleDESCipher(fold(r.wrapKey.open(), 24))
 	if err != nil {
 		return nil, errs.E(op, errs.Internal, "", err)
 	}

@@ -15,7 +15,7 @@ func TestWrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Result{wrapKey: key}
+	r := Result{wrapKey: seal(key)}
 	for text, want := range map[string]string{
 		"session key of 24 bytes!": "fa2eb07b3d49ca613f48c5ef1804f79bf9d58e11187aa21f",
 		"odd-sized 13b":            "e62fa725274fde243bc2751612",
