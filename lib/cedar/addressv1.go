@@ -248,6 +248,9 @@ func joinRoutes(routes []route) (Sinful, error) {
 			continue
 		}
 		if r.protocol == "primary" {
+			if !hostChars(r.address) {
+				return s, errors.New("the primary address has a character that no name has")
+			}
 			s.Host, s.Port = r.address, r.port
 			continue
 		}

@@ -166,7 +166,7 @@ func FuzzSinful(f *testing.F) {
 			return
 		}
 		if _, err := cedar.ParseSinful(v1); err != nil {
-			t.Logf("%q has AddressV1 %q: %v", text, v1, err)
+			t.Errorf("%q has AddressV1 %q: %v", text, v1, err)
 		}
 	})
 }

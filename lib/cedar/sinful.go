@@ -81,6 +81,9 @@ func ParseSinful(text string) (Sinful, error) {
 		}
 		s.Host, rest = rest[:end], rest[end:]
 	}
+	if !hostChars(s.Host) {
+		return Sinful{}, badSinful(text, "the host has a character that no name has")
+	}
 	if port, ok := strings.CutPrefix(rest, ":"); ok {
 		end := 0
 		for end < len(port) && port[end] >= '0' && port[end] <= '9' {
@@ -103,6 +106,11 @@ func ParseSinful(text string) (Sinful, error) {
 		return Sinful{}, badSinful(text, "after host and port comes neither '?' nor '>'")
 	}
 	return s, s.params(text, params)
+}
+
+// hostChars reports whether all characters of host can be in an address.
+func hostChars(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("[]<>?", r) })
 }
 
 func colonsInHost(text string) int {
