@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,6 +103,41 @@ func TestHistoryOfEvicted(t *testing.T) {
 	for _, want := range []string{"VacateReason = \"Startd was draining\"", "VacateReasonCode = 1014", "BadputCausedByDraining = true", "BadputCausedByPreemption = false"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %s\n%s%s", want, stdout, stderr)
+		}
+	}
+}
+
+// The log of the EP's own doings, as in the recorded run policy-history-02.
+func TestEPEventLog(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	file := filepath.Join(p.dir, "EpLog")
+	pr, output := p.running(t, "STARTD_EVENTLOG = "+file+"\n")
+	p.accepted(t, "vacating", "vacate", "-fast", "slot1_1")
+	waitFor(t, "the job runs again", func() bool { return strings.Count(p.read(t, "job.log"), "Job executing on host") == 2 })
+	pr.signal(t, syscall.SIGHUP)
+	waitFor(t, "the configuration is taken over", func() bool { return strings.Contains(p.log(), "configuration taken over") })
+	pr.interrupt(t, p, 2)
+	output()
+	var got []string
+	for _, ev := range strings.Split(p.read(t, "EpLog"), "...\n") {
+		if head, _, ok := strings.Cut(ev, "\n"); ok {
+			f := strings.Fields(head)
+			got = append(got, f[0]+" "+f[1]+" "+f[4])
+		}
+	}
+	want := []string{
+		"100 (000.000.000) EP_STARTUP", "101 (000.000.000) EP_READY",
+		"104 (001.000.000) EP_REQUEST_CLAIM", "106 (001.001.000) EP_ACTIVATE_CLAIM", "108 (001.001.000) EP_VACATE_CLAIM",
+		"104 (001.000.000) EP_REQUEST_CLAIM", "106 (001.001.000) EP_ACTIVATE_CLAIM",
+		"102 (000.000.000) EP_RECONFIG", "108 (001.001.000) EP_VACATE_CLAIM", "103 (000.000.000) EP_SHUTDOWN",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, text := range []string{"  JobId = \"1.0\"\n  NewSlots = \"slot1_1\"\n  RemoteUser = ", "  Code = 1010\n", "  StarterPid = ", "  NumSlots = 1\n"} {
+		if !strings.Contains(p.read(t, "EpLog"), text) {
+			t.Errorf("no %q in\n%s", text, p.read(t, "EpLog"))
 		}
 	}
 }

@@ -14,31 +14,39 @@ import (
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
-// entry is one record on its way to the history.
-type entry struct {
-	to  history.Options
-	job *classad.Ad
-	now time.Time
+// record is something on its way to a file.
+type record struct {
+	what  string // in words
+	write func() error
 }
 
-// maxEntries bounds how many records may wait for a slow file system.
-const maxEntries = 1024
+// maxRecords bounds how many records may wait for a slow file system.
+const maxRecords = 1024
 
-// newHistory begins to keep what becomes of jobs, beside the owner: a file
-// system that hangs costs records, but no time.
-func (n *node) newHistory() {
-	n.history = make(chan entry, maxEntries)
-	in := n.history
+// beginRecords begins to keep records in files beside the owner, in their
+// order: a file system that hangs costs records, but no time.
+func (n *node) beginRecords() {
+	n.records = make(chan record, maxRecords)
+	in := n.records
 	n.around.Go(func() {
-		failed := false
-		for e := range in {
-			err := e.to.Append(e.job, e.now)
-			if err != nil && !failed {
-				n.o.Log.Warn("the history of a job is lost", "err", err)
+		failed := make(map[string]bool)
+		for r := range in {
+			err := r.write()
+			if err != nil && !failed[r.what] {
+				n.o.Log.Warn(r.what+" is lost", "err", err)
 			}
-			failed = err != nil
+			failed[r.what] = err != nil
 		}
 	})
+}
+
+// write puts a record on its way.
+func (n *node) write(what string, write func() error) {
+	select {
+	case n.records <- record{what, write}:
+	default:
+		n.o.Log.Warn(what + " is lost: too many wait to be written")
+	}
 }
 
 // keep writes down how an activation ended. Knobs that are wrong have been told
@@ -62,11 +70,7 @@ func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
 		ad.SetInt("JobPid", int64(pid))
 	}
 	ad.SetString("StartdIpAddr", sinful(n.o.Inventory.FullHostname))
-	select {
-	case n.history <- entry{to, ad, now.Wall}:
-	default:
-		n.o.Log.Warn("the history of a job is lost: too many wait to be written", "activation", e.Activation)
-	}
+	n.write("the history of a job", func() error { return to.Append(ad, now.Wall) })
 }
 
 // The values of JobStatus that a history of an EP has.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -69,7 +70,7 @@ type node struct {
 	restart    bool      // the EP is to be started again when it has ended
 	ownerReply *ep.Reply // to the request of the control socket under way
 
-	history chan entry // to the goroutine that keeps the history
+	records chan record // to the goroutine that keeps files of what was
 
 	claimFileFailed bool // the last claim id file could not be written, which was told
 
@@ -83,8 +84,11 @@ type activation struct {
 	dir    string          // its scratch directory, "" until it has one
 	job    host.ProcID     // the job's main process, zero until it runs
 	record *starter.ExitRecord
-	orders []starter.Order // given before it ran
-	kill   bool
+
+	start   ep.StartStarter
+	leaving bool            // it was told to end its job
+	orders  []starter.Order // given before it ran
+	kill    bool
 }
 
 func newNode(o Options) (*node, error) {
@@ -127,7 +131,8 @@ func newNode(o Options) (*node, error) {
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log,
 	})
-	n.newHistory()
+	n.beginRecords()
+	n.tellStart(now)
 	for _, eff := range effects {
 		n.perform(now, eff)
 	}
@@ -150,7 +155,7 @@ func (n *node) problem(err error) {
 func (n *node) close() {
 	close(n.done)
 	n.launcher.Close()
-	close(n.history)
+	close(n.records)
 	n.stopBenchmarks()
 	n.back.abandon()
 	n.around.Wait()
@@ -210,6 +215,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	}
 	n.logAds()
 	n.tellCounts(now, true)
+	n.tell(now, observe.EPShutdown, slot.ID{}, func(a *classad.Ad) { a.SetInt("ExitCode", 0) })
 	res.Counts, res.Interrupted, res.Restart = n.ap.Counts(), n.interrupts > 0 || n.end != "", n.restart
 	return res, nil
 }
@@ -334,7 +340,11 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		if e.Err != nil {
 			n.o.Log.Info("request refused", "err", e.Err)
 		}
-		n.queue = append(n.queue, n.ap.Reply(now, e)...)
+		follows := n.ap.Reply(now, e)
+		if e.Granted != nil {
+			n.tellGranted(now, e.Granted, follows)
+		}
+		n.queue = append(n.queue, follows...)
 	case ep.StartStarter:
 		n.start(e)
 	case ep.OrderStarter:
@@ -343,6 +353,9 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.o.Log.Warn("killing the starter", "activation", e.Activation, "why", e.Reason)
 		n.kill(e.Activation)
 	case ep.ClaimEnded:
+		if e.ByClient {
+			n.tell(now, observe.EPReleaseClaim, e.Slot, func(a *classad.Ad) { a.SetBool("Success", true) })
+		}
 		n.queue = append(n.queue, n.ap.ClaimEnded(now, e)...)
 		n.moved = true
 	case ep.Transitioned:
@@ -393,7 +406,8 @@ func (n *node) logMove(e ep.Transitioned) {
 // start begins an activation. The ads are written out here, since they may not
 // be read by two goroutines; the rest happens beside the owner.
 func (n *node) start(e ep.StartStarter) {
-	a := &activation{}
+	a := &activation{start: e}
+	a.start.MachineAd = nil // which nobody needs any more
 	n.starters[e.Activation] = a
 	plan := n.plan(e)
 	n.around.Go(func() {
@@ -419,6 +433,7 @@ func (n *node) start(e ep.StartStarter) {
 
 func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation, h *starter.Handle) {
 	a.handle = h
+	n.tellActivated(now, a.start, h.Proc().PID)
 	n.step(now, ep.StarterStarted{Activation: act, Proc: h.Proc()})
 	orders := a.orders
 	a.orders = nil
@@ -435,6 +450,7 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 	if !ok {
 		return
 	}
+	n.tellOrder(now, a, e)
 	o := starter.Order{Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate}
 	if e.Hold {
 		o.Manner = starter.MannerHold

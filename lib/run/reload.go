@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/ad"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -68,6 +70,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 	if n.o.Reconfigured != nil {
 		n.o.Reconfigured(next)
 	}
+	n.tell(now, observe.EPReconfig, slot.ID{}, func(*classad.Ad) {})
 	n.o.Log.Info("configuration taken over", "changes", len(changes))
 	if len(later) > 0 {
 		n.problem(fmt.Errorf("these take effect only when the Execution Point is started again: %s", strings.Join(later, ", ")))
