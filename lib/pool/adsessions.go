@@ -109,10 +109,9 @@ func (p *Pool) administration(address string) string {
 	c.seq++
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
-	id := security.NewCapabilityID(
-		fmt.Sprintf("admin_%s#%d#%d", address, p.cfg.Start, c.seq),
-		security.Info{Encryption: true, Integrity: true, ValidCommands: p.cfg.AdminCommands()},
-		hex.EncodeToString(b[:]))
+	info := security.DefaultInfo("")
+	info.ValidCommands = p.cfg.AdminCommands()
+	id := security.NewCapabilityID(fmt.Sprintf("admin_%s#%d#%d", address, p.cfg.Start, c.seq), info, hex.EncodeToString(b[:]))
 	if _, err := p.cfg.Sessions.AddCapability(id, capabilityLife*1e9); err != nil {
 		p.log.Error("no session for remote administration", "err", err)
 		return ""

@@ -361,7 +361,7 @@ func (r *round) begin() {
 // no error.
 func (s *sender) send(l *link, u *update) error {
 	if u.kind == typeDaemon && u.command == updateStartdAd && s.p.settings.Load().DaemonAd == DaemonAdAuto &&
-		l.known && !l.version.AtLeast(23, 2, 0) {
+		(!l.known || !l.version.AtLeast(23, 2, 0)) {
 		s.finished(u, false)
 		if l.opened >= 0 {
 			return errs.E("pool.send", errs.Unsupported, s.to.Text, errors.New("there was nothing but a daemon ad to send, which it does not know"))

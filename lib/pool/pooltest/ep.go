@@ -127,6 +127,8 @@ func (given) Name() string { return "given" }
 
 func (g given) Scan(_ context.Context, inv *machine.Inventory) error {
 	g(inv)
+	inv.Learn("given", "Hostname", "FullHostname", "Arch", "OpSys", "OpSysAndVer", "DetectedCores", "PhysicalCores", "UsableCores",
+		"DetectedMemoryMiB", "UsableMemoryMiB", "SwapKiB", "Execute")
 	return nil
 }
 

@@ -1,0 +1,206 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pooltest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Message is one that a collector was sent.
+type Message struct {
+	At      time.Time
+	Command int
+	Public  *classad.Ad
+	Private *classad.Ad // nil if there was none
+}
+
+// Collector is a collector in memory, behind sessions that need no
+// negotiation. It implements pool.Opener for the addresses it stands for.
+type Collector struct {
+	Version string // its $CondorVersion string
+
+	mu       sync.Mutex
+	ads      map[string]Message
+	messages []Message
+	conns    []net.Conn
+	opened   []int
+	tried    []time.Time
+	refuse   error
+	deaf     bool
+	bad      []error
+}
+
+// NewCollector returns a collector of a version, as "25.14.0".
+func NewCollector(version string) *Collector {
+	return &Collector{Version: "$CondorVersion: " + version + " 2026-11-20 BuildID: 1 $", ads: make(map[string]Message)}
+}
+
+// Command opens a connection.
+func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _ security.Options) (*cedar.Conn, *security.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tried = append(c.tried, time.Now())
+	if c.refuse != nil {
+		return nil, nil, c.refuse
+	}
+	client, server := net.Pipe()
+	key := bytes.Repeat([]byte{7}, 32)
+	conn, peer := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{Timeout: -1})
+	for _, x := range []*cedar.Conn{conn, peer} {
+		if err := x.EnableAES(key); err != nil {
+			return nil, nil, err
+		}
+	}
+	conn.SetPeerVersion(c.Version)
+	c.conns = append(c.conns, server)
+	c.opened = append(c.opened, command)
+	if !c.deaf {
+		go c.serve(peer, command)
+	}
+	return conn, &security.Session{ID: "s", PeerVersion: c.Version}, nil
+}
+
+func (c *Collector) serve(conn *cedar.Conn, command int) {
+	for {
+		m, err := read(conn, command)
+		c.mu.Lock()
+		if err != nil {
+			if conn.InMessage() {
+				c.bad = append(c.bad, err)
+			}
+			c.mu.Unlock()
+			_ = conn.Close()
+			return
+		}
+		command = -1
+		m.At = time.Now()
+		c.messages = append(c.messages, m)
+		name, _ := m.Public.EvalString("Name", nil)
+		kind, _ := m.Public.EvalString("MyType", nil)
+		if m.Command == 13 {
+			target, _ := m.Public.EvalString("TargetType", nil)
+			delete(c.ads, target+"/"+name)
+		} else {
+			c.ads[kind+"/"+name] = m
+		}
+		c.mu.Unlock()
+	}
+}
+
+func read(conn *cedar.Conn, command int) (Message, error) {
+	m := Message{Command: command}
+	if command < 0 {
+		n, err := conn.Int()
+		if err != nil {
+			return m, err
+		}
+		m.Command = int(n)
+	}
+	if m.Command != 0 && m.Command != 13 {
+		return m, errs.E("pooltest.Collector", errs.Invalid, "", fmt.Errorf("command %d", m.Command))
+	}
+	var err error
+	if m.Public, err = conn.Ad(cedar.AdOptions{}); err == nil && conn.More() {
+		m.Private, err = conn.Ad(cedar.AdOptions{})
+	}
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	return m, err
+}
+
+// Refuse has connections refused with err, nil takes them again.
+func (c *Collector) Refuse(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = err
+}
+
+// Deafen has new connections taken and never read from.
+func (c *Collector) Deafen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deaf = true
+}
+
+// Restart ends all connections and forgets everything, as a new process would.
+func (c *Collector) Restart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, nc := range c.conns {
+		_ = nc.Close()
+	}
+	c.conns, c.deaf = nil, false
+	clear(c.ads)
+}
+
+// Names returns the ads it has, as "Machine/slot1@host", sorted.
+func (c *Collector) Names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for k := range c.ads {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Ad returns what it has under a name as Names has it.
+func (c *Collector) Ad(name string) (Message, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.ads[name]
+	return m, ok
+}
+
+// Messages returns all it was sent, in order.
+func (c *Collector) Messages() []Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.messages)
+}
+
+// Tried returns when a connection to it was attempted.
+func (c *Collector) Tried() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tried)
+}
+
+// Opened returns the commands that connections were opened for.
+func (c *Collector) Opened() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.opened)
+}
+
+// Bad returns what it could not read.
+func (c *Collector) Bad() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.bad)
+}
+
+// Collectors opens commands at several collectors, by port.
+type Collectors map[int]*Collector
+
+// Command implements pool.Opener.
+func (c Collectors) Command(ctx context.Context, to cedar.Sinful, command int, o security.Options) (*cedar.Conn, *security.Session, error) {
+	if one, ok := c[to.Port]; ok {
+		return one.Command(ctx, to, command, o)
+	}
+	return nil, nil, errs.E("pooltest.Command", errs.Transient, to.HostPort(), fmt.Errorf("nobody is there"))
+}
