@@ -51,8 +51,10 @@ type Machine struct {
 	sample      machine.Sample
 	condorLoad  float64 // made by jobs, of all slots
 
-	away                        int64 // seconds that slots without a keyboard have been idle
-	mixedKeyboard, mixedConsole bool  // some slots are connected and some are not
+	away                        int64          // seconds that slots without a keyboard have been idle
+	mixedKeyboard, mixedConsole bool           // some slots are connected and some are not
+	names                       *classad.Names // of the slots' ads
+	refreshing                  classad.Env    // of Refresh, used again
 
 	// taken are the custom resources that slots in use have had, by whether
 	// the slot was a backfill slot.
@@ -76,7 +78,7 @@ type typeLayer struct {
 // New returns the ads of all slots in the ledger, in Owner/Idle since now. The
 // error names every setting about ads that cannot be read.
 func New(src Source, now clock.Instant) (*Machine, error) {
-	m := &Machine{started: now, configured: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool), published: make(map[slot.ID][]published)}
+	m := &Machine{started: now, configured: now, byID: make(map[slot.ID]*Slot), taken: make(map[bool]map[string]bool), published: make(map[slot.ID][]published), names: &classad.Names{}}
 	if err := m.configure(src); err != nil {
 		return nil, err
 	}

@@ -31,11 +31,13 @@ func (m *Machine) Refresh(s machine.Sample, now clock.Instant) {
 	m.ad.SetInt(attrTotalSlots, int64(len(m.slots)))
 	m.idle(s, now)
 	m.load()
-	env := m.env(now)
+	env := &m.refreshing
+	*env = classad.Env{Now: now.Wall, Location: m.src.Location}
 	for _, a := range m.slots {
 		a.latch(env, now)
 		a.timeBusy(env, now)
 		a.share()
+		m.names.Join(a.ad)
 	}
 }
 

@@ -19,7 +19,8 @@ type layout struct {
 	// as many as the length has, and bits of the hash above them. 0 is free.
 	index   []uint32
 	shared  atomic.Bool
-	special bool // holds a name that means something without being an attribute
+	joined  atomic.Bool // is one of a [Names]
+	special bool        // holds a name that means something without being an attribute
 
 	// The orders of printing, worked out when first asked for.
 	public    atomic.Pointer[[]uint32] // by bytes, private attributes left out

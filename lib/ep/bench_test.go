@@ -52,6 +52,50 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
+// BenchmarkPoll is one polling pass over ten thousand busy slots under the
+// desktop policy, with nothing to change: a reading of the machine is taken
+// into all ads, and the policy of every slot is looked at.
+func BenchmarkPoll(b *testing.B) {
+	s := busyStage(b, 10_000, desktop)
+	sample := machine.Sample{At: s.now, KeyboardIdle: 10 * time.Hour, Fresh: machine.AllReadings}
+	poll := func() {
+		s.now = s.now.Add(5 * time.Second)
+		sample.At = s.now
+		s.eng.Step(s.now, Sampled{Sample: sample})
+		s.eng.Step(s.now, Tick{})
+	}
+	for range 100 { // more than UPDATE_INTERVAL
+		poll()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		poll()
+	}
+	if got := s.pair(slot.ID{N: 1, Sub: 10_000}); got != policy.ClaimedBusy {
+		b.Fatal(got)
+	}
+}
+
+// TestPollAllocates counts what a polling pass allocates while nothing changes:
+// nothing for any slot, only the events and the WakeAt after each. It runs
+// alone, for it counts.
+func TestPollAllocates(t *testing.T) {
+	for _, n := range []int{50, 400} {
+		s := busyStage(t, n, desktop)
+		poll := func() {
+			s.now = s.now.Add(5 * time.Second)
+			s.eng.Step(s.now, Sampled{Sample: machine.Sample{At: s.now, KeyboardIdle: 10 * time.Hour, Fresh: machine.AllReadings}})
+			s.eng.Step(s.now, Tick{})
+		}
+		for range 61 { // one after an UPDATE_INTERVAL
+			poll()
+		}
+		if got := testing.AllocsPerRun(40, poll); got > 3 {
+			t.Errorf("%v allocations with %d slots", got, n)
+		}
+	}
+}
+
 // BenchmarkSampled takes a reading of the machine into ten thousand ads.
 func BenchmarkSampled(b *testing.B) {
 	s := busyStage(b, 10_000, desktop)
