@@ -37,7 +37,7 @@ const maxBanner = 64 << 10
 // most 4 MiB.
 func Backwards(from io.ReaderAt, size int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		w := window{from: from}
+		w := window{from: from, step: chunk}
 		end := size
 		at, err := w.lastMark(end)
 		for end > 0 {
@@ -83,11 +83,12 @@ func Backwards(from io.ReaderAt, size int64) iter.Seq2[Record, error] {
 // window is the part of a file that was read last.
 type window struct {
 	from  io.ReaderAt
+	step  int64 // how much is read at once
 	start int64
 	data  []byte
 }
 
-// chunk is how much is read at once.
+// chunk is how much a reader reads at once.
 const chunk = 64 << 10
 
 // load reads [start, end) into the window.
@@ -114,7 +115,7 @@ func (w *window) holds(start, end int64) bool {
 // last returns where what begins last, wholly before end; -1 if nowhere.
 func (w *window) last(what string, end int64) (int64, error) {
 	for end > 0 {
-		start := max(0, end-chunk)
+		start := max(0, end-w.step)
 		if w.holds(max(0, end-1), end) {
 			start = w.start
 		} else if err := w.load(start, end); err != nil {

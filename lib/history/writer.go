@@ -164,7 +164,7 @@ func lastLine(f io.ReaderAt, size int64) (int64, error) {
 	if size == 0 {
 		return 0, nil
 	}
-	w := window{from: f}
+	w := window{from: f, step: 512} // banners are short
 	at, err := w.last("\n", size-1) // the last byte ends that line
 	return at + 1, err
 }

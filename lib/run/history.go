@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/starter"
@@ -26,6 +27,7 @@ const maxRecords = 1024
 // beginRecords begins to keep records in files beside the owner, in their
 // order: a file system that hangs costs records, but no time.
 func (n *node) beginRecords() {
+	n.setRecords(n.o.Config)
 	n.records = make(chan record, maxRecords)
 	in := n.records
 	n.around.Go(func() {
@@ -49,10 +51,13 @@ func (n *node) write(what string, write func() error) {
 	}
 }
 
-// keep writes down how an activation ended. Knobs that are wrong have been told
+// setRecords takes over where records go. Knobs that are wrong have been told
 // when the configuration was read; what is right of them counts.
+func (n *node) setRecords(s *config.Snapshot) { n.keepTo, _ = history.OptionsFrom(s) }
+
+// keep writes down how an activation ended.
 func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
-	to, _ := history.OptionsFrom(n.o.Config)
+	to := n.keepTo
 	if to.Path == "" && to.PerJob == "" {
 		return
 	}

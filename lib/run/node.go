@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -71,6 +72,7 @@ type node struct {
 	ownerReply *ep.Reply // to the request of the control socket under way
 
 	records chan record // to the goroutine that keeps files of what was
+	keepTo  history.Options
 
 	claimFileFailed bool // the last claim id file could not be written, which was told
 
