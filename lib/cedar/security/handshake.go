@@ -107,6 +107,9 @@ func (h *serverShake) resume() (*Request, error) {
 	if session.Encrypts() && !offersAES(h.ad.str("CryptoMethods")) {
 		return nil, h.denied("the session is to be used with another cipher than AES")
 	}
+	if !answer && session.Encrypts() && !h.s.Sessions.fresh(session.ID, h.ad.str("Nonce")) {
+		return nil, h.denied("the resumption is a copy of an earlier one, or has no nonce")
+	}
 	if answer {
 		n, err := nonce(h.s.random())
 		if err != nil {

@@ -64,6 +64,8 @@ type entry struct {
 	// version is that of the peer who last came with a session that was not
 	// negotiated; it knows better than the info of the claim id.
 	version string
+	// nonces are those of resumptions that got no answer from us; see fresh.
+	nonces map[[16]byte]struct{}
 	// linger says that the session's claim is gone: an equal id takes its
 	// place.
 	linger bool

@@ -5,6 +5,7 @@ package security
 
 import (
 	"container/list"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"sync"
@@ -179,6 +180,33 @@ func (t *Sessions) came(id, version string) {
 	}
 }
 
+// maxNonces bounds the resumptions without an answer that one session allows.
+const maxNonces = 10_000
+
+// fresh reports whether a nonce is new to a session. A resumption that we
+// answer has a nonce of ours in its first packet; one that we do not answer
+// could be recorded and played again, if its nonce were not remembered.
+func (t *Sessions) fresh(id, nonce string) bool {
+	var sum [16]byte
+	full := sha256.Sum256([]byte(nonce))
+	copy(sum[:], full[:])
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	el, ok := t.byID[id]
+	if !ok || nonce == "" {
+		return false
+	}
+	e := el.Value.(*entry)
+	if _, seen := e.nonces[sum]; seen || len(e.nonces) >= maxNonces {
+		return false
+	}
+	if e.nonces == nil {
+		e.nonces = map[[16]byte]struct{}{}
+	}
+	e.nonces[sum] = struct{}{}
+	return true
+}
+
 // silentVersion stands for peers too old to tell their version.
 const silentVersion = "$CondorVersion: 9.8.0 FakeOldVersion $"
 
@@ -296,9 +324,9 @@ func (t *Sessions) IDs() []string {
 	defer t.mu.Unlock()
 	now := t.clock.Now().Boot
 	var ids []string
-	for id, el := range t.byID {
-		if !el.Value.(*entry).over(now) {
-			ids = append(ids, id)
+	for _, el := range t.byID {
+		if e := el.Value.(*entry); !e.over(now) {
+			ids = append(ids, e.session.ID)
 		}
 	}
 	slices.Sort(ids)
