@@ -43,6 +43,7 @@ func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 		s.bury(killed)
 		if n == 0 && len(found) == 0 && err == nil {
 			s.removeGroupOf(r)
+			s.buryOrphans()
 			return max(len(killed), byGroup), nil
 		}
 		if time.Now().After(deadline) {
@@ -124,5 +125,25 @@ func (s *Spawner) bury(killed map[host.ProcID]bool) {
 	}
 	for id := range killed {
 		_, _ = unix.Wait4(id.PID, nil, unix.WNOHANG, nil)
+	}
+}
+
+// buryOrphans waits for the dead among the children that nobody here started:
+// they came from starters that are gone, and had ended before they could be
+// killed.
+func (s *Spawner) buryOrphans() {
+	if s.role != Startd {
+		return
+	}
+	dead, err := s.table.zombies(s.self.PID)
+	if err != nil {
+		return // they are seen the next time
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range dead {
+		if s.families[st.PID] == nil && st.Session != s.self.Session {
+			_, _ = unix.Wait4(st.PID, nil, unix.WNOHANG, nil)
+		}
 	}
 }

@@ -112,8 +112,17 @@ func (t table) children(pid int) ([]int, error) {
 	return kids, nil
 }
 
-// all reads every process of the machine that can be seen.
+// all reads every process of the machine that can be seen and lives.
 func (t table) all() ([]Stat, error) {
+	return t.read(func(s Stat) bool { return !s.Dead() })
+}
+
+// zombies reads the children of pid that have ended.
+func (t table) zombies(pid int) ([]Stat, error) {
+	return t.read(func(s Stat) bool { return s.Parent == pid && s.Dead() })
+}
+
+func (t table) read(wanted func(Stat) bool) ([]Stat, error) {
 	dir, err := os.Open(t.root)
 	if err != nil {
 		return nil, err
@@ -129,7 +138,7 @@ func (t table) all() ([]Stat, error) {
 		if err != nil {
 			continue
 		}
-		if s, err := t.stat(pid); err == nil && !s.Dead() {
+		if s, err := t.stat(pid); err == nil && wanted(s) {
 			stats = append(stats, s)
 		}
 	}
