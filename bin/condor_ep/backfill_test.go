@@ -269,6 +269,7 @@ BOINC_Error = $(BOINC_HOME)/err
 	defer func() { _ = c.Process.Kill() }()
 	defer p.showLog(t)
 	out := filepath.Join(h.dir, "out")
+	waitFor(t, "the client is known", func() bool { return strings.Contains(p.log(), "backfill client runs pid=") })
 	waitFor(t, "the client works", contains(out, "scratch works"))
 	waitFor(t, "it complains", contains(filepath.Join(h.dir, "err"), "to stderr"))
 	b, err := os.ReadFile(out)
@@ -282,7 +283,22 @@ BOINC_Error = $(BOINC_HOME)/err
 		}
 	}
 
+	// Its starter is killed: so is the client, and another one comes.
+	pid, parent := h.find(t, program)
+	if parent == 0 {
+		t.Fatal("there is no client")
+	}
+	if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "another one runs", func() bool { return strings.Count(p.log(), "backfill client runs pid=") == 2 })
+	if syscall.Kill(pid, 0) == nil {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		t.Errorf("the client %d of the dead starter is still there:\n%s", pid, status)
+	}
+
 	// The configuration sends the output nowhere: then there is none.
+	waitFor(t, "it works too", contains(out, "scratch works"))
 	if err := os.Truncate(out, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -294,18 +310,12 @@ BOINC_Error = $(BOINC_HOME)/err
 	p.set(t, "Ready = False\nEvict = True\n")
 	waitFor(t, "the client is killed", func() bool { return strings.Contains(p.log(), "backfill client has ended") })
 	p.set(t, "Ready = False\n")
-	waitFor(t, "another one runs", func() bool { return strings.Count(p.log(), "backfill client runs") >= 2 })
+	waitFor(t, "a third one runs", func() bool { return strings.Count(p.log(), "backfill client runs pid=") == 3 })
 	waitFor(t, "it has nowhere to write to", func() bool {
-		for _, proc := range procs(t, h.uid) {
-			pid, cmd, _ := strings.Cut(proc, " ")
-			if !strings.HasPrefix(cmd, "/bin/sh "+program+" ") {
-				continue
-			}
-			to1, _ := os.Readlink("/proc/" + pid + "/fd/1")
-			to2, _ := os.Readlink("/proc/" + pid + "/fd/2")
-			return to1 == os.DevNull && to2 == os.DevNull
-		}
-		return false
+		pid, _ := h.find(t, program)
+		to1, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid))
+		to2, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/2", pid))
+		return to1 == os.DevNull && to2 == os.DevNull
 	})
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -370,6 +380,27 @@ func TestBackfillIsNotFooled(t *testing.T) {
 			p.nothingLeft(t)
 		})
 	}
+}
+
+// find returns the client that runs a script, and its starter.
+func (h home) find(t *testing.T, script string) (pid, parent int) {
+	t.Helper()
+	for _, proc := range procs(t, h.uid) {
+		first, cmd, _ := strings.Cut(proc, " ")
+		if !strings.HasPrefix(cmd, "/bin/sh "+script+" ") {
+			continue
+		}
+		status, _ := os.ReadFile("/proc/" + first + "/status")
+		_, rest, _ := strings.Cut(string(status), "\nPPid:\t")
+		word, _, _ := strings.Cut(rest, "\n")
+		pid, _ = strconv.Atoi(first)
+		parent, _ = strconv.Atoi(word)
+		if pid < 2 || parent < 2 {
+			continue // it is about to go
+		}
+		return pid, parent
+	}
+	return 0, 0
 }
 
 // procs lists the processes of a user.
