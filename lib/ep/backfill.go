@@ -172,19 +172,21 @@ func (e *Engine) backfillUsage(u host.Usage) {
 	b.spent, b.spentAt = spent, e.now.Boot
 }
 
-// backfillLoad is a slot's part of the processors that the client keeps busy,
-// so that its own load is not taken for that of somebody who wants the machine.
-// Before anything was measured it is all that the slot has.
-func (e *Engine) backfillLoad(sl *slotState) float64 {
-	own := sl.backfillCpus()
-	if own == 0 || !e.back.measured {
-		return own
+// backfillShare is how busy the client keeps the processors of slots in
+// Backfill, so that its own load is not taken for that of somebody who wants
+// the machine. Before anything was measured it is taken to use all of them.
+func (e *Engine) backfillShare() float64 {
+	if !e.back.measured {
+		return 1
 	}
 	all := 0.0
-	for _, other := range e.slots {
-		all += other.backfillCpus()
+	for _, sl := range e.slots {
+		all += sl.backfillCpus()
 	}
-	return e.back.cpus * own / all
+	if all == 0 {
+		return 0
+	}
+	return e.back.cpus / all
 }
 
 // backfillCpus are the processors of a slot that the client works on.

@@ -26,8 +26,9 @@ func (e *Engine) sampled(ev Sampled) {
 	gone := e.now.Sub(e.sampleAt)
 	e.sampleAt = e.now
 	keep := math.Exp(-gone.Seconds() / loadWindow.Seconds())
+	share := e.backfillShare()
 	for _, sl := range e.slots {
-		busy := sl.processors() + e.backfillLoad(sl)
+		busy := sl.processors() + share*sl.backfillCpus()
 		if busy == 0 && sl.load == 0 {
 			continue
 		}
