@@ -115,9 +115,7 @@ func (e *Engine) whyDenied(sl *slotState, job *classad.Ad, err error) error {
 	if !errs.Is(err, errs.Denied) {
 		return err
 	}
-	v := e.look(sl)
-	v.Job = job
-	if verdict := policy.Starts(v); !verdict.OK {
+	if verdict := policy.Starts(e.consider(sl, job)); !verdict.OK {
 		return errs.E("", errs.Denied, "", fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace)))
 	}
 	return err

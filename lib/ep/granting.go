@@ -206,7 +206,7 @@ func (e *Engine) carve(parent *slotState, ev ClaimRequested, wanted int) (parts 
 	const op = "ep.Claim"
 	for len(parts) < wanted {
 		var req slot.Request
-		req, err = e.request.Request(ev.Job, parent.ad.Ad(), e.env())
+		req, err = e.request.Request(ev.Job, parent.ad.WithoutJob(), e.env())
 		if err != nil {
 			code, err = refusalOf(err), errs.E(op, errs.Other, parent.name, e.whyDenied(parent, ev.Job, err))
 			break

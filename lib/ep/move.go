@@ -165,8 +165,8 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 // if the policy still lets it in, or to Owner.
 func (e *Engine) leavePreempting(sl *slotState) {
 	if w := sl.waiting; w != nil {
-		v := e.look(sl)
-		v.Job, v.Claim = w.claim.Request, w.claim
+		v := e.consider(sl, w.claim.Request)
+		v.Claim = w.claim
 		switch {
 		case policy.StartIsFalse(v):
 			e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "preempting claim refused - START is false")

@@ -108,6 +108,34 @@ func TestStartOfReplacement(t *testing.T) {
 	}
 }
 
+// TestStartOfWaiting asks START once more of a job that waited for the slot,
+// and of the parts of a slot that is claimed as a whole: each time about that
+// job, whatever the slot shows of another.
+func TestStartOfWaiting(t *testing.T) {
+	t.Parallel()
+	const small = "KStart =!= False || ImageSize > 1000"
+	s := newStage(t, 1, static1+"RANK = TARGET.Prio\nSTART = "+small+"\n")
+	first := job(t, script{runs: time.Hour, onSoft: 5 * time.Second}, "Prio = 1\nImageSize = 500\n")
+	s.activate(s.claim(slot1, first).Claim, first)
+	s.run(time.Minute)
+	from := len(s.moves)
+	s.ask(func(ref uint64) Event {
+		return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\nImageSize = 5000\n")}
+	})
+	s.publish("KStart = False\n")
+	s.run(10 * time.Second)
+	if got, want := s.path("slot1", from), "Claimed/Busy 18 Preempting/Vacating 23 Claimed/Idle"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	s = newStage(t, 4, "ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS = True\nSTART = ImageSize < 1000\n")
+	mine := claim.Client{User: "alice@example", Schedd: "ap"}
+	if r := s.request(ClaimRequested{Slot: slot1, Whole: true, Client: mine}, job(t, steady(1), "ImageSize = 500\n")); r.Granted == nil {
+		t.Fatalf("the whole slot: %+v", r)
+	}
+	s.refused(s.request(ClaimRequested{Slot: slot1, Client: mine}, job(t, steady(1), "ImageSize = 5000\n")), errs.Denied, "START does not accept the job")
+}
+
 // TestIsOwner keeps the slot for its owner while IS_OWNER is true; nothing is
 // matched then. It is false unless it is configured. START =?= FALSE makes it
 // what it was in 6.8.
