@@ -1,0 +1,282 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Door is where a daemon is reached: behind a shared port, or at ports of its
+// own, directly or through brokers. It keeps its address, and the file that
+// shows it, up to date. The exported fields are set before Open.
+type Door struct {
+	Network   Network
+	Inherit   Inherit
+	Subsystem string // as "STARTD"
+	PID       int
+	Tag       uint16 // by chance; part of the id behind a shared port
+	Port      int    // 0 takes any
+	Server    *listen.Server
+
+	// Named makes the named socket of an endpoint, or takes over the one that
+	// the parent made. Nil is a system without them: then there is no shared
+	// port.
+	Named func(id string, inherited *NamedSocket) (listen.NamedSocket, error)
+	// Interfaces and Resolve tell about the machine and names of hosts.
+	Interfaces func() ([]Interface, error)
+	Resolve    func(ctx context.Context, host string) (netip.Addr, error)
+	// ReadFile reads the ad of the shared port.
+	ReadFile func(path string) ([]byte, error)
+	// Broker opens a connection to a broker for listen.CCBRegister, under a
+	// session that is not kept; Dial is listen.Dialer's.
+	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
+	Dial   func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
+	File   AddressFile
+	// Changed is told the public address whenever it is another one. It must
+	// not wait.
+	Changed func(public cedar.Sinful)
+	Log     *slog.Logger
+
+	endpoint  *listen.Endpoint
+	listeners []net.Listener
+	contacts  listen.Contacts
+
+	refreshing sync.Mutex // one at a time, so that the latest address stays
+
+	mu     sync.Mutex
+	reach  Reach
+	public cedar.Sinful
+	local  cedar.Sinful
+	known  bool // public is an address for others
+}
+
+// Open opens the sockets. After it the daemon can be reached, though behind a
+// shared port or a broker it may take a while until the address is known.
+func (d *Door) Open(ctx context.Context) error {
+	if d.Network.SharedPort && d.Named != nil {
+		return d.openShared()
+	}
+	return d.openOwn(ctx)
+}
+
+func (d *Door) openShared() error {
+	id := listen.NewID(d.Subsystem, d.PID, d.Tag, 0)
+	inherited := d.Inherit.Endpoint
+	if inherited != nil {
+		id = inherited.ID()
+	}
+	if !listen.ValidID(id) {
+		return errs.E("daemon.Door", errs.Invalid, InheritVariable, fmt.Errorf("the id of the shared port endpoint is %.40q; want letters, digits, '.', '_' and '-'", id))
+	}
+	first, err := d.Named(id, inherited)
+	if err != nil {
+		return err
+	}
+	d.endpoint = &listen.Endpoint{ID: id, Server: d.Server, Log: d.Log, Open: func() (listen.NamedSocket, error) {
+		if l := first; l != nil {
+			first = nil
+			return l, nil
+		}
+		return d.Named(id, nil)
+	}}
+	host := netip.IPv6Loopback()
+	if all, err := d.Interfaces(); err == nil {
+		if v4, v6, err := d.Network.Pick(d.Network.Interface, all); err == nil {
+			if host = v6; v4.IsValid() {
+				host = v4
+			}
+		}
+	}
+	d.set(listen.LocalAddress(host, id, d.Network.Alias), cedar.Sinful{}, false)
+	return nil
+}
+
+func (d *Door) openOwn(ctx context.Context) error {
+	all, err := d.Interfaces()
+	if err != nil {
+		return err
+	}
+	r := Reach{}
+	if r.V4, r.V6, err = d.Network.Pick(d.Network.Interface, all); err != nil {
+		return err
+	}
+	if p := d.Network.PrivateInterface; p != "" {
+		v4, v6, err := d.Network.Pick(p, all)
+		if err != nil {
+			return err
+		}
+		if r.Private = v6; v4.IsValid() {
+			r.Private = v4
+		}
+	}
+	if f := d.Network.Forwarding; f != "" {
+		if r.Forward, err = d.Resolve(ctx, f); err != nil {
+			return errs.E("daemon.Door", errs.NotFound, "TCP_FORWARDING_HOST", err)
+		}
+	}
+	if d.listeners, err = inherited(d.Inherit.Commands); err != nil {
+		return err
+	}
+	if len(d.listeners) == 0 {
+		if d.listeners, err = d.Network.Listen(ctx, d.Port, r.V4, r.V6); err != nil {
+			return err
+		}
+	}
+	if t, ok := d.listeners[0].Addr().(*net.TCPAddr); ok {
+		r.Port = t.Port
+	}
+	d.mu.Lock()
+	d.reach = r
+	d.mu.Unlock()
+	d.refresh()
+	return nil
+}
+
+// inherited takes over the command sockets that the parent made. Those for
+// datagrams are closed: nothing comes through them that we would answer.
+func inherited(sockets []Socket) ([]net.Listener, error) {
+	var all []net.Listener
+	var failed []error
+	for _, s := range sockets {
+		f := os.NewFile(uintptr(s.Descriptor), "inherited command socket")
+		if f == nil {
+			failed = append(failed, fmt.Errorf("%d is no descriptor", s.Descriptor))
+			continue
+		}
+		if s.Kind == Stream {
+			l, err := net.FileListener(f) // a copy
+			if err != nil {
+				failed = append(failed, fmt.Errorf("descriptor %d: %w", s.Descriptor, err))
+			} else {
+				all = append(all, l)
+			}
+		}
+		_ = f.Close()
+	}
+	if len(failed) > 0 {
+		for _, l := range all {
+			_ = l.Close()
+		}
+		return nil, errs.E("daemon.Door", errs.Broken, InheritVariable, errors.Join(failed...))
+	}
+	return all, nil
+}
+
+// Serve serves what comes through the door until ctx ends, and then removes
+// the address file. It returns the first error of a socket, or nil.
+func (d *Door) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	run := func(f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil {
+				once.Do(func() { first = err })
+				cancel()
+			}
+		})
+	}
+	if d.endpoint != nil {
+		run(d.endpoint.Serve)
+		w := &listen.PortWatch{
+			ID: d.endpoint.ID, Log: d.Log,
+			Read:    func() ([]byte, error) { return d.ReadFile(d.Network.PortAd) },
+			Changed: func(public cedar.Sinful, _ []cedar.Sinful) { d.set(public, public, true) },
+		}
+		wg.Go(func() { w.Run(ctx) })
+	}
+	for _, l := range d.listeners {
+		run(func(ctx context.Context) error { return d.Server.Serve(ctx, l) })
+	}
+	if d.endpoint == nil {
+		for i, address := range d.Network.Brokers {
+			b := d.broker(i, address)
+			wg.Go(func() { b.Run(ctx) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(first, d.File.Remove(d.Local()))
+}
+
+func (d *Door) broker(n int, address string) *listen.Broker {
+	return &listen.Broker{
+		Address:   address,
+		Open:      func(ctx context.Context) (*cedar.Conn, error) { return d.Broker(ctx, address) },
+		Dial:      d.Dial,
+		Serve:     d.Server.ServeConn,
+		Name:      d.Name,
+		Heartbeat: d.Network.Heartbeat, Reconnect: d.Network.Reconnect, Log: d.Log,
+		Registered: func(ccbid string) {
+			d.contacts.Set(n, ccbid)
+			d.refresh()
+		},
+	}
+}
+
+// Name says who we are, for the logs of others: "STARTD <address>".
+func (d *Door) Name() string {
+	if public, ok := d.Public(); ok {
+		return d.Subsystem + " " + public.String()
+	}
+	return d.Subsystem + " " + d.Local().String()
+}
+
+// Public returns the address that others are told. It returns false as long
+// as there is none.
+func (d *Door) Public() (cedar.Sinful, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.public, d.known
+}
+
+// Local returns the address for tools on this machine.
+func (d *Door) Local() cedar.Sinful {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.local
+}
+
+// refresh works out the address of own ports.
+func (d *Door) refresh() {
+	d.refreshing.Lock()
+	defer d.refreshing.Unlock()
+	d.mu.Lock()
+	r := d.reach
+	d.mu.Unlock()
+	r.Contacts = d.contacts.Brokers()
+	d.set(d.Network.Local(r), d.Network.Public(r), true)
+}
+
+// set takes over addresses, writes the file and tells of a change.
+func (d *Door) set(local, public cedar.Sinful, known bool) {
+	d.mu.Lock()
+	changed := known && (!d.known || d.public.String() != public.String())
+	moved := d.local.String() != local.String()
+	d.local, d.public, d.known = local, public, known
+	d.mu.Unlock()
+	if moved {
+		if err := d.File.Write(local); err != nil {
+			d.Log.Error("could not write the address file", "err", err)
+		}
+	}
+	if changed {
+		d.Log.Info("address", "addr", public.String())
+		if d.Changed != nil {
+			d.Changed(public)
+		}
+	}
+}

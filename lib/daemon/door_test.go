@@ -1,0 +1,302 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// bare takes a number from everyone.
+type bare struct{}
+
+func (bare) Handshake(_ context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error) {
+	n, err := conn.Int()
+	return &security.Request{Command: int(n), Addr: from}, err
+}
+
+func (bare) Next(context.Context, *cedar.Conn, *security.Request) (*security.Request, error) {
+	return nil, io.EOF
+}
+
+// instance asks whoever is behind a connection who it is.
+func instance(t *testing.T, nc net.Conn) string {
+	t.Helper()
+	conn := cedar.NewConn(nc, cedar.Limits{})
+	defer conn.Close()
+	conn.PutInt(DCQueryInstance)
+	if err := conn.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := conn.Bytes(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func newDoor(t *testing.T, knobs string) (d *Door, changes chan string) {
+	t.Helper()
+	n, err := NetworkFrom(snapshot(t, knobs), "STARTD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := listen.NewTable(newDesk(t, knobs).answers.Commands()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes = make(chan string, 8)
+	return &Door{
+		Network: n, Subsystem: "STARTD", PID: 4712, Tag: 0xab12,
+		Server:     &listen.Server{Table: table, Security: bare{}},
+		Interfaces: func() ([]Interface, error) { return lab, nil },
+		File:       AddressFile{Path: filepath.Join(t.TempDir(), ".startd_address"), Version: "$CondorVersion: 25.14.0 x $", Platform: "$CondorPlatform: x $"},
+		Changed:    func(s cedar.Sinful) { changes <- s.String() },
+		Log:        slog.New(slog.DiscardHandler),
+	}, changes
+}
+
+func shown(t *testing.T, d *Door) string {
+	t.Helper()
+	text, err := os.ReadFile(d.File.Path)
+	if err != nil {
+		return err.Error()
+	}
+	return firstLine(string(text))
+}
+
+func TestOwnDoor(t *testing.T) {
+	t.Parallel()
+	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\n")
+	if err := d.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	public := <-changes
+	to, err := cedar.ParseSinful(public)
+	if err != nil || !to.NoUDP || to.Host != "127.0.0.1" || to.Port == 0 || to.SockID != "" {
+		t.Fatalf("the address is %s, %v", public, err)
+	}
+	if s := shown(t, d); s != strings.Replace(public, "&noUDP", "", 1) {
+		t.Errorf("the file shows %s; the address is %s", s, public)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- d.Serve(ctx) }()
+	nc, err := (&listen.Dialer{}).Dial(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := instance(t, nc); got != "01020304fbfcfdfe" {
+		t.Errorf("behind the door is %s", got)
+	}
+	if want := "STARTD " + public; d.Name() != want {
+		t.Errorf("it is called %s, want %s", d.Name(), want)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	d.Server.Wait(t.Context())
+	if _, err := os.Stat(d.File.Path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the address file is left: %v", err)
+	}
+	if _, err := net.Dial("tcp", to.HostPort()); err == nil {
+		t.Error("the port still answers")
+	}
+}
+
+// One that the parent opened for us is used instead of a new one.
+func TestInheritedDoor(t *testing.T) { // hands a descriptor over: nobody may open files meanwhile
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Skip("descriptors cannot be handed down here: ", err)
+	}
+	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\n")
+	d.Inherit.Commands = []Socket{{Kind: Stream, Descriptor: int(f.Fd())}}
+	err = d.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The descriptor is the door's now; f must not close it a second time.
+	if ferr := f.Close(); ferr == nil {
+		t.Error("the descriptor was left open")
+	}
+	if s := <-changes; !strings.HasPrefix(s, "<"+l.Addr().String()+"?") {
+		t.Errorf("the address is %s, the inherited one %s", s, l.Addr())
+	}
+	for _, o := range d.listeners {
+		_ = o.Close()
+	}
+}
+
+// named is a named socket in memory.
+type named struct {
+	calls, passed chan net.Conn
+	once          sync.Once
+	done          chan struct{}
+}
+
+func (n *named) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.calls:
+		return c, nil
+	case <-n.done:
+		return nil, net.ErrClosed
+	}
+}
+func (n *named) Receive(net.Conn) (net.Conn, error) { return <-n.passed, nil }
+func (n *named) Touch(time.Time) error              { return nil }
+func (n *named) Close() error                       { n.once.Do(func() { close(n.done) }); return nil }
+func (n *named) Addr() net.Addr                     { return &net.UnixAddr{Name: "x", Net: "unix"} }
+
+func TestSharedDoor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, changes := newDoor(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nCCB_ADDRESS = cm.example\n")
+		n := &named{calls: make(chan net.Conn), passed: make(chan net.Conn, 1), done: make(chan struct{})}
+		d.Inherit.Endpoint = &NamedSocket{Name: "cookie/startd_99_cdef", Descriptor: 9}
+		d.Named = func(id string, in *NamedSocket) (listen.NamedSocket, error) {
+			if id != "startd_99_cdef" || in != d.Inherit.Endpoint {
+				t.Errorf("socket %s, inherited %v", id, in)
+			}
+			return n, nil
+		}
+		var mu sync.Mutex
+		ad := ""
+		d.ReadFile = func(path string) ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if path != "/ad" || ad == "" {
+				return nil, fs.ErrNotExist
+			}
+			return []byte(ad), nil
+		}
+		if err := d.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := d.Public(); ok {
+			t.Errorf("the address is %s although there is no shared port", s)
+		}
+		if s := shown(t, d); s != "<192.0.2.5:0?alias=ep.example&sock=startd_99_cdef>" {
+			t.Errorf("the file shows %s", s)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- d.Serve(ctx) }()
+
+		mine, theirs := net.Pipe()
+		n.passed <- theirs
+		port, end := net.Pipe()
+		n.calls <- end
+		if err := listen.WritePassRequest(port); err != nil {
+			t.Fatal(err)
+		}
+		if got := instance(t, mine); got != "01020304fbfcfdfe" {
+			t.Errorf("behind the door is %s", got)
+		}
+
+		mu.Lock()
+		ad = "MyAddress = \"<192.0.2.5:9618?CCBID=203.0.113.1:9618%237&noUDP>\"\n"
+		mu.Unlock()
+		if s := <-changes; s != "<192.0.2.5:9618?CCBID=203.0.113.1:9618#7&noUDP&sock=startd_99_cdef>" || shown(t, d) != s {
+			t.Errorf("the address is %s, the file shows %s", s, shown(t, d))
+		}
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		d.Server.Wait(t.Context())
+		_ = port.Close()
+	})
+}
+
+// Behind a broker the address changes when the registration is there, and
+// stays while the broker is away: it will keep the number for us.
+func TestDoorBehindBroker(t *testing.T) {
+	t.Parallel()
+	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nCCB_ADDRESS = cm.example\nPRIVATE_NETWORK_NAME = lab\n")
+	registrations := make(chan *cedar.Conn, 1)
+	d.Broker = func(_ context.Context, address string) (*cedar.Conn, error) {
+		if address != "cm.example" {
+			t.Errorf("broker %s", address)
+		}
+		mine, theirs := cedartest.Pipe()
+		registrations <- cedar.NewConn(theirs, cedar.Limits{})
+		return cedar.NewConn(mine, cedar.Limits{}), nil
+	}
+	if err := d.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	direct := <-changes
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- d.Serve(ctx) }()
+	conn := <-registrations
+	ad, err := conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := ad.EvalString("Name", nil); s != "STARTD "+direct {
+		t.Errorf("it registers as %s", s)
+	}
+	_ = conn.EndOfMessage()
+	reply := classad.NewAd()
+	reply.SetInt("Command", 67)
+	reply.SetString("CCBID", "203.0.113.1:9618#12")
+	reply.SetString("ClaimId", "cookie")
+	conn.PutAd(reply, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	to, err := cedar.ParseSinful(<-changes)
+	if err != nil || len(to.CCB) != 1 || to.CCB[0].ID != "12" || to.PrivNet != "lab" {
+		t.Errorf("the address is %s, %v", to, err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDoorsThatDoNotOpen(t *testing.T) {
+	t.Parallel()
+	d, _ := newDoor(t, "NETWORK_INTERFACE = 203.0.113.77\nUSE_SHARED_PORT = false\n")
+	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "no interface of this machine has this address") {
+		t.Errorf("nobody's address: %v", err)
+	}
+	d, _ = newDoor(t, "TCP_FORWARDING_HOST = gate.example\nUSE_SHARED_PORT = false\n")
+	d.Resolve = func(context.Context, string) (netip.Addr, error) { return netip.Addr{}, errors.New("no such host") }
+	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "TCP_FORWARDING_HOST") {
+		t.Errorf("nobody's name: %v", err)
+	}
+	d, _ = newDoor(t, "USE_SHARED_PORT = true\n")
+	d.Inherit.Endpoint = &NamedSocket{Name: "cookie/startd 1", Descriptor: 9}
+	d.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return nil, errors.New("must not be asked") }
+	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "CONDOR_INHERIT") {
+		t.Errorf("a bad id: %v", err)
+	}
+}
