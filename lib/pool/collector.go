@@ -120,6 +120,7 @@ func (p *Pool) Run(ctx context.Context) {
 	}
 	start()
 	wg.Go(func() { p.watch(ctx) })
+	wg.Go(func() { p.keepAlive(ctx) })
 	for {
 		select {
 		case <-ctx.Done():

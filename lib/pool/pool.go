@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -81,6 +83,8 @@ type Pool struct {
 	refs     refs
 	news     news
 	held     offers
+	lives    lives
+	extras   *classad.Ad   // of condor_update_machine_ad; the owner's goroutine's
 	queries  chan struct{} // one for each query under way
 }
 
@@ -105,6 +109,7 @@ func New(cfg Config, s Settings) *Pool {
 	p.refs.waiting = make(map[uint64]chan ep.Reply)
 	p.held.byslot = make(map[slot.ID]string)
 	p.news.init()
+	p.lives.init()
 	p.news.senders = p.sendersFor(&s, nil)
 	return p
 }
@@ -124,7 +129,10 @@ func (p *Pool) Perform(now clock.Instant, eff ep.Effect) bool {
 		p.news.changed(e.Slot)
 	case ep.AdWithdrawn:
 		p.news.withdrawn(e.Slot)
+	case ep.ClaimEnded:
+		p.claimEnded(e)
 	case ep.Reply:
+		p.lives.replied(now, e)
 		return p.refs.deliver(e)
 	}
 	return false
@@ -140,7 +148,7 @@ func (p *Pool) Reconfigure(s Settings) {
 
 // Commands are the startd's commands.
 func (p *Pool) Commands() []listen.Command {
-	return p.queryCommands()
+	return slices.Concat(p.queryCommands(), p.claimCommands(), p.adminCommands())
 }
 
 // ask passes a request to the engine and waits for its reply. make is given

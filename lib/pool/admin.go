@@ -1,0 +1,251 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// adminCommands are those of owners and admins, and of the tools that ask in
+// ads.
+func (p *Pool) adminCommands() []listen.Command {
+	admin := func(n int, name string, h listen.Handler) listen.Command {
+		return listen.Command{Number: n, Name: name, Level: security.Administrator, Handle: h}
+	}
+	return []listen.Command{
+		admin(447, "VACATE_ALL_CLAIMS", p.vacateAll),
+		admin(474, "VACATE_ALL_FAST", p.vacateAll),
+		admin(465, "VACATE_CLAIM", p.vacateClaim),
+		admin(475, "VACATE_CLAIM_FAST", p.vacateClaim),
+		admin(512, "DRAIN_JOBS", p.drainJobs),
+		admin(513, "CANCEL_DRAIN_JOBS", p.cancelDrain),
+		{Number: 1000, Name: "CA_AUTH_CMD", Level: security.Write, Authenticated: true, Handle: p.command},
+		{Number: 1200, Name: "CA_CMD", Level: security.Write, Handle: p.command},
+	}
+}
+
+func manner(fast bool) ep.Manner {
+	if fast {
+		return ep.Fast
+	}
+	return ep.Graceful
+}
+
+func (p *Pool) vacateAll(ctx context.Context, c *listen.Call) error {
+	c.Log.Info("vacating all claims")
+	return p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.VacateRequested{Manner: manner(c.Command.Number == 474)}) })
+}
+
+func (p *Pool) vacateClaim(ctx context.Context, c *listen.Call) error {
+	name, err := c.Conn.String()
+	if err == nil {
+		err = c.Conn.EndOfMessage()
+	}
+	if err != nil {
+		return err
+	}
+	found := false
+	err = p.cfg.Owner.Do(ctx, func(t Turn) {
+		var id slot.ID
+		if id, found = slotNamed(t.Engine, name); found {
+			t.Step(ep.VacateRequested{Slot: id, Manner: manner(c.Command.Number == 475)})
+		}
+	})
+	if err == nil && !found {
+		err = errs.E("pool.VACATE_CLAIM", errs.NotFound, name, errors.New("no slot has this name"))
+	}
+	return err
+}
+
+// slotNamed finds a slot by its full name or by the part before the host.
+func slotNamed(e *ep.Engine, name string) (slot.ID, bool) {
+	for v := range e.Views() {
+		if strings.EqualFold(v.FullName, name) || strings.EqualFold(v.Name, name) {
+			return v.ID, true
+		}
+	}
+	return slot.ID{}, false
+}
+
+// The words of drains.
+const (
+	attrCheckExpr    = "CheckExpr"
+	attrStartExpr    = "StartExpr"
+	attrHowFast      = "HowFast"
+	attrOnCompletion = "ResumeOnCompletion"
+	attrDrainReason  = "DrainReason"
+	attrDeadline     = "Deadline"
+	attrRequestID    = "RequestID"
+	attrResult       = "Result"
+	attrErrorString  = "ErrorString"
+	attrErrorCode    = "ErrorCode"
+)
+
+func readAd(c *listen.Call) (*classad.Ad, error) {
+	ad, err := c.Conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = c.Conn.EndOfMessage()
+	}
+	return ad, err
+}
+
+// drainFrom reads a drain request. A haste between two known ones is the
+// slower of both, as in the original; a completion that is not known is
+// refused.
+func drainFrom(ad *classad.Ad, by string) (ep.DrainRequested, error) {
+	ev := ep.DrainRequested{By: by}
+	switch fast, _ := ad.EvalInt(attrHowFast, nil); {
+	case fast > 10:
+		ev.How = ep.DrainFast
+	case fast > 0:
+		ev.How = ep.DrainQuick
+	}
+	then, _ := ad.EvalInt(attrOnCompletion, nil)
+	if then < int64(ep.ThenStay) || then > int64(ep.ThenReconfigure) {
+		return ev, errs.E("pool.DRAIN_JOBS", errs.Invalid, attrOnCompletion, errors.New("want 0 stay drained, 1 resume, 2 exit, 3 restart, 4 reconfigure"))
+	}
+	ev.Then = ep.Completion(then)
+	ev.Reason, _ = ad.EvalString(attrDrainReason, nil)
+	if n, ok := ad.EvalInt(attrDeadline, nil); ok && n > 0 {
+		ev.Deadline = time.Unix(n, 0)
+	}
+	ev.Check, _ = ad.Lookup(attrCheckExpr)
+	ev.Start, _ = ad.Lookup(attrStartExpr)
+	return ev, nil
+}
+
+func (p *Pool) drainJobs(ctx context.Context, c *listen.Call) error {
+	ad, err := readAd(c)
+	if err != nil {
+		return err
+	}
+	ev, err := drainFrom(ad, c.Request.Peer.User)
+	if err != nil {
+		return answerDrain(c, ep.Reply{Err: err})
+	}
+	r, err := p.ask(ctx, func(ref uint64) ep.Event { ev.Ref = ref; return ev }, nil)
+	if err != nil {
+		return err
+	}
+	return answerDrain(c, r)
+}
+
+func (p *Pool) cancelDrain(ctx context.Context, c *listen.Call) error {
+	ad, err := readAd(c)
+	if err != nil {
+		return err
+	}
+	id, _ := ad.EvalString(attrRequestID, nil)
+	r, err := p.ask(ctx, func(ref uint64) ep.Event { return ep.DrainCancelled{Ref: ref, ID: id} }, nil)
+	if err != nil {
+		return err
+	}
+	r.DrainID = ""
+	return answerDrain(c, r)
+}
+
+func answerDrain(c *listen.Call, r ep.Reply) error {
+	ad := classad.NewAd()
+	ad.SetBool(attrResult, r.Err == nil)
+	switch {
+	case r.Err != nil:
+		c.Log.Info("drain refused", "code", r.Code, "why", r.Err)
+		ad.SetString(attrErrorString, r.Err.Error())
+		ad.SetInt(attrErrorCode, int64(r.Code))
+	case r.DrainID != "":
+		ad.SetString(attrRequestID, r.DrainID)
+	}
+	c.Conn.PutAd(ad, cedar.AdOptions{})
+	return c.Conn.EndMessage()
+}
+
+// The results of commands in ads.
+const (
+	resultSuccess = "Success"
+	resultFailure = "Failure"
+	resultInvalid = "InvalidRequest"
+)
+
+// command answers a command whose name stands in an ad.
+func (p *Pool) command(ctx context.Context, c *listen.Call) error {
+	ad, err := readAd(c)
+	if err != nil {
+		return err
+	}
+	name, _ := ad.EvalString("Command", nil)
+	switch {
+	case strings.EqualFold(name, "CA_UPDATE_MACHINE_AD"):
+		return p.updateMachineAd(ctx, c, ad)
+	case strings.EqualFold(name, "CA_LOCATE_STARTER"):
+		// No starter of a pool's job runs here; the shadow gives the job back
+		// to its schedd.
+		return answerCommand(c, resultFailure, "no starter runs the job", nil)
+	}
+	return answerCommand(c, resultInvalid, "Unknown command ("+name+") in ClassAd", nil)
+}
+
+// mostUpdated bounds what condor_update_machine_ad may add.
+const mostUpdated = 1000
+
+// updateMachineAd adds attributes to the ads of all slots for as long as the
+// EP runs (condor_update_machine_ad).
+func (p *Pool) updateMachineAd(ctx context.Context, c *listen.Call, ad *classad.Ad) error {
+	for _, name := range [...]string{"Command", attrMyType, attrTargetType} {
+		ad.Delete(name)
+	}
+	for _, name := range ad.Names() {
+		if classad.IsPrivate(name) {
+			ad.Delete(name)
+		}
+	}
+	if ad.Len() > mostUpdated {
+		return answerCommand(c, resultInvalid, "too many attributes", nil)
+	}
+	full := false
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		all := classad.NewAd()
+		if p.extras != nil {
+			all.Update(p.extras)
+		}
+		all.Update(ad)
+		if full = all.Len() > mostUpdated; full {
+			return
+		}
+		p.extras = all
+		t.Step(ep.Published{Source: "condor_update_machine_ad", Attrs: all})
+	}); err != nil {
+		return err
+	}
+	if full {
+		return answerCommand(c, resultFailure, "too many attributes", nil)
+	}
+	c.Log.Info("machine ad updated", "attributes", ad.Len())
+	return answerCommand(c, resultSuccess, "", nil)
+}
+
+func answerCommand(c *listen.Call, result, why string, more *classad.Ad) error {
+	ad := classad.NewAd()
+	if more != nil {
+		ad.Update(more)
+	}
+	ad.SetString(attrResult, result)
+	if why != "" {
+		ad.SetString(attrErrorString, why)
+	}
+	ad.SetString(attrMyType, "Reply")
+	ad.SetString(attrTargetType, "Command")
+	c.Conn.PutAd(ad, cedar.AdOptions{NoPrivate: true})
+	return c.Conn.EndMessage()
+}

@@ -1,0 +1,240 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+const (
+	commandAlive   = 441
+	commandRelease = 443
+	scheddPatience = 20 * time.Second
+	maxToSchedds   = 64 // conversations with schedds at the same time
+	leastAlive     = time.Second
+)
+
+// life is a claim whose schedd has to be asked whether it still wants it.
+type life struct {
+	claim  claim.ID
+	client claim.Client
+	every  time.Duration
+	next   time.Duration // boot time
+	asking bool
+}
+
+// lives are the claims of schedds. Each is asked about every third of its
+// lease while no starter runs, whose conversation with the shadow is sign of
+// life enough.
+type lives struct {
+	mu     sync.Mutex
+	asks   map[uint64]claim.Client // of requests that are not answered yet, by Ref
+	held   map[string]*life        // by the public part of the id
+	wake   chan struct{}
+	slots  chan struct{} // one for each conversation under way
+	ending sync.WaitGroup
+}
+
+func (l *lives) init() {
+	l.asks = make(map[uint64]claim.Client)
+	l.held, l.wake, l.slots = make(map[string]*life), make(chan struct{}, 1), make(chan struct{}, maxToSchedds)
+}
+
+// expect notes who a request is from, before the engine knows of it.
+func (l *lives) expect(ref uint64, client claim.Client) {
+	l.mu.Lock()
+	l.asks[ref] = client
+	l.mu.Unlock()
+}
+
+// replied sees the reply to a request: what was granted is kept alive. It must
+// be called before anybody can end the claim.
+func (l *lives) replied(now clock.Instant, r ep.Reply) {
+	l.mu.Lock()
+	client, ok := l.asks[r.Ref]
+	delete(l.asks, r.Ref)
+	l.mu.Unlock()
+	if !ok || r.Granted == nil {
+		return
+	}
+	l.begin(now, r.Granted, client)
+	for i := range r.Granted.More {
+		l.begin(now, &r.Granted.More[i], client)
+	}
+}
+
+// forget drops a request that will have no reply.
+func (l *lives) forget(ref uint64) {
+	l.mu.Lock()
+	delete(l.asks, ref)
+	l.mu.Unlock()
+}
+
+// begin keeps a claim alive. One of an access point without an address cannot
+// be asked.
+func (l *lives) begin(now clock.Instant, g *ep.Grant, client claim.Client) {
+	if client.Address == "" {
+		return
+	}
+	every := max(g.Lease/3, leastAlive)
+	l.mu.Lock()
+	l.held[g.Claim.Public] = &life{claim: g.Claim, client: client, every: every, next: now.Boot + every}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end forgets a claim and reports whether there was one.
+func (l *lives) end(id claim.ID) (*life, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, ok := l.held[id.Public]
+	delete(l.held, id.Public)
+	return x, ok
+}
+
+// due returns the claims to be asked about now and how long it is until the
+// next.
+func (l *lives) due(now clock.Instant) (ask []*life, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait = time.Hour
+	for _, x := range l.held {
+		if x.asking {
+			continue
+		}
+		if x.next <= now.Boot {
+			x.asking, x.next = true, now.Boot+x.every
+			ask = append(ask, x)
+			continue
+		}
+		wait = min(wait, x.next-now.Boot)
+	}
+	return ask, wait
+}
+
+func (l *lives) asked(x *life) {
+	l.mu.Lock()
+	x.asking = false
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keepAlive asks schedds about their claims until ctx ends.
+func (p *Pool) keepAlive(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			p.lives.ending.Wait()
+			return
+		case <-timer.C:
+		case <-p.lives.wake:
+		}
+		ask, wait := p.lives.due(p.cfg.Clock.Now())
+		for _, x := range ask {
+			p.lives.ending.Go(func() {
+				defer p.lives.asked(x)
+				p.askSchedd(ctx, x)
+			})
+		}
+		timer.Reset(wait)
+	}
+}
+
+// askSchedd renews a lease if the schedd still knows the claim.
+func (p *Pool) askSchedd(ctx context.Context, x *life) {
+	idle := false
+	err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		s, ok := t.Engine.SlotOf(x.claim)
+		v, there := t.Engine.SlotView(s)
+		idle = ok && there && v.Claimed && v.Claim == x.claim && v.Activation == ""
+	})
+	if err != nil || !idle {
+		return
+	}
+	known := true
+	err = p.tellSchedd(ctx, x, commandAlive, func(c *cedar.Conn) error {
+		n, err := c.Int()
+		if err == nil {
+			err = c.EndOfMessage()
+		}
+		known = n >= 0
+		return err
+	})
+	switch {
+	case err != nil:
+		p.log.Warn("the schedd of a claim does not answer", "claim", x.claim.String(), "schedd", x.client.Schedd, "err", err)
+	case known:
+		_ = p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.LeaseRenewed{Claim: x.claim}) })
+	default:
+		p.log.Info("the schedd does not know the claim any more", "claim", x.claim.String(), "schedd", x.client.Schedd)
+		_ = p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.ReleaseRequested{Claim: x.claim}) })
+	}
+}
+
+// tellSchedd sends a command about a claim under the claim's own session, and
+// lets answer read what comes back, if that is not nil.
+func (p *Pool) tellSchedd(ctx context.Context, x *life, command int, answer func(*cedar.Conn) error) error {
+	const op = "pool.tellSchedd"
+	to, err := cedar.ParseSinful(x.client.Address)
+	if err != nil {
+		return errs.E(op, errs.Invalid, x.client.Schedd, err)
+	}
+	select {
+	case p.lives.slots <- struct{}{}:
+		defer func() { <-p.lives.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, scheddPatience)
+	defer cancel()
+	o := security.Options{}
+	if p.settings.Load().MatchSessions {
+		o.Session = x.claim.Public
+	}
+	conn, _, err := p.cfg.Open.Command(ctx, to, command, o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	release := conn.Bind(ctx)
+	defer release()
+	conn.PutSecret(claim.Secret(x.claim.Wire()))
+	if err := conn.EndMessage(); err != nil || answer == nil {
+		return err
+	}
+	return answer(conn)
+}
+
+// claimEnded tells the schedd of a claim that it has none any more, unless it
+// gave it back itself. It does not block.
+func (p *Pool) claimEnded(e ep.ClaimEnded) {
+	x, ok := p.lives.end(e.Claim)
+	if !ok || e.ByClient {
+		return
+	}
+	p.lives.ending.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), scheddPatience)
+		defer cancel()
+		if err := p.tellSchedd(ctx, x, commandRelease, nil); err != nil {
+			p.log.Warn("the schedd was not told that its claim has ended", "claim", x.claim.String(), "schedd", x.client.Schedd, "err", err)
+		}
+	})
+}

@@ -1,0 +1,348 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Replies of the startd's commands.
+const (
+	replyNotOK            = 0
+	replyOK               = 1
+	replyLeftovers        = 3 // the id as a plain string
+	replyLeftoversSecret  = 5
+	replySlotAd           = 7
+	maxEvicted            = 1 << 12            // claims that one request may end
+	maxDynamicSlots       = 1 << 12            // that one request may ask for
+	requestClaimPatience  = 1800 * time.Second // for a claim that has to be emptied first
+	mostAliveInterval     = 24 * time.Hour
+	longestWholeClaimTime = 365 * 24 * time.Hour
+)
+
+// What a request asks of the startd stands in its ad.
+const (
+	askLeftovers    = "_condor_SEND_LEFTOVERS"
+	askSecureID     = "_condor_SECURE_CLAIM_ID"
+	askClaimedAd    = "_condor_SEND_CLAIMED_AD"
+	askWhole        = "_condor_CLAIM_PARTITIONABLE_SLOT"
+	askWholeTime    = "_condor_PARTITIONABLE_SLOT_CLAIM_TIME"
+	askMatching     = "_condor_WANT_MATCHING"
+	askDynamicSlots = "_condor_NUM_DYNAMIC_SLOTS"
+	askFailureAd    = "_condor_send_activation_failure_ad"
+)
+
+// claimCommands are those of schedds, shadows and negotiators about claims.
+func (p *Pool) claimCommands() []listen.Command {
+	daemon := func(n int, name string, h listen.Handler) listen.Command {
+		return listen.Command{Number: n, Name: name, Level: security.Daemon, Handle: h}
+	}
+	return []listen.Command{
+		daemon(401, "CONTINUE_CLAIM", p.continueClaim),
+		daemon(402, "SUSPEND_CLAIM", p.suspendClaim),
+		daemon(403, "DEACTIVATE_CLAIM", p.deactivate),
+		daemon(404, "DEACTIVATE_CLAIM_FORCIBLY", p.deactivate),
+		daemon(413, "DEACTIVATE_CLAIM_JOB_DONE", p.deactivate),
+		daemon(554, "REACTIVATE_CLAIM_CHECK", p.deactivate),
+		daemon(561, "DEACTIVATE_CLAIM_FINAL_XFER", p.deactivate),
+		{Number: 440, Name: "MATCH_INFO", Level: security.Negotiator, Handle: p.matchInfo},
+		daemon(441, "ALIVE", p.alive),
+		daemon(442, "REQUEST_CLAIM", p.requestClaim),
+		daemon(443, "RELEASE_CLAIM", p.releaseClaim),
+		daemon(444, "ACTIVATE_CLAIM", p.activateClaim),
+	}
+}
+
+// claimID reads a claim id, which is a whole payload if last is set. An id
+// that cannot be read is the zero ID: nobody has it.
+func claimID(c *cedar.Conn, last bool) (claim.ID, error) {
+	text, err := c.Secret()
+	if err == nil && last {
+		err = c.EndOfMessage()
+	}
+	if err != nil {
+		return claim.ID{}, err
+	}
+	id, _ := claim.ParseID(text.Reveal())
+	return id, nil
+}
+
+// request is REQUEST_CLAIM as it came.
+type request struct {
+	event    ep.ClaimRequested
+	secureID bool // leftovers are sent as a secret
+	slotAds  bool // the ads of claimed slots are wanted
+}
+
+func readRequest(c *listen.Call) (request, error) {
+	var r request
+	id, err := claimID(c.Conn, false)
+	if err != nil {
+		return r, err
+	}
+	job, err := c.Conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		return r, err
+	}
+	schedd, err := c.Conn.String()
+	if err != nil {
+		return r, err
+	}
+	interval, err := c.Conn.Int()
+	if err != nil {
+		return r, err
+	}
+	var evict []claim.ID
+	if c.Conn.More() {
+		n, err := c.Conn.IntIn(0, maxEvicted)
+		if err != nil {
+			return r, err
+		}
+		for range n {
+			other, err := claimID(c.Conn, false)
+			if err != nil {
+				return r, err
+			}
+			evict = append(evict, other)
+		}
+	}
+	if err := c.Conn.EndOfMessage(); err != nil {
+		return r, err
+	}
+	flag := func(name string) bool {
+		on, _ := job.EvalBool(name, nil)
+		return on
+	}
+	number := func(name string, missing, most int64) int64 {
+		n, ok := job.EvalInt(name, nil)
+		if !ok {
+			return missing
+		}
+		return min(max(n, 0), most)
+	}
+	text := func(name string) string {
+		s, _ := job.EvalString(name, nil)
+		return s
+	}
+	r.secureID, r.slotAds = flag(askSecureID), flag(askClaimedAd)
+	r.event = ep.ClaimRequested{
+		Capability: id, Evict: evict, Leftovers: flag(askLeftovers), Whole: flag(askWhole),
+		DynamicSlots:  int(number(askDynamicSlots, 1, maxDynamicSlots)),
+		WholeTime:     time.Duration(number(askWholeTime, 0, int64(longestWholeClaimTime/time.Second))) * time.Second,
+		AliveInterval: time.Duration(min(max(interval, 0), int64(mostAliveInterval/time.Second))) * time.Second,
+		Client: claim.Client{
+			User: text("User"), Owner: text("User"), Address: schedd, Schedd: text("ScheddName"),
+			AccountingGroup: text("AccountingGroup"), Project: text("ProjectName"),
+		},
+	}
+	if c.Addr.IsValid() {
+		r.event.Client.Host = c.Addr.Addr().Unmap().String()
+	}
+	for _, name := range [...]string{askLeftovers, askSecureID, askClaimedAd, askWhole, askWholeTime, askMatching, askDynamicSlots} {
+		job.Delete(name)
+	}
+	r.event.Job = job
+	return r, nil
+}
+
+func (p *Pool) requestClaim(ctx context.Context, c *listen.Call) error {
+	r, err := readRequest(c)
+	if err != nil {
+		return err
+	}
+	reply, err := p.askWatching(ctx, c.Conn,
+		func(ref uint64) ep.Event {
+			p.lives.expect(ref, r.event.Client)
+			ev := r.event
+			ev.Ref = ref
+			return ev
+		},
+		func(ref uint64) ep.Event { return ep.ClaimWithdrawn{Ref: ref} })
+	if err != nil {
+		return err
+	}
+	g := reply.Granted
+	if g == nil {
+		c.Log.Info("claim refused", "claim", r.event.Capability.String(), "user", r.event.Client.User, "why", reply.Err)
+		c.Conn.PutInt(replyNotOK)
+		return c.Conn.EndMessage()
+	}
+	c.Log.Info("claim granted", "slot", g.Name, "claim", g.Claim.String(), "user", r.event.Client.User, "more", len(g.More))
+	if err := p.sendGrant(c.Conn, &r, g); err != nil {
+		// The schedd does not know that it has them.
+		p.giveBack(ctx, g)
+		return err
+	}
+	return nil
+}
+
+// sendGrant writes what was granted. A claimed partitionable slot is not told
+// of: the schedd knows it.
+func (p *Pool) sendGrant(conn *cedar.Conn, r *request, g *ep.Grant) error {
+	id := p.identity()
+	public := func(ad *classad.Ad) *classad.Ad {
+		id.public(ad)
+		return ad
+	}
+	if r.slotAds {
+		for i := -1; i < len(g.More); i++ {
+			one := g
+			if i >= 0 {
+				one = &g.More[i]
+			}
+			if whole, _ := one.Ad.EvalBool("PartitionableSlot", nil); whole {
+				continue
+			}
+			conn.PutInt(replySlotAd)
+			conn.PutSecret(claim.Secret(one.Claim.Wire()))
+			conn.PutAd(public(one.Ad), cedar.AdOptions{NoPrivate: true})
+		}
+	}
+	switch rest := g.Leftovers; {
+	case rest == nil:
+		conn.PutInt(replyOK)
+	case r.secureID:
+		conn.PutInt(replyLeftoversSecret)
+		conn.PutSecret(claim.Secret(rest.Claim.Wire()))
+		conn.PutAd(public(rest.Ad), cedar.AdOptions{NoPrivate: true})
+	default:
+		conn.PutInt(replyLeftovers)
+		conn.PutString(rest.Claim.Wire())
+		conn.PutAd(public(rest.Ad), cedar.AdOptions{NoPrivate: true})
+	}
+	return conn.EndMessage()
+}
+
+// giveBack ends claims whose holder was never told of them.
+func (p *Pool) giveBack(ctx context.Context, g *ep.Grant) {
+	err := p.cfg.Owner.Do(context.WithoutCancel(ctx), func(t Turn) {
+		t.Step(ep.ReleaseRequested{Claim: g.Claim})
+		for _, more := range g.More {
+			t.Step(ep.ReleaseRequested{Claim: more.Claim})
+		}
+	})
+	if err != nil {
+		p.log.Warn("a claim that nobody knows of stays until its lease ends", "claim", g.Claim.String(), "err", err)
+	}
+}
+
+// askWatching is ask for a request whose reply may take long: the slot has to
+// be emptied first. Whoever hangs up meanwhile wants it no more.
+func (p *Pool) askWatching(ctx context.Context, conn *cedar.Conn, request, withdraw func(ref uint64) ep.Event) (ep.Reply, error) {
+	ref, reply := p.refs.new()
+	defer p.refs.drop(ref)
+	defer p.lives.forget(ref)
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(request(ref)) }); err != nil {
+		return ep.Reply{}, err
+	}
+	select {
+	case r := <-reply: // nearly always
+		return r, nil
+	default:
+	}
+	conn.SetTimeout(requestClaimPatience)
+	hungUp := make(chan struct{})
+	go func() {
+		// Nothing comes before our answer: what does, or the end of the
+		// connection, which this handler's return closes, ends the waiting.
+		_, _ = conn.Int()
+		close(hungUp)
+	}()
+	var why error
+	select {
+	case r := <-reply:
+		return r, nil
+	case <-hungUp:
+		why = errs.E("pool.REQUEST_CLAIM", errs.Transient, "", errHungUp)
+	case <-ctx.Done():
+		why = errs.E("pool.REQUEST_CLAIM", errs.Expired, "", ctx.Err())
+	}
+	if err := p.cfg.Owner.Do(context.WithoutCancel(ctx), func(t Turn) { t.Step(withdraw(ref)) }); err != nil {
+		return ep.Reply{}, err
+	}
+	select {
+	case r := <-reply: // it was on its way
+		if r.Granted != nil {
+			p.giveBack(ctx, r.Granted)
+		}
+	default:
+	}
+	return ep.Reply{}, why
+}
+
+func (p *Pool) matchInfo(ctx context.Context, c *listen.Call) error {
+	id, err := claimID(c.Conn, true)
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = p.cfg.Owner.Do(ctx, func(t Turn) {
+		s, ok := t.Engine.SlotOf(id)
+		if !ok {
+			refused = errs.E("pool.MATCH_INFO", errs.NotFound, id.String(), nil)
+			return
+		}
+		t.Step(ep.MatchTold{Slot: s})
+	})
+	if err == nil {
+		err = refused
+	}
+	return err
+}
+
+// alive is a schedd's sign of life, of those that send it themselves.
+func (p *Pool) alive(ctx context.Context, c *listen.Call) error {
+	id, err := claimID(c.Conn, true)
+	if err != nil {
+		return err
+	}
+	return p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.LeaseRenewed{Claim: id}) })
+}
+
+// told is the answer to a command that has none when it succeeds.
+func told(c *listen.Call, r ep.Reply) error {
+	if r.Err == nil {
+		return nil
+	}
+	c.Log.Info("refused", "why", r.Err)
+	if !errs.Is(r.Err, errs.NotFound) {
+		return nil // the claim is there, and is where it cannot be done
+	}
+	c.Conn.PutInt(replyNotOK)
+	return c.Conn.EndMessage()
+}
+
+// simple is a command about a claim with nothing but its id.
+func (p *Pool) simple(ctx context.Context, c *listen.Call, event func(ref uint64, id claim.ID) ep.Event) error {
+	id, err := claimID(c.Conn, true)
+	if err != nil {
+		return err
+	}
+	r, err := p.ask(ctx, func(ref uint64) ep.Event { return event(ref, id) }, nil)
+	if err != nil {
+		return err
+	}
+	return told(c, r)
+}
+
+func (p *Pool) releaseClaim(ctx context.Context, c *listen.Call) error {
+	return p.simple(ctx, c, func(ref uint64, id claim.ID) ep.Event { return ep.ReleaseRequested{Ref: ref, Claim: id} })
+}
+
+func (p *Pool) suspendClaim(ctx context.Context, c *listen.Call) error {
+	return p.simple(ctx, c, func(ref uint64, id claim.ID) ep.Event { return ep.SuspendRequested{Ref: ref, Claim: id} })
+}
+
+func (p *Pool) continueClaim(ctx context.Context, c *listen.Call) error {
+	return p.simple(ctx, c, func(ref uint64, id claim.ID) ep.Event { return ep.ContinueRequested{Ref: ref, Claim: id} })
+}
