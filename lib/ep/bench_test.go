@@ -28,6 +28,7 @@ func busyStage(b testing.TB, n int, text string) *stage {
 		g := s.claim(slot.ID{N: 1}, ad)
 		s.activate(g.Claim, ad)
 	}
+	s.step(Sampled{Sample: machine.Sample{At: s.now, KeyboardIdle: 10 * time.Hour, Fresh: machine.AllReadings}})
 	s.onReply, s.later = nil, nil
 	return s
 }
