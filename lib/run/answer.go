@@ -21,15 +21,19 @@ const secretBytes = 20
 
 // newEngine makes the engine with the secrets of this run.
 func (n *node) newEngine(ledger *slot.Ledger, sample machine.Sample, now clock.Instant) (*ep.Engine, []ep.Effect, error) {
+	address, start := sinful(n.o.Inventory.FullHostname), now.Wall.Unix()
+	secret := func() claim.Secret {
+		var b [secretBytes]byte
+		n.o.Host.Rand(b[:])
+		return claim.Secret(fmt.Sprintf("%x", b))
+	}
+	if s := n.o.Serve; s != nil {
+		address, start, secret = s.Address, s.Start, s.NewSecret
+	}
 	return ep.New(ep.Config{
 		Snapshot: n.o.Config, Inventory: n.o.Inventory, Ledger: ledger, Sample: sample,
 		Benchmarks: len(n.bench.cron.Jobs) > 0, Backfill: n.back.settings.On,
-		Address: sinful(n.o.Inventory.FullHostname), Start: now.Wall.Unix(), Location: time.Local, Rand: n.random,
-		NewSecret: func() claim.Secret {
-			var b [secretBytes]byte
-			n.o.Host.Rand(b[:])
-			return claim.Secret(fmt.Sprintf("%x", b))
-		},
+		Address: address, Start: start, Location: time.Local, Rand: n.random, NewSecret: secret,
 	}, now)
 }
 

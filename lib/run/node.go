@@ -22,6 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -35,6 +36,7 @@ type node struct {
 	o        Options
 	eng      *ep.Engine
 	ap       *local.AP
+	pool     *pool.Pool // nil without one
 	launcher *starter.Launcher
 	bench    *benchmarks
 	cron     *cron
@@ -117,6 +119,9 @@ func newNode(o Options) (*node, error) {
 	n.bench = newBenchmarks(o, now)
 	n.cron = newCron(o, now)
 	n.newBackfill()
+	if err := n.join(); err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
 	var effects []ep.Effect
 	n.eng, effects, err = n.newEngine(ledger, sample, now)
 	if err != nil {
@@ -137,6 +142,9 @@ func newNode(o Options) (*node, error) {
 	n.tellStart(now)
 	for _, eff := range effects {
 		n.perform(now, eff)
+	}
+	if n.serving() && o.Serve.Settled != nil {
+		o.Serve.Settled()
 	}
 	return n, nil
 }
@@ -208,6 +216,9 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 		case <-n.o.Interrupt:
 			now = n.o.Host.Clock.Now()
 			n.interrupt(now, ep.Graceful)
+		case m := <-n.orders():
+			now = n.o.Host.Clock.Now()
+			n.ordered(now, m)
 		case <-cancelled:
 			cancelled = nil
 			now = n.o.Host.Clock.Now()
@@ -227,7 +238,7 @@ func (n *node) over() bool {
 	if n.interrupts > 0 || n.end != "" {
 		return n.complete && len(n.starters) == 0
 	}
-	return n.ap.Finished() && len(n.starters) == 0 && n.back.client == nil
+	return !n.serving() && n.ap.Finished() && len(n.starters) == 0 && n.back.client == nil
 }
 
 // interrupt asks all jobs to leave, at the second time without mercy.
@@ -333,6 +344,9 @@ func (n *node) step(now clock.Instant, ev ep.Event) {
 
 // perform carries out one effect.
 func (n *node) perform(now clock.Instant, eff ep.Effect) {
+	if n.pool != nil && n.pool.Perform(now, eff) {
+		return
+	}
 	switch e := eff.(type) {
 	case ep.Reply:
 		if e.Ref == ownerRef {
@@ -565,6 +579,8 @@ func (n *node) ask(r observe.Request) observe.Response {
 	case resp := <-reply:
 		return resp
 	case <-n.done:
-		return observe.Response{Err: "the Execution Point is ending"}
+		return observe.Response{Err: errEnding.Error()}
 	}
 }
+
+var errEnding = errors.New("the Execution Point is ending")

@@ -73,6 +73,10 @@ type Options struct {
 	// Standby is how many starters are kept ready ahead of their jobs.
 	Standby int
 
+	// Serve makes the EP a member of a pool, without jobs of its own; nil has
+	// it run Jobs and end.
+	Serve *Serve
+
 	// Jobs are for the embedded access point, of user User.
 	Jobs []*classad.Ad
 	User string
