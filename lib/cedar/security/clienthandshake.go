@@ -68,13 +68,22 @@ func (h *clientShake) choose() (*Session, error) {
 	if h.o.Temporary {
 		return nil, nil
 	}
-	addr := h.remote()
-	local := h.f.settings.FamilySession && addr.IsValid() && (addr.IsLoopback() || h.c.Local != nil && h.c.Local(addr))
-	s, ok := h.c.Sessions.choose(h.address, h.command, local)
+	s, ok := h.c.Sessions.choose(h.address, h.command, h.relative())
 	if !ok {
 		return nil, nil
 	}
 	return s, nil
+}
+
+// relative reports whether the server may be of our family: it is on this
+// host and, if we are reached through a shared port, behind the same one.
+func (h *clientShake) relative() bool {
+	addr := h.remote()
+	if !h.f.settings.FamilySession || !addr.IsValid() || !addr.IsLoopback() && (h.c.Local == nil || !h.c.Local(addr)) {
+		return false
+	}
+	own, err := cedar.ParseSinful(h.own())
+	return err != nil || own.SockID == "" || own.Port == h.to.Port
 }
 
 // remote returns the address we are connected to, invalid if it has none.
@@ -187,7 +196,7 @@ func (h *clientShake) negotiate() (*Session, error) {
 	if err != nil {
 		return nil, errDenied("security.Open", h.address, err.Error())
 	}
-	key, peer, err := h.prove(d, ours, reply)
+	key, peer, err := h.prove(p, d, ours, reply)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +267,7 @@ func (h *clientShake) begin(ad literals) error {
 }
 
 // prove authenticates if that was agreed, and derives the key.
-func (h *clientShake) prove(d decision, ours agreement, reply literals) (Key, Peer, error) {
+func (h *clientShake) prove(p Policy, d decision, ours agreement, reply literals) (Key, Peer, error) {
 	var key Key
 	if ours != nil && d.ecdh != "" {
 		secret, err := ours.Secret(d.ecdh)
@@ -274,7 +283,7 @@ func (h *clientShake) prove(d decision, ours agreement, reply literals) (Key, Pe
 	if len(d.methods) == 0 || h.f.authn == nil {
 		return nil, peer, errDenied("security.Open", h.address, fmt.Sprintf("no method of authentication is common; the server has %q", clip(reply.str("AuthMethodsList"))))
 	}
-	result, err := h.f.authn.Authenticate(h.ctx, h.conn, authn.Peer{
+	result, err := h.f.authenticate(h.ctx, h.conn, p, authn.Peer{
 		Version: h.conn.PeerVersion(), TrustDomain: clip(reply.str("TrustDomain")), IssuerKeys: words(reply.str("IssuerKeys")),
 		SharedPortID: h.to.SockID, Alias: h.to.Alias,
 	}, d.methods)

@@ -28,10 +28,11 @@ func (t *Sessions) handOver(op string, id CapabilityID, peer Peer, address strin
 		ID: id.Session, Peer: peer, PeerVersion: id.Info.version(), Address: address,
 		ValidCommands: id.Info.ValidCommands,
 	}
-	if !known(id.Info.Crypto, "AES") {
+	if len(id.Info.Crypto) > 0 && !known(id.Info.Crypto, "AES") {
 		return nil, errs.E(op, errs.Unsupported, id.Session, fmt.Errorf("the session info offers no AES"))
 	}
-	// AES encrypts whatever the info says of Encryption and Integrity.
+	// An info that names no cipher leaves it to the two sides, which both
+	// begin with AES. It encrypts whatever is said of Encryption.
 	s.Key = id.sessionKey()
 	if !id.Info.Expires.IsZero() {
 		left := id.Info.Expires.Sub(t.clock.Now().Wall)

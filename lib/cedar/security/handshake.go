@@ -238,7 +238,7 @@ func (h *serverShake) prove(cmd Command, p Policy, d decision, ours agreement) (
 		return nil, false, h.denied(fmt.Sprintf("no method of authentication is common: the client has %q, level %s takes %q",
 			clip(h.ad.str("AuthMethods")), cmd.Level, authn.FormatMethods(p.Methods)))
 	}
-	result, err := h.c.authn.Authenticate(h.ctx, h.conn, authn.Peer{Version: h.conn.PeerVersion(), Remote: h.from}, d.methods)
+	result, err := h.c.authenticate(h.ctx, h.conn, p, authn.Peer{Version: h.conn.PeerVersion(), Remote: h.from}, d.methods)
 	if err != nil {
 		if d.required || errs.KindOf(err) != errs.Denied {
 			return nil, true, err

@@ -59,7 +59,9 @@ func TestSlowPeers(t *testing.T) {
 				mine, yours := cedartest.Pipe()
 				begin := time.Now()
 				w.serve(yours)
-				go test.peer(mine)
+				var peer sync.WaitGroup
+				peer.Go(func() { test.peer(mine) })
+				defer peer.Wait()
 				out := <-w.requests
 				took := time.Since(begin)
 				if !errs.Is(out.err, errs.Expired) || took < test.least || took > test.most {

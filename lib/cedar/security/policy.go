@@ -81,6 +81,9 @@ type Policy struct {
 
 	Duration time.Duration // life of a session
 	Lease    time.Duration // life of a session that is not used; 0 = no lease
+
+	// Patience is how long authentication may take, all methods together.
+	Patience time.Duration
 }
 
 // The defaults of a policy.
@@ -88,6 +91,7 @@ const (
 	toolDuration   = time.Minute
 	daemonDuration = 24 * time.Hour
 	defaultLease   = time.Hour
+	patience       = 20 * time.Second
 	defaultMethods = "FS,TOKEN"
 )
 
@@ -104,7 +108,7 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	p := Policy{Level: level, Duration: daemonDuration, Lease: defaultLease}
+	p := Policy{Level: level, Duration: daemonDuration, Lease: defaultLease, Patience: patience}
 	if tool {
 		p.Duration = toolDuration
 	}
@@ -135,8 +139,8 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 	for _, f := range []struct {
 		name string
 		to   *time.Duration
-	}{{"DURATION", &p.Duration}, {"LEASE", &p.Lease}} {
-		if s, ok := r.find("SEC_%s_SESSION_"+f.name, level, false); ok {
+	}{{"SESSION_DURATION", &p.Duration}, {"SESSION_LEASE", &p.Lease}, {"AUTHENTICATION_TIMEOUT", &p.Patience}} {
+		if s, ok := r.find("SEC_%s_"+f.name, level, false); ok {
 			n, err := r.seconds(s)
 			if err != nil {
 				return Policy{}, err

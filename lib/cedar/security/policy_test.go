@@ -86,7 +86,7 @@ func TestPolicyFrom(t *testing.T) {
 	t.Parallel()
 	usual := Policy{
 		Level: Daemon, Negotiation: Preferred, Authentication: Optional, Encryption: Optional, Integrity: Optional,
-		Methods: []authn.Method{authn.FS, authn.Token}, AES: true, Duration: 24 * time.Hour, Lease: time.Hour,
+		Methods: []authn.Method{authn.FS, authn.Token}, AES: true, Duration: 24 * time.Hour, Lease: time.Hour, Patience: 20 * time.Second,
 	}
 	change := func(f func(p *Policy)) Policy { p := usual; f(&p); return p }
 	for _, test := range []struct {
@@ -110,6 +110,7 @@ func TestPolicyFrom(t *testing.T) {
 			change(func(p *Policy) { p.AES, p.Encryption, p.Integrity = false, Never, Never })},
 		{"times", "SEC_DEFAULT_SESSION_DURATION = 30\nSEC_DEFAULT_SESSION_LEASE = 0\n", Daemon, true,
 			change(func(p *Policy) { p.Duration, p.Lease = 30*time.Second, 0 })},
+		{"patience", "SEC_DEFAULT_AUTHENTICATION_TIMEOUT = 5\nSEC_DAEMON_AUTHENTICATION_TIMEOUT = 7\n", Daemon, false, change(func(p *Policy) { p.Patience = 7 * time.Second })},
 		{"no method to be had", "SEC_DEFAULT_AUTHENTICATION_METHODS = MUNGE\n", Daemon, false,
 			change(func(p *Policy) { p.Methods, p.Authentication = nil, Never })},
 		{"open to everyone", "SEC_DEFAULT_AUTHENTICATION = REQUIRED\n", Allow, false, change(func(p *Policy) { p.Level = Allow })},

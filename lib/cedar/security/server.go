@@ -46,8 +46,9 @@ type Server struct {
 	Host    string // first part of session ids
 	PID     int    // second part
 
-	// Names looks up the host names of a peer, for lists with names; nil
-	// finds none.
+	// Names looks up the host names of a peer, for lists with names, and
+	// gives only those that lead back to the address; nil finds none.
+	// [HostNames.Of] does so.
 	Names func(netip.Addr) []string
 
 	// Rand is where keys and nonces come from; nil is crypto/rand.
@@ -76,6 +77,16 @@ func (c *inForce) policy(l Level) (Policy, error) {
 		return p.only(nil)
 	}
 	return p.only(c.authn.Offer(p.Methods))
+}
+
+// authenticate runs the methods within the policy's patience.
+func (c *inForce) authenticate(ctx context.Context, conn *cedar.Conn, p Policy, peer authn.Peer, methods []authn.Method) (authn.Result, error) {
+	if p.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.Patience)
+		defer cancel()
+	}
+	return c.authn.Authenticate(ctx, conn, peer, methods)
 }
 
 // issuers returns the ids of our signing keys as policy ads have them, if the

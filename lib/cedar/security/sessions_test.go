@@ -84,7 +84,7 @@ func TestStoreConflicts(t *testing.T) {
 	if _, err := s.AddCapability(timed, time.Hour); !errs.Is(err, errs.Expired) {
 		t.Errorf("err = %v, want expired", err)
 	}
-	for _, info := range []string{`[CryptoMethods="BLOWFISH";]`, `[]`, `x`} {
+	for _, info := range []string{`[CryptoMethods="BLOWFISH";]`, `[A=B;]`, `x`} {
 		if _, err := s.AddShared("y", info, keyText); err == nil {
 			t.Errorf("a session is made of %s", info)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -100,4 +101,11 @@ func (s *Settings) Policy(l Level) Policy {
 		l = Default
 	}
 	return s.policies[l]
+}
+
+// Maps reports whether the map file has a line for a name, for
+// [authn.Server.Mapped].
+func (s *Settings) Maps(method authn.Method, name string) bool {
+	_, ok := s.Map.Lookup(method.Recorded(), name)
+	return ok
 }
