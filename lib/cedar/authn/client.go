@@ -40,13 +40,13 @@ func (c *Client) hasToken() bool {
 	if names, err := c.keys(c.Files).Names(); err != nil || len(names) > 0 {
 		return true
 	}
-	_, err := c.tokens(c.Files).Find("", nil, c.now())
+	_, err := c.tokens().Find("", nil, c.now())
 	return err == nil
 }
 
 // Authenticate goes through methods, in the server's order of preference,
-// until one succeeds. The stream is good for what follows exactly when the
-// error is nil. Result.Failed and the error name the methods that were tried
+// until one succeeds. The stream is good for what follows when the error is
+// nil, or Agreed. Result.Failed and the error name the methods that were tried
 // and why each failed. It is over when ctx is, and bounded by the stream's
 // timeouts.
 func (c *Client) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, methods []Method) (Result, error) {
@@ -66,8 +66,12 @@ func (c *Client) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		r := reader{conn: conn}
 		choice := r.int()
 		err := r.end()
-		if len(left) == 0 { // whatever the server says to that
-			return result, failed(op, conn, result, errors.New("there is no method left"))
+		if len(left) == 0 {
+			none := errors.New("there is no method left")
+			if err == nil && choice == 0 {
+				none = agreed{none}
+			}
+			return result, failed(op, conn, result, none)
 		}
 		if err != nil {
 			return result, failed(op, conn, result, fmt.Errorf("the server did not choose one of %s: %w", FormatMethods(left), err))
@@ -75,7 +79,7 @@ func (c *Client) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		chosen := Method(uint32(choice)) //nolint:gosec // checked in the next line
 		switch {
 		case choice == 0:
-			return result, failed(op, conn, result, fmt.Errorf("the server accepts none of %s", FormatMethods(left)))
+			return result, failed(op, conn, result, agreed{fmt.Errorf("the server accepts none of %s", FormatMethods(left))})
 		case choice < 0 || choice > int64(mask(left)) || bits.OnesCount32(uint32(chosen)) != 1 || mask(left)&chosen == 0:
 			return result, failed(op, conn, result, errs.E("", errs.Invalid, "", fmt.Errorf("the server chose %d, want one of %s", choice, FormatMethods(left))))
 		}
@@ -119,7 +123,7 @@ const mintedFor = time.Minute
 // tokenLogin finds a token for the server, or makes one if we hold a key that
 // it has.
 func (c *Client) tokenLogin(p Peer) (*akep2Login, error) {
-	token, err := c.tokens(c.Files).Find(p.TrustDomain, p.IssuerKeys, c.now())
+	token, err := c.tokens().Find(p.TrustDomain, p.IssuerKeys, c.now())
 	if err != nil {
 		minted, mintErr := c.mint(p)
 		if mintErr != nil {
@@ -186,8 +190,8 @@ func (c *Client) claim() string {
 func strict(ctx context.Context, conn *cedar.Conn) (release func()) {
 	usual := conn.Limits()
 	tight := usual
-	tight.Message = authMessage
-	tight.String = authString
+	tight.Message = min(usual.Message, authMessage)
+	tight.String = min(usual.String, authString)
 	conn.SetLimits(tight)
 	unbind := conn.Bind(ctx)
 	return func() {

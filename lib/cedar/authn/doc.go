@@ -12,7 +12,8 @@
 // signature or token text get into an error: that is for its callers and for
 // nobody.
 //
-//	client, err := authn.ClientFrom(snapshot, system)
+//	settings, err := authn.SettingsFrom(snapshot, "STARTD")
+//	client := &authn.Client{Settings: settings, System: system}
 //	result, err := client.Authenticate(ctx, conn, authn.Peer{TrustDomain: "pool.example", IssuerKeys: keys}, offered)
 //	// result.Identity: who the server is
 //

@@ -126,6 +126,9 @@ func TestHostileClient(t *testing.T) {
 			if err == nil || r.Identity != (Identity{}) {
 				t.Fatalf("it succeeded: %+v", r)
 			}
+			if Agreed(err) {
+				t.Error("the client is believed to know")
+			}
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v, want %q", err, tt.says)
 			}
@@ -173,7 +176,7 @@ func TestHostileServer(t *testing.T) {
 		{"PASSWORD: short", []Method{Password}, []script{say(512), say(0, 15, "condor@password", 15, "condor@password", 256, nonce(0), 0, 0), say(0)}, "incomplete"},
 		{"PASSWORD: wrong lengths", []Method{Password}, []script{say(512), say(0, 1, "condor@password", 15, "condor@password", 256, nonce(0), 256, nonce(1), 20, make([]byte, 20)), say(0)}, "lengths"},
 		{"SSL: records without end", []Method{SSL}, []script{say(256), say(0), say(2, maxTLSRecords+1)}, "a length of 1048577"},
-		{"SSL: garbage", []Method{SSL}, []script{say(256), say(0), say(2, 5, []byte("hello")), say(3, 0), say(0)}, "SSL"},
+		{"SSL: garbage", []Method{SSL}, []script{say(256), say(0), say(2, 5, []byte("hello")), say(0)}, "SSL"},
 		{"SSL: not ready", []Method{SSL}, []script{say(256), say(-1), say(0)}, "not ready for SSL"},
 		{"ANONYMOUS: no", []Method{Anonymous}, []script{say(128), say(7), say(0)}, "the server answered 7"},
 	}
@@ -188,6 +191,9 @@ func TestHostileServer(t *testing.T) {
 			}, tt.steps...)
 			if err == nil || r.Identity != (Identity{}) {
 				t.Fatalf("it succeeded: %+v", r)
+			}
+			if Agreed(err) != strings.Contains(err.Error(), "there is no method left") {
+				t.Errorf("agreed %v on %v", Agreed(err), err)
 			}
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v, want %q", err, tt.says)

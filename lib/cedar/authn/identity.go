@@ -47,7 +47,7 @@ func fqu(m Method, name string) Identity {
 // authenticated. None of it is trusted: it decides what is said, never who is
 // believed.
 type Peer struct {
-	// Version is its $CondorVersion$ text, "" if not known.
+	// Version is its $CondorVersion$ text or just the number, "" if not known.
 	Version string
 	// TrustDomain and IssuerKeys are those of the server's policy ad; for
 	// clients.
@@ -103,11 +103,11 @@ const (
 
 // since reports whether p is known to be version major.minor.patch or later.
 func (p Peer) since(want ...int) bool {
-	fields := strings.Fields(p.Version)
-	if len(fields) < 2 || fields[0] != "$CondorVersion:" {
+	fields := strings.Fields(strings.TrimPrefix(p.Version, "$CondorVersion:"))
+	if len(fields) == 0 {
 		return false
 	}
-	parts := strings.Split(fields[1], ".")
+	parts := strings.Split(fields[0], ".")
 	if len(parts) != len(want) {
 		return false
 	}

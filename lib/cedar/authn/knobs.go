@@ -45,11 +45,13 @@ func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
 	if set.FSDir == "" {
 		set.FSDir = "/tmp"
 	}
-	// One directory counts: a daemon's own if it is named, else the system's.
-	for _, knob := range []string{"SEC_TOKEN_DIRECTORY", "SEC_TOKEN_SYSTEM_DIRECTORY"} {
-		if dir := k.text(knob); dir != "" {
+	// A directory that is named counts alone.
+	if dir := k.text("SEC_TOKEN_DIRECTORY"); dir != "" {
+		set.TokenDirs = []string{dir}
+	} else {
+		set.HomeTokens = true
+		if dir := k.text("SEC_TOKEN_SYSTEM_DIRECTORY"); dir != "" {
 			set.TokenDirs = []string{dir}
-			break
 		}
 	}
 	if text := k.text("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP"); text != "" {

@@ -30,7 +30,7 @@ func TestSettingsFrom(t *testing.T) {
 		UIDDomain: "users.test", TrustDomain: "users.test", Subsystem: "STARTD",
 		FSDir: "/tmp", FSBinding: true, FSRootToCondor: true,
 		PoolKeyFile: "/etc/condor/passwords.d/POOL", KeyDir: "/etc/condor/passwords.d", PasswordFile: "/etc/condor/passwords.d/POOL",
-		TokenDirs: []string{"/etc/condor/tokens.d"}, ClaimToBeDomain: true,
+		TokenDirs: []string{"/etc/condor/tokens.d"}, HomeTokens: true, ClaimToBeDomain: true,
 		ServerTLS: TLSFiles{
 			SystemCAs: true,
 			CertFiles: []string{"/etc/pki/tls/certs/localhost.crt"},
@@ -51,9 +51,9 @@ func TestSettingsFrom(t *testing.T) {
 			s.KeyDir, s.PasswordFile, s.PoolKeyFile, s.PoolIsPassword = "/keys", "/keys/POOL", "/other/POOL", true
 		}},
 		{"tokens", "SEC_TOKEN_DIRECTORY = /tokens\nSEC_TOKEN_MAX_AGE = 3600", func(s *Settings) {
-			s.TokenDirs, s.Rules.MaxAge = []string{"/tokens"}, time.Hour
+			s.TokenDirs, s.HomeTokens, s.Rules.MaxAge = []string{"/tokens"}, false, time.Hour
 		}},
-		{"a prefix", "STARTD.SEC_TOKEN_DIRECTORY = /mine\nSEC_TOKEN_DIRECTORY = /tokens", func(s *Settings) { s.TokenDirs = []string{"/mine"} }},
+		{"a prefix", "STARTD.SEC_TOKEN_DIRECTORY = /mine\nSEC_TOKEN_DIRECTORY = /tokens", func(s *Settings) { s.TokenDirs, s.HomeTokens = []string{"/mine"}, false }},
 		{"no age", "SEC_TOKEN_MAX_AGE = -1", func(*Settings) {}},
 		{"CLAIMTOBE", "SEC_CLAIMTOBE_USER = carol\nSEC_CLAIMTOBE_INCLUDE_DOMAIN = false", func(s *Settings) { s.ClaimToBeUser, s.ClaimToBeDomain = "carol", false }},
 		{"SSL", `AUTH_SSL_SERVER_CAFILE = /a,/b

@@ -276,6 +276,11 @@ func TestRefused(t *testing.T) {
 			if k := errs.KindOf(first); k != tt.kind && !(len(server.Failed) == 0 && errs.Is(server.err, tt.kind)) {
 				t.Errorf("kind %v of %v, want %v", k, first, tt.kind)
 			}
+			// A failure that both know of is one at both ends, and then they are
+			// in step.
+			if !Agreed(client.err) || !Agreed(server.err) {
+				t.Errorf("not agreed: %v; %v", client.err, server.err)
+			}
 			if server.Identity != (Identity{}) || client.Identity != (Identity{}) {
 				t.Errorf("identities came of it: %+v, %+v", client.Identity, server.Identity)
 			}

@@ -82,7 +82,9 @@ func TestVersions(t *testing.T) {
 		"$CondorVersion: 9.12.0 x $":                       false,
 		"$CondorVersion: 23.9 x $":                         false,
 		"$CondorVersion: x.y.z $":                          false,
-		"25.14.0":                                          false,
+		"25.14.0":                                          true,
+		"10.0.9":                                           false,
+		"$CondorVersion:":                                  false,
 		"":                                                 false,
 	} {
 		if got := (Peer{Version: version}).since(23, 9, 0); got != want {

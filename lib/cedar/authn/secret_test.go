@@ -66,7 +66,7 @@ func TestNoSecretInErrors(t *testing.T) {
 			fmt.Fprintf(&told, "%v\n%+v\n%#v\n", err, err, err)
 		}
 	}
-	for _, break_ := range []func(c *Client, s *Server, cp *Peer){
+	for _, spoil := range []func(c *Client, s *Server, cp *Peer){
 		func(_ *Client, s *Server, _ *Peer) {
 			s.PoolKeyFile, s.PasswordFile = s.KeyDir+"/key2", s.KeyDir+"/key2"
 		},
@@ -98,7 +98,7 @@ func TestNoSecretInErrors(t *testing.T) {
 				}
 				secrets = append(secrets, k.key.open(), Secret(file), Scramble(file))
 			}
-			break_(c, s, &cp)
+			spoil(c, s, &cp)
 			if e, ok := c.Files.(extra); ok {
 				secrets = append(secrets, Secret(bytes.TrimSpace(e.contents)))
 				parts := strings.Split(strings.TrimSpace(string(e.contents)), ".")

@@ -44,9 +44,9 @@ func (s *Server) IssuerKeys() ([]string, error) { return s.keys(s.Files).Names()
 func (c *Client) IssuerKeys() ([]string, error) { return c.keys(c.Files).Names() }
 
 // Authenticate finds out who the client is, by the first of methods that the
-// client offers and that succeeds. The stream is good for what follows exactly
-// when the error is nil; otherwise it is to be closed, for some failures leave
-// the client waiting. It is over when ctx is, and bounded by the stream's
+// client offers and that succeeds. The stream is good for what follows when the
+// error is nil, or Agreed; otherwise it is to be closed, for some failures
+// leave the client waiting. It is over when ctx is, and bounded by the stream's
 // timeouts.
 func (s *Server) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, methods []Method) (Result, error) {
 	const op = "authn.Server.Authenticate"
@@ -68,7 +68,7 @@ func (s *Server) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 			return result, failed(op, conn, result, err)
 		}
 		if chosen == None {
-			return result, failed(op, conn, result, fmt.Errorf("the client offers %#x, nothing of %s", offered, FormatMethods(methods)))
+			return result, failed(op, conn, result, agreed{fmt.Errorf("the client offers %#x, nothing of %s", offered, FormatMethods(methods))})
 		}
 		id, wrapKey, err := s.run(ctx, conn, p, chosen)
 		if err == nil {

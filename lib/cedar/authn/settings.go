@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -22,6 +23,9 @@ type System struct {
 	// User is who runs this process, which CLAIMTOBE claims. Condor is the
 	// user for whom FS takes root (FS_ROOT_TO_CONDOR).
 	User, Condor string
+	// Home is where that user's own tokens may lie, "" for a process that acts
+	// for the whole machine, as one of root does.
+	Home string
 	// ReadFile reads certificates and their keys; nil is os.ReadFile.
 	ReadFile func(path string) ([]byte, error)
 	// Now tells the time for tokens and certificates; nil is time.Now.
@@ -63,6 +67,7 @@ type Settings struct {
 	PoolKeyFile, KeyDir string // signing keys
 	PoolIsPassword      bool
 	TokenDirs           []string
+	HomeTokens          bool           // look into System.Home first
 	Exclude             *regexp.Regexp // files of the two that do not count
 	Rules               Rules          // for tokens of others
 	PasswordFile        string
@@ -76,13 +81,18 @@ type Settings struct {
 	SkipHostCheck        bool
 }
 
-// Keys is where the signing keys of this configuration lie.
+// keys is where the signing keys of this configuration lie.
 func (s *Settings) keys(files host.PrivateFiles) SigningKeys {
 	return SigningKeys{PoolFile: s.PoolKeyFile, Dir: s.KeyDir, Exclude: s.Exclude, PoolIsPassword: s.PoolIsPassword, Files: files}
 }
 
-func (s *Settings) tokens(files host.PrivateFiles) Tokens {
-	return Tokens{Dirs: s.TokenDirs, Exclude: s.Exclude, Subsystem: s.Subsystem, Files: files}
+// tokens is where the tokens lie that we may show.
+func (c *Client) tokens() Tokens {
+	dirs := c.TokenDirs
+	if c.HomeTokens && c.Home != "" {
+		dirs = append([]string{filepath.Join(c.Home, ".condor", "tokens.d")}, dirs...)
+	}
+	return Tokens{Dirs: dirs, Exclude: c.Exclude, Subsystem: c.Subsystem, Files: c.Files}
 }
 
 // Client authenticates this process to servers. It may be used by many

@@ -289,3 +289,37 @@ func TestPoolPassword(t *testing.T) {
 		}
 	}
 }
+
+func TestHomeTokens(t *testing.T) {
+	t.Parallel()
+	c, s := pair(t)
+	store(c, s, "key2", Order{Issuer: "pool.test", Subject: "machine@pool.test"})
+	find := func() string {
+		token, err := c.tokens().Find("pool.test", []string{"key2"}, noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token.Claims.Subject
+	}
+	key, err := s.keys(s.Files).Key("key2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Home = t.TempDir()
+	dir := filepath.Join(c.Home, ".condor", "tokens.d")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "mine", []byte(made(t, key, "HS256", `{"alg":"HS256","kid":"key2"}`, `{"iss":"pool.test","jti":"1","sub":"me"}`)))
+	if got := find(); got != "machine@pool.test" {
+		t.Errorf("with SEC_TOKEN_DIRECTORY: %q", got)
+	}
+	c.HomeTokens = true
+	if got := find(); got != "me" {
+		t.Errorf("a user's own: %q", got)
+	}
+	c.Home = ""
+	if got := find(); got != "machine@pool.test" {
+		t.Errorf("for the machine: %q", got)
+	}
+}
