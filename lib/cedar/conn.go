@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -111,6 +113,13 @@ func (c *Conn) NetConn() net.Conn { return c.nc }
 
 // Peer returns the peer's address, for messages to people.
 func (c *Conn) Peer() string { return c.peer }
+
+// Format prints who is at the other end under every verb: the buffers of a
+// Conn hold what the peers say, secrets included.
+func (c *Conn) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "cedar.Conn(%s)", c.peer) }
+
+// LogValue logs the same.
+func (c *Conn) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
 // binding is one context a Conn is bound to.
 type binding struct {
