@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/check"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -107,12 +108,12 @@ func machineRoot() (string, error) {
 
 // inventory is this machine; nil where it cannot be looked at.
 func inventory() *machine.Inventory {
-	p, err := newVisitor()
+	p, err := thishost.Visit()
 	if err != nil {
 		return nil
 	}
 	// What a scanner could not find stays unknown, and is not checked.
-	inv, _ := machine.Scan(context.Background(), time.Now(), p.scanners()...)
+	inv, _ := machine.Scan(context.Background(), time.Now(), p.Scanners()...)
 	return inv
 }
 
@@ -159,11 +160,11 @@ func divisible(snap *config.Snapshot, inv *machine.Inventory) *machine.Inventory
 	if inv == nil {
 		return nil
 	}
-	p, err := newVisitor()
+	p, err := thishost.Visit()
 	if err != nil {
 		return nil
 	}
-	one, _ := machine.Scan(context.Background(), time.Now(), p.scanners()...)
+	one, _ := machine.Scan(context.Background(), time.Now(), p.Scanners()...)
 	if _, err := one.Prefer(snap); err != nil {
 		return nil // said as a finding about the knob
 	}
@@ -171,7 +172,7 @@ func divisible(snap *config.Snapshot, inv *machine.Inventory) *machine.Inventory
 	if _, err := os.Stat(execute); err != nil {
 		execute = os.TempDir() // the daemon makes the directory, or says that it cannot
 	}
-	if problems := one.Apply(context.Background(), time.Now(), p.volume(execute, snap), machine.ConfigScanner(snap)); len(problems) > 0 && one.UsableCores == 0 {
+	if problems := one.Apply(context.Background(), time.Now(), p.Volume(execute, snap), machine.ConfigScanner(snap)); len(problems) > 0 && one.UsableCores == 0 {
 		return nil
 	}
 	return one

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
@@ -214,7 +215,7 @@ func askOne(who string, pid int, req observe.Request, asJSON bool, stdout, stder
 // runningHere lists the control sockets of this user's EPs, and their process
 // ids.
 func runningHere() (sockets []string, pids []int, err error) {
-	p, err := newPlatform()
+	p, err := thishost.New()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -223,7 +224,7 @@ func runningHere() (sockets []string, pids []int, err error) {
 		return nil, nil, err
 	}
 	for i, d := range dirs {
-		if !owners[i].Proc.IsZero() && p.census.Alive(owners[i].Proc) {
+		if !owners[i].Proc.IsZero() && p.Census.Alive(owners[i].Proc) {
 			sockets, pids = append(sockets, d.Socket()), append(pids, owners[i].Proc.PID)
 		}
 	}

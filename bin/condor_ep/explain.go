@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/explain"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -157,10 +158,10 @@ func (f *explainFlags) jobAd() (*classad.Ad, error) {
 // thisMachine is what can be found out of it. What a scanner could not find
 // stays unknown.
 func thisMachine() (*machine.Inventory, error) {
-	p, err := newPlatform()
+	p, err := thishost.New()
 	if err != nil {
 		return nil, err
 	}
-	inv, _ := machine.Scan(context.Background(), time.Now(), p.scanners()...)
+	inv, _ := machine.Scan(context.Background(), time.Now(), p.Scanners()...)
 	return inv, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/explain"
 	"github.com/execpoint/execpoint/lib/policy"
@@ -74,11 +75,11 @@ func (f *explainFlags) try() ([]*explain.Report, error) {
 
 // sample measures this machine for the slots' ads.
 func (d *division) sample() error {
-	p, err := newPlatform()
+	p, err := thishost.New()
 	if err != nil {
 		return err
 	}
-	h, err := p.host(os.TempDir(), d.config)
+	h, err := p.Host(os.TempDir(), d.config)
 	if err != nil {
 		return err
 	}

@@ -4,35 +4,12 @@
 package main
 
 import (
-	"context"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
 )
-
-// programs finds Java, Docker and Singularity by running them.
-func (p *platform) programs(snap *config.Snapshot) machine.Scanner {
-	runner := p.hooks("/")
-	return machine.Programs(machine.Prober{UserNamespace: p.userNamespace(), Run: func(ctx context.Context, argv []string) (machine.Outcome, error) {
-		run, err := runner.Start(ctx, hook.Job{Name: argv[0], Path: argv[0], Args: argv}, func(hook.Block) {})
-		if err != nil {
-			return machine.Outcome{}, err
-		}
-		<-run.Done()
-		r := run.Report()
-		out := machine.Outcome{Stdout: r.Output, Stderr: r.Stderr, Status: r.Status.Code}
-		switch {
-		case ctx.Err() != nil:
-			return out, context.Cause(ctx)
-		case !r.Status.Exited:
-			out.Status = 128 + r.Status.Signal
-		}
-		return out, nil
-	}}, snap)
-}
 
 // wantsPrograms reports whether a job or the configuration mentions what only
 // a probe of the programs tells. A run without a pool that does not ask needs

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -27,7 +28,7 @@ import (
 // probe scans the programs of this machine with a configuration.
 func probe(t *testing.T, ctx context.Context, text string) (*machine.Inventory, []error) {
 	t.Helper()
-	p, err := newVisitor()
+	p, err := thishost.Visit()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func probe(t *testing.T, ctx context.Context, text string) (*machine.Inventory, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return machine.Scan(ctx, time.Now(), p.programs(snap))
+	return machine.Scan(ctx, time.Now(), p.Programs(snap))
 }
 
 // script writes a program of a shell.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -113,12 +114,12 @@ func printError(w io.Writer, who string, err error) {
 // runJobs sets everything up, runs the jobs and cleans up.
 func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	ctx := context.Background()
-	p, err := newPlatform()
+	p, err := thishost.New()
 	if err != nil {
 		return res, err
 	}
 	base := baseDir()
-	inv, scanErrs := machine.Scan(ctx, time.Now(), p.scanners()...)
+	inv, scanErrs := machine.Scan(ctx, time.Now(), p.Scanners()...)
 	snap, err := loadConfig(f.config, base, inv)
 	if err != nil {
 		return res, err
@@ -128,11 +129,11 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 
-	removed, err := run.SweepDirs(base, p.census.Alive, p.sweep)
+	removed, err := run.SweepDirs(base, p.Census.Alive, p.Sweep)
 	if err != nil {
 		fmt.Fprintf(stderr, "warning: leftovers of earlier runs: %v\n", err)
 	}
-	dir, err := run.NewDir(base, run.Owner{Proc: p.census.Self(), Keep: f.keep})
+	dir, err := run.NewDir(base, run.Owner{Proc: p.Census.Self(), Keep: f.keep})
 	if err != nil {
 		return res, err
 	}
@@ -155,7 +156,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	owner := run.Owner{Proc: p.census.Self(), Keep: f.keep, Execute: execute}
+	owner := run.Owner{Proc: p.Census.Self(), Keep: f.keep, Execute: execute}
 	for _, x := range elsewhere {
 		owner.Elsewhere = append(owner.Elsewhere, x.Path)
 	}
@@ -172,16 +173,16 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 			return res, err
 		}
 	}
-	for _, e := range inv.Apply(ctx, time.Now(), p.volume(execute, snap), machine.ConfigScanner(snap)) {
+	for _, e := range inv.Apply(ctx, time.Now(), p.Volume(execute, snap), machine.ConfigScanner(snap)) {
 		if errs.Is(e, errs.Invalid) {
 			return res, e
 		}
 		scanErrs = append(scanErrs, e)
 	}
 	if wantsPrograms(jobs, snap) {
-		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.programs(snap))...)
+		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
 	}
-	starterPath, starterArgs, err := starterProgram(snap, p.self)
+	starterPath, starterArgs, err := starterProgram(snap, p.Self)
 	if err != nil {
 		return res, err
 	}
@@ -199,7 +200,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		log.Warn("machine", "err", e)
 	}
 
-	h, err := p.host(execute, snap)
+	h, err := p.Host(execute, snap)
 	if err != nil {
 		return res, err
 	}
@@ -215,7 +216,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Path, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Programs: filepath.Dir(p.self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
 		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
 		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },

@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -119,13 +120,13 @@ func (f slotsFlags) divide() (*division, error) {
 	}
 	from := origin{load: func(inv *machine.Inventory) (*config.Snapshot, error) { return loadConfig(root, os.TempDir(), inv) }}
 	if f.machine == "" {
-		p, err := newVisitor()
+		p, err := thishost.Visit()
 		if err != nil {
 			return nil, err
 		}
-		from.scanners, from.volume = p.scanners(), p.volume
-		from.hooks, from.beside = p.hooks(os.TempDir()), filepath.Dir(p.self)
-		from.programs = p.programs
+		from.scanners, from.volume = p.Scanners(), p.Volume
+		from.hooks, from.beside = p.Hooks(os.TempDir()), filepath.Dir(p.Self)
+		from.programs = p.Programs
 		return divide(from)
 	}
 	d, err := readMachine(f.machine)

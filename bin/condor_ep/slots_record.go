@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/hook"
@@ -114,21 +115,21 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 	if err := errors.Join(os.Mkdir(logs, 0o755), r.install(dir)); err != nil {
 		return a, err
 	}
-	p, err := newVisitor()
+	p, err := thishost.Visit()
 	if err != nil {
 		return a, err
 	}
 	m := &describedMachine{
 		Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, file: "record",
 	}
-	hooks := p.hooks(logs)
+	hooks := p.Hooks(logs)
 	d, err := divide(origin{
 		load: func(inv *machine.Inventory) (*config.Snapshot, error) {
 			facts := machine.ConfigFacts(inv)
 			facts["LOCAL_DIR"] = dir
 			return config.Parse("config", strings.ReplaceAll(text, "${DIR}", dir), config.Options{Subsystem: "STARTD", Facts: facts})
 		},
-		scanners: []machine.Scanner{m}, volume: p.volume, hooks: hooks, beside: filepath.Dir(p.self),
+		scanners: []machine.Scanner{m}, volume: p.Volume, hooks: hooks, beside: filepath.Dir(p.Self),
 		sample: machine.Sample{LoadAvg: somebodyElse},
 	})
 	if errors.Is(err, machine.ErrNoMemory) || errors.Is(err, hook.ErrInventory) {

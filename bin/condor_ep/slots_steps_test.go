@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -23,7 +24,7 @@ import (
 // row: S0-220
 func TestSlotsSteps(t *testing.T) {
 	t.Parallel()
-	p, err := newVisitor()
+	p, err := thishost.Visit()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestSlotsSteps(t *testing.T) {
 			facts["LOCAL_DIR"] = dir
 			return config.Parse("config", text, config.Options{Subsystem: "STARTD", Facts: facts})
 		}
-		d, err := divide(origin{load: load, scanners: []machine.Scanner{m}, volume: p.volume})
+		d, err := divide(origin{load: load, scanners: []machine.Scanner{m}, volume: p.Volume})
 		if err != nil {
 			t.Fatal(err)
 		}

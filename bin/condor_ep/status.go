@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
@@ -23,7 +24,7 @@ const askTimeout = 5 * time.Second
 
 // askAll puts a request to every EP of this user that runs here.
 func askAll(req observe.Request) (answers []observe.Response, refusals []error, err error) {
-	p, err := newPlatform()
+	p, err := thishost.New()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -32,7 +33,7 @@ func askAll(req observe.Request) (answers []observe.Response, refusals []error, 
 		return nil, nil, err
 	}
 	for i, d := range dirs {
-		if owners[i].Proc.IsZero() || !p.census.Alive(owners[i].Proc) {
+		if owners[i].Proc.IsZero() || !p.Census.Alive(owners[i].Proc) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package thishost
 
 import (
 	"crypto/rand"
@@ -22,21 +22,22 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
-// platform is the operating system as this tool uses it.
-type platform struct {
-	self    string // this program, to be executed again as a starter
-	root    linux.Root
-	census  host.Census
-	spawner host.Spawner
+// Platform is the operating system as our programs use it.
+type Platform struct {
+	Self    string // this program, to be executed again as a starter
+	Census  host.Census
+	Spawner host.Spawner
+
+	root linux.Root
 }
 
-// newPlatform is for a program that is an Execution Point, newVisitor for one
-// that only looks at the machine.
-func newPlatform() (*platform, error) { return platformOf(proc.Startd) }
+// New is for a program that is an Execution Point. There is one in a process.
+func New() (*Platform, error) { return platformOf(proc.Startd) }
 
-func newVisitor() (*platform, error) { return platformOf(proc.Guest) }
+// Visit is for a program that only looks at the machine.
+func Visit() (*Platform, error) { return platformOf(proc.Guest) }
 
-func platformOf(role proc.Role) (*platform, error) {
+func platformOf(role proc.Role) (*Platform, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -45,23 +46,23 @@ func platformOf(role proc.Role) (*platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &platform{self: self, root: linux.DefaultRoot(), census: s, spawner: s}, nil
+	return &Platform{Self: self, root: linux.DefaultRoot(), Census: s, Spawner: s}, nil
 }
 
-// scanners detect the machine.
-func (p *platform) scanners() []machine.Scanner {
+// Scanners detect the machine.
+func (p *Platform) Scanners() []machine.Scanner {
 	return append(detect.Scanners(detect.Host(p.root)), machine.EnvScanner(os.Environ()))
 }
 
-// volume looks at the file systems that jobs work on. What is wrong with a
+// Volume looks at the file systems that jobs work on. What is wrong with a
 // SLOT<N>_EXECUTE is said by the scanner of the configuration.
-func (p *platform) volume(execute string, snap *config.Snapshot) machine.Scanner {
+func (p *Platform) Volume(execute string, snap *config.Snapshot) machine.Scanner {
 	slots, _ := machine.SlotExecutes(snap)
 	return detect.Volume(detect.Host(p.root), execute, slots...)
 }
 
-// host gives a run what it needs of the system.
-func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error) {
+// Host gives a run what it needs of the system.
+func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 	c := linux.Clock()
 	watched, err := idle.OptionsFrom(snap)
 	if err != nil {
@@ -80,26 +81,26 @@ func (p *platform) host(execute string, snap *config.Snapshot) (run.Host, error)
 		others = account.Lookup
 	}
 	return run.Host{
-		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.spawner, Census: p.census,
+		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others,
 	}, nil
 }
 
-// hooks runs the programs of an owner in dir.
-func (p *platform) hooks(dir string) *hook.Runner {
+// Hooks runs the programs of an owner in dir.
+func (p *Platform) Hooks(dir string) *hook.Runner {
 	return &hook.Runner{
-		Spawner: p.spawner, Census: p.census, Env: os.Environ(), Dir: dir,
+		Spawner: p.Spawner, Census: p.Census, Env: os.Environ(), Dir: dir,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Grace: time.Second,
 	}
 }
 
-// userNamespace is the number of the user namespace this program is in.
-func (p *platform) userNamespace() uint64 { return detect.UserNamespace(p.root) }
+// UserNamespace is the number of the user namespace this program is in.
+func (p *Platform) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
 
-// sweep clears one EXECUTE directory of what dead starters left.
-func (p *platform) sweep(execute string) error {
-	_, err := sandbox.Sweep(execute, p.census)
+// Sweep clears one EXECUTE directory of what dead starters left.
+func (p *Platform) Sweep(execute string) error {
+	_, err := sandbox.Sweep(execute, p.Census)
 	return err
 }

@@ -1,0 +1,33 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package thishost
+
+import (
+	"context"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/machine"
+)
+
+// Programs finds Java, Docker and Singularity by running them.
+func (p *Platform) Programs(snap *config.Snapshot) machine.Scanner {
+	runner := p.Hooks("/")
+	return machine.Programs(machine.Prober{UserNamespace: p.UserNamespace(), Run: func(ctx context.Context, argv []string) (machine.Outcome, error) {
+		run, err := runner.Start(ctx, hook.Job{Name: argv[0], Path: argv[0], Args: argv}, func(hook.Block) {})
+		if err != nil {
+			return machine.Outcome{}, err
+		}
+		<-run.Done()
+		r := run.Report()
+		out := machine.Outcome{Stdout: r.Output, Stderr: r.Stderr, Status: r.Status.Code}
+		switch {
+		case ctx.Err() != nil:
+			return out, context.Cause(ctx)
+		case !r.Status.Exited:
+			out.Status = 128 + r.Status.Signal
+		}
+		return out, nil
+	}}, snap)
+}

@@ -1,0 +1,53 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package thishost
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/run"
+)
+
+// Platform is the operating system as our programs use it. There is none here:
+// New and Visit refuse, so the methods are never reached.
+type Platform struct {
+	Self    string
+	Census  host.Census
+	Spawner host.Spawner
+}
+
+// errNoPlatform says what is missing and where it is not.
+var errNoPlatform = errs.E("thishost.New", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
+
+// New refuses.
+func New() (*Platform, error) { return nil, errNoPlatform }
+
+// Visit refuses.
+func Visit() (*Platform, error) { return nil, errNoPlatform }
+
+// Scanners is never reached.
+func (p *Platform) Scanners() []machine.Scanner { return nil }
+
+// Volume is never reached.
+func (p *Platform) Volume(string, *config.Snapshot) machine.Scanner { return nil }
+
+// Host is never reached.
+func (p *Platform) Host(string, *config.Snapshot) (run.Host, error) { return run.Host{}, errNoPlatform }
+
+// Hooks is never reached.
+func (p *Platform) Hooks(string) *hook.Runner { return nil }
+
+// UserNamespace is never reached.
+func (p *Platform) UserNamespace() uint64 { return 0 }
+
+// Sweep is never reached.
+func (p *Platform) Sweep(string) error { return errNoPlatform }
