@@ -6,7 +6,6 @@ package authn
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"fmt"
@@ -223,7 +222,13 @@ func subjectName(cert *x509.Certificate) (string, error) {
 			return "", errors.New("proxy certificates are not accepted")
 		}
 	}
-	var rdns pkix.RDNSequence
+	// The bytes of a value count, whatever kind of text they are.
+	type attribute struct {
+		Type  asn1.ObjectIdentifier
+		Value asn1.RawValue
+	}
+	type relativeSET []attribute // asn1 knows a set by the end of its name
+	var rdns []relativeSET
 	if rest, err := asn1.Unmarshal(cert.RawSubject, &rdns); err != nil || len(rest) > 0 {
 		return "", errors.New("the certificate's subject cannot be read")
 	}
@@ -235,7 +240,7 @@ func subjectName(cert *x509.Certificate) (string, error) {
 				separator = "+"
 			}
 			fmt.Fprintf(&b, "%s%s=", separator, attributeName(attr.Type.String()))
-			escape(&b, fmt.Sprint(attr.Value))
+			escape(&b, string(attr.Value.Bytes))
 		}
 	}
 	if b.Len() == 0 || b.Len() > maxSubject {
@@ -286,6 +291,8 @@ func attributeName(oid string) string {
 		return "description"
 	case "2.5.4.15":
 		return "businessCategory"
+	case "2.5.4.20":
+		return "telephoneNumber"
 	case "2.5.4.17":
 		return "postalCode"
 	case "2.5.4.41":
@@ -294,8 +301,12 @@ func attributeName(oid string) string {
 		return "GN"
 	case "2.5.4.43":
 		return "initials"
+	case "2.5.4.44":
+		return "generationQualifier"
 	case "2.5.4.46":
 		return "dnQualifier"
+	case "2.5.4.51":
+		return "houseIdentifier"
 	case "2.5.4.65":
 		return "pseudonym"
 	case "2.5.4.97":
@@ -304,6 +315,12 @@ func attributeName(oid string) string {
 		return "emailAddress"
 	case "1.2.840.113549.1.9.2":
 		return "unstructuredName"
+	case "1.3.6.1.4.1.311.60.2.1.1":
+		return "jurisdictionL"
+	case "1.3.6.1.4.1.311.60.2.1.2":
+		return "jurisdictionST"
+	case "1.3.6.1.4.1.311.60.2.1.3":
+		return "jurisdictionC"
 	case "0.9.2342.19200300.100.1.1":
 		return "UID"
 	case "0.9.2342.19200300.100.1.25":
