@@ -68,6 +68,9 @@ func (c *Client) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		err := r.end()
 		if len(left) == 0 {
 			none := errors.New("there is no method left")
+			if len(result.Failed) == 0 {
+				none = unsupported(methods)
+			}
 			if err == nil && choice == 0 {
 				none = agreed{none}
 			}

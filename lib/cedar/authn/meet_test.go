@@ -202,8 +202,9 @@ func TestRefused(t *testing.T) {
 		kind           errs.Kind // of the server's error
 	}{
 		{"nothing in common", []Method{FS}, []Method{Token}, nil, "accepts none of FS", "offers 0x4, nothing of TOKEN", errs.Denied},
-		{"nothing supported", []Method{Kerberos, Munge}, []Method{Kerberos, Munge}, nil, "no method left", "offers 0x0", errs.Denied},
-		{"the server supports nothing", []Method{FS}, []Method{Kerberos}, nil, "accepts none of FS", "nothing of KERBEROS", errs.Denied},
+		{"nothing supported", []Method{Kerberos, Munge}, []Method{FS}, nil, "unsupported: none of the methods KERBEROS,MUNGE", "offers 0x0", errs.Denied},
+		{"the server supports nothing", []Method{FS}, []Method{FSRemote}, nil, "accepts none of FS", "none of the methods FS_REMOTE is supported", errs.Unsupported},
+		{"nothing to try", nil, []Method{FS}, nil, "there is no method to try", "offers 0x0", errs.Denied},
 		{"FS: a link", []Method{FS}, []Method{FS}, func(c *Client, s *Server, _, _ *Peer) {
 			swap(c, s, host.Entry{Mode: fs.ModeSymlink | 0o700, UID: 0, Links: 1})
 		}, "does not accept the directory", "want a directory of mode 0700", errs.Denied},

@@ -4,8 +4,12 @@
 package authn
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // Method is one way to authenticate: the bit that stands for it in a mask.
@@ -80,6 +84,14 @@ func (m Method) Supported() bool {
 		return true
 	}
 	return false
+}
+
+// unsupported is the error for methods none of which can be run.
+func unsupported(methods []Method) error {
+	if len(methods) == 0 {
+		return errs.E("", errs.Denied, "", errors.New("there is no method to try"))
+	}
+	return errs.E("", errs.Unsupported, "", fmt.Errorf("none of the methods %s is supported, want FS, TOKEN, PASSWORD, SSL, CLAIMTOBE or ANONYMOUS", FormatMethods(methods)))
 }
 
 // ParseMethod reads the name of one method, in any case.

@@ -67,6 +67,9 @@ func (s *Server) Authenticate(ctx context.Context, conn *cedar.Conn, p Peer, met
 		if err := send(conn); err != nil {
 			return result, failed(op, conn, result, err)
 		}
+		if chosen == None && !slices.ContainsFunc(methods, Method.Supported) {
+			return result, failed(op, conn, result, agreed{unsupported(methods)})
+		}
 		if chosen == None {
 			return result, failed(op, conn, result, agreed{fmt.Errorf("the client offers %#x, nothing of %s", offered, FormatMethods(methods))})
 		}

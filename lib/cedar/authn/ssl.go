@@ -50,7 +50,9 @@ func (s *sslRound) receive() error {
 	if err := r.end(); err != nil {
 		return err
 	}
-	s.engine.feed(records)
+	if err := s.engine.feed(records); err != nil {
+		return broken{errs.E("", errs.Exhausted, "", err)}
+	}
 	return nil
 }
 

@@ -295,7 +295,9 @@ func turns(conn *cedar.Conn, config *tls.Config, heard *[]int64) error {
 		r := reader{conn: conn}
 		status := r.int()
 		if len(*heard) > 0 {
-			engine.feed(r.bytes(maxTLSRecords))
+			if err := engine.feed(r.bytes(maxTLSRecords)); err != nil {
+				return 0, err
+			}
 		}
 		*heard = append(*heard, status)
 		return status, r.end()
@@ -351,6 +353,31 @@ func turns(conn *cedar.Conn, config *tls.Config, heard *[]int64) error {
 		return errors.Join(err, errors.New("the key did not arrive"))
 	}
 	return nil
+}
+
+// A peer that sends what nobody reads cannot fill the memory.
+func TestSSLFlood(t *testing.T) {
+	t.Parallel()
+	a, b := cedartest.Pipe()
+	left, right := cedar.NewConn(a, cedar.Limits{Timeout: 10 * time.Second}), cedar.NewConn(b, cedar.Limits{Timeout: 10 * time.Second})
+	t.Cleanup(func() { left.Close(); right.Close() })
+	rounds := &sslRound{conn: right, engine: newTLSEngine()}
+	done := make(chan error, 1)
+	go func() {
+		// The task is over at once, and with it all reading.
+		done <- rounds.until(false, func() error { return nil })
+	}()
+	chunk := make([]byte, maxTLSRecords/4)
+	for range 8 {
+		left.PutInt(sslReceiving)
+		putSized(left, chunk, true)
+		if err := left.EndMessage(); err != nil {
+			break
+		}
+	}
+	if err := <-done; !errs.Is(err, errs.Exhausted) || !isBroken(err) || len(rounds.engine.in) > maxTLSRecords {
+		t.Errorf("%v with %d bytes kept", err, len(rounds.engine.in))
+	}
 }
 
 // A peer that keeps turning without ever getting anywhere is left.

@@ -60,16 +60,21 @@ func (e *tlsEngine) settle() (ended bool, err error) {
 	return !e.running, e.err
 }
 
-// feed gives TLS what arrived.
-func (e *tlsEngine) feed(b []byte) {
+// feed gives TLS what arrived. A peer that sends what nobody reads is stopped.
+func (e *tlsEngine) feed(b []byte) error {
 	if len(b) == 0 {
-		return
+		return nil
 	}
 	e.mu.Lock()
+	if len(e.in)+len(b) > maxTLSRecords {
+		e.mu.Unlock()
+		return errTooMuchTLS
+	}
 	e.in = append(e.in, b...)
 	e.starved = false
 	e.mu.Unlock()
 	e.changed.Broadcast()
+	return nil
 }
 
 // take returns what TLS wrote since the last take.
