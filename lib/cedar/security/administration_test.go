@@ -21,8 +21,6 @@ import (
 
 // Whoever was given the capability out of our ad may administrate, for half an
 // hour, and nothing else.
-//
-// row: S0-122
 func TestAdministration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", "")
@@ -69,8 +67,6 @@ func TestAdministration(t *testing.T) {
 
 // The session with the daemon that started us goes by its id, and is found for
 // the commands it names.
-//
-// row: S0-122
 func TestParentSession(t *testing.T) {
 	t.Parallel()
 	info := DefaultInfo("25.14.0")

@@ -70,7 +70,6 @@ func TestParseNetwork(t *testing.T) {
 	}
 }
 
-// row: S0-121
 func TestAuthorizer(t *testing.T) {
 	t.Parallel()
 	const base = `

@@ -208,8 +208,6 @@ func (w *world) talk(conn *cedar.Conn, out outcome) {
 const open = "ALLOW_READ = *\nALLOW_DAEMON = condor@password, alice@x.org/10.9.*\nALLOW_ADMINISTRATOR = root@x.org\n"
 
 // A session is made in every form, and is taken up for the next command.
-//
-// row: S0-118
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -364,8 +362,6 @@ func TestEndOfSessions(t *testing.T) {
 }
 
 // Refusals say why in the log and in the error, and nothing is kept.
-//
-// row: S0-121
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	const claimToBe = "SEC_DEFAULT_AUTHENTICATION = REQUIRED\nSEC_DEFAULT_AUTHENTICATION_METHODS = CLAIMTOBE\n"
@@ -494,8 +490,6 @@ func TestBareCommands(t *testing.T) {
 
 // A schedd that holds a claim id needs no entry in any list; one that does not
 // is told so.
-//
-// row: S0-118
 func TestClaimSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", "")
@@ -544,8 +538,6 @@ func TestClaimSession(t *testing.T) {
 
 // Daemons under one condor_master need no other session; a stranger on the
 // same host gets an ordinary one.
-//
-// row: S0-122
 func TestFamilySession(t *testing.T) {
 	t.Parallel()
 	key := NewCapabilityID("family:0123", DefaultInfo("25.14.0"), keyText)
@@ -605,8 +597,6 @@ func TestWithoutECDH(t *testing.T) {
 }
 
 // Keys, passwords and claim ids are in no log and no error of all of this.
-//
-// row: S0-120
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
 	const methods = "SEC_DEFAULT_AUTHENTICATION = REQUIRED\nSEC_DEFAULT_AUTHENTICATION_METHODS = PASSWORD, CLAIMTOBE\n"

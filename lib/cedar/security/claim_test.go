@@ -22,8 +22,6 @@ import (
 const keyText = "44cbfbc9977d3617e570bc5f09b7b6cb8d35130f3435e6f03911383015c3f1d4"
 
 // The recorded claim ids read, write and derive their recorded keys.
-//
-// row: S0-118
 func TestRecordedClaims(t *testing.T) {
 	t.Parallel()
 	for _, v := range cedartest.LoadDir(t, vectors) {
@@ -144,8 +142,6 @@ func TestCapabilityID(t *testing.T) {
 }
 
 // No way of printing shows a key.
-//
-// row: S0-120
 func TestKeysPrintAsStars(t *testing.T) {
 	t.Parallel()
 	id := NewCapabilityID("<1.2.3.4:5>#1#2", DefaultInfo("25.14.0"), keyText)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"strconv"
 	"time"
 
@@ -189,7 +188,11 @@ func (h *clientShake) negotiate() (*Session, error) {
 	}
 	reply, err := getMessage(h.conn)
 	if err != nil {
-		return nil, fmt.Errorf("the server closed the connection instead of answering with its policy; it may not know command %d: %w", h.command, err)
+		asked := h.command
+		if asked == DCSecQuery || asked == DCAuthenticate {
+			asked = h.o.AuthCommand
+		}
+		return nil, fmt.Errorf("the server closed the connection instead of answering with its policy; it may not know command %d: %w", asked, err)
 	}
 	h.conn.SetPeerVersion(clipVersion(reply.str("RemoteVersion")))
 	d, err := decideClient(p, reply)
@@ -380,71 +383,4 @@ func (h *clientShake) conclude(d decision, key Key, peer Peer) (*Session, error)
 		}
 	}
 	return s, nil
-}
-
-// decideClient reads the server's decision and holds it against our policy: a
-// server may not take from us what we demand, nor give what we refuse.
-func decideClient(p Policy, reply literals) (decision, error) {
-	var d decision
-	for _, f := range []struct {
-		name string
-		on   *bool
-		ours Requirement
-	}{
-		{"Authentication", &d.authenticate, p.Authentication},
-		{"Encryption", &d.encrypt, p.Encryption},
-		{"Integrity", &d.integrity, p.Integrity},
-	} {
-		text := reply.str(f.name)
-		if text == "" {
-			return d, fmt.Errorf("the server says nothing of %s", f.name)
-		}
-		*f.on = reply.yes(f.name)
-		if f.ours == Required && !*f.on {
-			return d, fmt.Errorf("%s is REQUIRED here and the server wants none", f.name)
-		}
-		if f.ours == Never && *f.on && f.name == "Authentication" {
-			return d, fmt.Errorf("%s is NEVER here and the server demands it", f.name)
-		}
-	}
-	d.required = true
-	if v, ok := reply.boolean("AuthRequired"); ok {
-		d.required = v
-	}
-	d.required = d.required || p.Authentication == Required
-	text := reply.str("AuthMethodsList")
-	if text == "" {
-		text = reply.str("AuthMethods")
-	}
-	offered, _ := authn.ParseMethods(text)
-	for _, m := range offered {
-		if slices.Contains(p.Methods, m) {
-			d.methods = append(d.methods, m)
-		}
-	}
-	if first := words(reply.str("CryptoMethods")); len(first) > 0 {
-		if d.aes = p.AES && cryptoName(first[0]) == "AES"; !d.aes {
-			return d, fmt.Errorf("the server chose the cipher %q, which is not spoken here", clip(first[0]))
-		}
-		d.ecdh = reply.str("ECDHPublicKey")
-	}
-	if (d.encrypt || d.integrity) && !d.aes {
-		return d, fmt.Errorf("the server wants encryption but named no cipher; the two sides may have none in common")
-	}
-	d.duration = min(seconds(reply.str("SessionDuration")), p.Duration)
-	if n, ok := reply.number("SessionLease"); ok {
-		d.lease = time.Duration(max(0, min(n, maxSeconds))) * time.Second
-	}
-	return d, nil
-}
-
-// server makes a peer of the server that was authenticated. Methods that prove
-// nothing about a server leave it without a name.
-func (s *Settings) server(id authn.Identity) (Peer, error) {
-	if id.FQU() == "" {
-		p := nobody()
-		p.Method = id.Method.Recorded()
-		return p, nil
-	}
-	return s.peer(id)
 }

@@ -23,8 +23,6 @@ import (
 
 // A peer that says nothing, stops half way or dribbles loses the connection
 // in time, and only its own.
-//
-// row: S0-120
 func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	hello := cedartest.Encode(t, false, func(c *cedar.Conn) {
@@ -144,8 +142,6 @@ func TestCancel(t *testing.T) {
 
 // First messages that make no sense are refused, each with its reason, and
 // nothing acts.
-//
-// row: S0-120
 func TestWrongFirstMessages(t *testing.T) {
 	t.Parallel()
 	ad := func(change func(ad *literals)) func(c *cedar.Conn) {
@@ -232,8 +228,6 @@ func (c *tape) Write(b []byte) (int, error) {
 
 // What was recorded of a resumed session is of no use to who plays it again,
 // with an answer of ours in it or without.
-//
-// row: S0-120
 func TestReplayedResumption(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"true", "false"} {
@@ -276,8 +270,6 @@ func TestReplayedResumption(t *testing.T) {
 
 // A session is checked anew when it is taken up: from another address, and
 // after the lists have changed.
-//
-// row: S0-121
 func TestResumptionIsAuthorized(t *testing.T) {
 	t.Parallel()
 	const claimToBe = "SEC_DEFAULT_AUTHENTICATION = REQUIRED\nSEC_DEFAULT_AUTHENTICATION_METHODS = CLAIMTOBE\n"

@@ -58,8 +58,6 @@ func TestLiterals(t *testing.T) {
 }
 
 // What a handshake ad may hold is bounded, whatever a peer sends.
-//
-// row: S0-120
 func TestHostileAds(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(c *cedar.Conn){

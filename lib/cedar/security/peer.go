@@ -88,3 +88,44 @@ func canonical(name, domain string) string {
 	}
 	return name + "@" + domain
 }
+
+// peer makes a peer of who was authenticated: the map file says who that is
+// here.
+func (s *Settings) peer(id authn.Identity) (Peer, error) {
+	name := id.FQU()
+	p := Peer{Method: id.Method.Recorded(), Name: id.Name, Token: id.Token}
+	if id.Name != "" {
+		if mapped, ok := s.Map.Lookup(p.Method, id.Name); ok {
+			name = canonical(mapped, s.UIDDomain)
+		}
+	}
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return Peer{}, errDenied("security.Handshake", p.Method, "the authenticated name is empty, too long or has blanks in it")
+	}
+	if reserved(name) {
+		return Peer{}, errDenied("security.Handshake", clip(name), "the name is reserved for sessions that are handed over")
+	}
+	p.User = name
+	if id.Token != nil {
+		if names := id.Token.Limits(); names != nil {
+			p.Limited = true
+			for _, n := range names {
+				if l, ok := ParseLevel(n); ok {
+					p.Limit = append(p.Limit, l)
+				}
+			}
+		}
+	}
+	return p, nil
+}
+
+// server makes a peer of the server that was authenticated. Methods that prove
+// nothing about a server leave it without a name.
+func (s *Settings) server(id authn.Identity) (Peer, error) {
+	if id.FQU() == "" {
+		p := nobody()
+		p.Method = id.Method.Recorded()
+		return p, nil
+	}
+	return s.peer(id)
+}

@@ -4,6 +4,8 @@
 package security
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -114,4 +116,22 @@ func ends(now clock.Instant, d time.Duration) time.Duration {
 func builtSince(version string, major, minor, sub int) bool {
 	v, ok := cedar.ParseVersion(version)
 	return ok && v.AtLeast(major, minor, sub)
+}
+
+// clipVersion returns a peer's version string if it has the form and size of
+// one, "" otherwise.
+func clipVersion(version string) string {
+	const most = 512
+	if len(version) > most || strings.ContainsFunc(version, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return version
+}
+
+func firstNonEmpty(all ...string) string {
+	i := slices.IndexFunc(all, func(s string) bool { return s != "" })
+	if i < 0 {
+		return ""
+	}
+	return all[i]
 }

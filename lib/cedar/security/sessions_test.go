@@ -16,8 +16,6 @@ import (
 )
 
 // Peers can push out only what peers made, and those without a name first.
-//
-// row: S0-120
 func TestStoreIsBounded(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFake(time.Unix(0, 0))
