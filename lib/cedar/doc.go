@@ -40,7 +40,9 @@
 // errs: Invalid for what is malformed, Exhausted for what is beyond a limit,
 // Expired for a deadline, Denied for a packet that does not authenticate,
 // Transient for a connection that is gone (io.EOF between messages,
-// io.ErrUnexpectedEOF within one).
+// io.ErrUnexpectedEOF within one). After an error of the connection a stream
+// is broken, in that direction; only waiting for a message may be tried again
+// after its deadline.
 //
 // # Concurrency
 //

@@ -82,8 +82,8 @@ func (c *Conn) putPieces(r io.Reader, size int64) error {
 			if len(o.buf) > 0 {
 				c.send("PutFile", 0)
 			}
-			n := int(min(piece, int64(o.packet)))
-			c.room(n)
+			c.room(int(piece))
+			n := int(min(piece, int64(c.free())))
 			o.buf = slices.Grow(o.buf, n+tagSize)[:o.head+n]
 			if _, err := io.ReadFull(r, o.buf[o.head:]); err != nil {
 				return c.shortFile(err, size)

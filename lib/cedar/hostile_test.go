@@ -168,6 +168,31 @@ func TestPeerDoesNotRead(t *testing.T) {
 	})
 }
 
+// Waiting for a message may be tried again; half a message may not.
+func TestWaitAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := cedartest.Pipe()
+		c := cedar.NewConn(b, cedar.Limits{Timeout: time.Second})
+		whole := packet(1, 8, "\x00\x00\x00\x00\x00\x00\x00\x05")
+		for _, part := range [][]byte{nil, whole[:3], whole[3:9]} {
+			_, _ = a.Write(part)
+			if _, err := c.Int(); !errs.Is(err, errs.Expired) || c.Broken() {
+				t.Errorf("got %v, broken %v", err, c.Broken())
+			}
+		}
+		_, _ = a.Write(whole[9:])
+		i, err := c.Int()
+		check(t, i, 5, err)
+		c.DiscardMessage()
+
+		_, _ = a.Write(packet(0, 4, "\x00\x00\x00\x00"))
+		if _, err := c.Int(); !errs.Is(err, errs.Expired) || !c.Broken() {
+			t.Errorf("half a message: %v, broken %v", err, c.Broken())
+		}
+	})
+}
+
 func TestWithoutTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

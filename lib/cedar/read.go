@@ -47,8 +47,12 @@ func (c *Conn) begin(op string) error {
 		return in.err
 	}
 	if err := c.receive(); err != nil {
-		in.err = c.fail(op, err)
-		return in.err
+		waited := in.end == in.start && (isTimeout(err) || c.canceled() != nil)
+		err = c.fail(op, err)
+		if !waited { // nothing was lost by waiting, so that may be tried again
+			in.err = err
+		}
+		return err
 	}
 	in.open = true
 	return nil

@@ -4,6 +4,7 @@
 package cedar
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -176,6 +177,7 @@ const (
 	maxUnfinishedBy = 8        // of one sender
 	maxUDPMessage   = 1 << 20  // bytes of one message
 	maxHeld         = 16 << 20 // bytes of all messages under way
+	maxParts        = 16 << 10 // their fragments
 	unfinishedFor   = 10 * time.Second
 )
 
@@ -184,7 +186,8 @@ const (
 // for one goroutine.
 type Assembler struct {
 	messages map[senderID]*unfinished
-	held     int
+	held     int // bytes
+	parts    int // fragments
 }
 
 type senderID struct {
@@ -195,6 +198,7 @@ type senderID struct {
 type unfinished struct {
 	parts   map[int]Datagram
 	size    int
+	highest int // number of a fragment
 	last    int // number of the last fragment, -1 while unknown
 	changed time.Time
 }
@@ -227,15 +231,21 @@ func (a *Assembler) Add(now time.Time, from netip.AddrPort, d Datagram) (message
 	if d.Last && m.last < 0 {
 		m.last = d.Seq
 	}
-	m.size += len(d.Payload)
-	a.held += len(d.Payload)
-	if m.size > maxUDPMessage || m.last >= 0 && d.Seq > m.last {
+	if d.Seq > 0 { // only those of the first one count
+		d.HashKeyID, d.KeyID = "", ""
+	}
+	d.Payload = bytes.Clone(d.Payload)
+	size := len(d.Payload) + len(d.HashKeyID) + len(d.KeyID)
+	m.parts[d.Seq] = d
+	m.highest = max(m.highest, d.Seq)
+	m.size += size
+	a.held += size
+	a.parts++
+	if m.size > maxUDPMessage || m.last >= 0 && m.highest > m.last {
 		a.drop(key)
 		return Datagram{}, false, errs.E("cedar.Assembler", errs.Exhausted, from.String(), errors.New("a message is larger than allowed or than it said"))
 	}
-	d.Payload = append([]byte(nil), d.Payload...)
-	m.parts[d.Seq] = d
-	for a.held > maxHeld {
+	for a.held > maxHeld || a.parts > maxParts {
 		a.dropOldest(netip.AddrPort{})
 	}
 	if m.last < 0 || len(m.parts) != m.last+1 {
@@ -257,6 +267,7 @@ func (a *Assembler) Held() (messages, bytes int) { return len(a.messages), a.hel
 func (a *Assembler) drop(key senderID) {
 	if m := a.messages[key]; m != nil {
 		a.held -= m.size
+		a.parts -= len(m.parts)
 		delete(a.messages, key)
 	}
 }

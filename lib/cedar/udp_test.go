@@ -157,6 +157,29 @@ func TestAssemblerBounds(t *testing.T) {
 	if n, b := a.Held(); n != 1 || b != 100 {
 		t.Errorf("after a while: %d messages, %d bytes", n, b)
 	}
+	a = cedar.Assembler{}
+	for i := range 64 {
+		from := netip.AddrPortFrom(udpSender.Addr(), uint16(i+1))
+		for seq := range 300 {
+			if _, _, err := a.Add(udpTime, from, fragment(i, seq, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, b := a.Held(); b > 16<<10 {
+			t.Fatalf("%d fragments of one byte are held", b)
+		}
+	}
+	a = cedar.Assembler{}
+	for i := range 30 {
+		d := fragment(9, i, 1)
+		d.KeyID = strings.Repeat("k", 50_000)
+		if _, _, err := a.Add(udpTime, udpSender, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, b := a.Held(); b != 50_030 {
+		t.Errorf("with key ids %d bytes are held", b)
+	}
 	for name, send := range map[string][]cedar.Datagram{
 		"endless": func() (all []cedar.Datagram) {
 			for seq := range 30 {
@@ -165,6 +188,7 @@ func TestAssemblerBounds(t *testing.T) {
 			return all
 		}(),
 		"behind the last": {{Fragment: true, Last: true, Seq: 1, Payload: []byte("x")}, {Fragment: true, Seq: 2, Payload: []byte("x")}},
+		"last too early":  {{Fragment: true, Seq: 5, Payload: []byte("x")}, {Fragment: true, Seq: 0, Payload: []byte("x")}, {Fragment: true, Last: true, Seq: 2, Payload: []byte("x")}},
 		"numbers":         {{Fragment: true, Seq: 5000, Payload: []byte("x")}},
 	} {
 		var a cedar.Assembler
