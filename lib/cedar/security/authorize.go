@@ -88,7 +88,7 @@ func AuthorizerFrom(c *config.Snapshot, subsystem string, h Hosts) (*Authorizer,
 			{"DENY_%s", &a.lists[l].deny, &a.lists[l].denyName},
 		} {
 			s, ok := r.find(f.pattern, l, true)
-			if !ok || l == ClientLevel && f.rules == &a.lists[l].allow && !strings.HasPrefix(s.Name, "ALLOW_CLIENT") {
+			if !ok || l == ClientLevel && f.rules == &a.lists[l].allow && !strings.Contains(strings.ToUpper(s.Name), "ALLOW_CLIENT") {
 				continue
 			}
 			*f.name = s.Name
@@ -222,7 +222,7 @@ func (a *Authorizer) Allowed(l Level, who Asker) Verdict {
 	if reserved(who.Peer.User) && len(who.Peer.holes()) == 0 {
 		return Verdict{Why: fmt.Sprintf("the name %s is reserved for sessions that are handed over", clip(who.Peer.User))}
 	}
-	q := question{a: a, who: who, user: who.Peer.User, addr: who.Addr.Unmap()}
+	q := question{a: a, who: who, user: who.Peer.User, addr: who.Addr.Unmap().WithZone("")}
 	if q.user == "" {
 		q.user = Unauthenticated
 	}

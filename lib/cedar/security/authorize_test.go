@@ -81,6 +81,10 @@ ALLOW_ADMINISTRATOR = root@example.org/127.0.0.1 {:local_ips:}
 ALLOW_ADVERTISE_STARTD_STARTD = ep@example.org
 DENY_WRITE = badhost.example.org
 ALLOW_CONFIG = admin/192.0.2.1
+STARTD.ALLOW_NEGOTIATOR = negotiator@example.org/fe80::/10
+SCHEDD.ALLOW_NEGOTIATOR = *
+STARTD.ALLOW_CLIENT = 10.*
+ALLOW_DEFAULT = nobody@nowhere
 `
 	names := map[string][]string{
 		"10.9.9.9": {"w.example.org"}, "10.9.9.8": {"badhost.example.org", "badhost"}, "10.0.0.77": {"alias.example.net"},
@@ -129,9 +133,12 @@ ALLOW_CONFIG = admin/192.0.2.1
 		{AdvertiseStartd, "condor@password", "1.2.3.4", false, "ALLOW_ADVERTISE_STARTD_STARTD has no entry"},
 		{AdvertiseSchedd, "condor@password", "1.2.3.4", true, "ALLOW_DAEMON has condor@*"}, // falls back
 		{AdvertiseSchedd, "condor@password", "10.66.1.1", false, "DENY_DAEMON"},
-		{Negotiator, "condor@password", "1.2.3.4", false, "nothing is set that allows NEGOTIATOR"},
+		{Negotiator, "condor@password", "1.2.3.4", false, "ALLOW_NEGOTIATOR has no entry"},
+		{Negotiator, "negotiator@example.org", "fe80::1%eth0", true, "ALLOW_NEGOTIATOR has negotiator@example.org/fe80::/10"},
+		{AdvertiseMaster, "nobody@nowhere", "1.2.3.4", false, "ALLOW_DAEMON has no entry"},
 		{Config, "admin", "192.0.2.1", true, "admin/192.0.2.1"},
-		{ClientLevel, Unauthenticated, "1.2.3.4", true, "ALLOW_CLIENT"},
+		{ClientLevel, Unauthenticated, "1.2.3.4", false, "ALLOW_CLIENT has no entry"},
+		{ClientLevel, Unauthenticated, "10.2.3.4", true, "ALLOW_CLIENT has 10.*"},
 		{Daemon, SubmitSide, "1.2.3.4", false, "reserved"}, // the name alone opens nothing
 		{levels, "x@y", "1.2.3.4", false, "unknown"},
 	} {
@@ -157,9 +164,16 @@ func TestHolesAndLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed, err := AuthorizerFrom(configured(t, ""), "STARTD", Hosts{})
+	closed, err := AuthorizerFrom(configured(t, "ALLOW_DEFAULT =\n"), "STARTD", Hosts{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	anybody := Asker{Peer: nobody(), Addr: netip.MustParseAddr("192.0.2.9")}
+	if v := closed.Allowed(Read, anybody); v.OK || !strings.Contains(v.Why, "nothing is set that allows READ") {
+		t.Errorf("without lists: %+v", v)
+	}
+	if v := closed.Allowed(ClientLevel, anybody); !v.OK {
+		t.Errorf("without lists, a server: %+v", v)
 	}
 	addr := netip.MustParseAddr("192.0.2.9")
 	for _, test := range []struct {

@@ -69,7 +69,9 @@ func (t *Sessions) AddExecuteSide(id claim.ID, address string) (*Session, error)
 
 // AddShared makes a session of what a shadow told its starter: id, info with
 // its brackets and key text, for the transfer of files ("filetrans.<claim>")
-// or for reconnecting. The peer is SubmitSide.
+// or for reconnecting. The peer is SubmitSide. It fails with Conflict where
+// the session is there already, as that of a claim is in the process that made
+// the claim id.
 func (t *Sessions) AddShared(id, info string, key claim.Secret) (*Session, error) {
 	i, err := ParseInfo(info)
 	if err != nil {

@@ -47,7 +47,7 @@ const (
 
 // Of returns the names of an address, without a final dot.
 func (h *HostNames) Of(addr netip.Addr) []string {
-	addr = addr.Unmap()
+	addr = addr.Unmap().WithZone("")
 	now := h.Clock.Now().Boot
 	h.mu.Lock()
 	known, ok := h.found[addr]

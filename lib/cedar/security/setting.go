@@ -71,13 +71,19 @@ func badSetting(s config.Setting, want string) error {
 		fmt.Errorf("%s: %s = %q: %s", s.Origin, s.Name, clip(s.Value), want))
 }
 
-// clip shortens a text for a message.
+// clip makes a text from somewhere else fit for a message: it is short and
+// cannot begin a line of its own.
 func clip(text string) string {
 	const most = 120
-	if len(text) <= most {
-		return text
+	if len(text) > most {
+		text = text[:most] + "..."
 	}
-	return text[:most] + "..."
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // flag reads a boolean that has a default here when nothing sets it.
