@@ -13,13 +13,19 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/policy"
 )
 
-var errHungUp = errors.New("the other end hung up while it waited")
+var (
+	errHungUp    = errors.New("the other end hung up while it waited")
+	errGivenBack = errors.New("the claim was given back while it was waited for")
+)
 
 // Codes for an activation that is refused, as the field numbers them.
 const (
+	refusedBadRequest    = 1026
 	refusedNoMatch       = 1027
+	refusedUnclaimed     = 1033
 	refusedClaimNotFound = 1034
 )
 
@@ -31,21 +37,21 @@ func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Conn.Int(); err != nil { // a version that means nothing
-		return err
-	}
-	job, err := c.Conn.Ad(cedar.AdOptions{})
-	if err == nil {
-		err = c.Conn.EndOfMessage()
-	}
+	job, err := readActivation(c.Conn)
 	if err != nil {
+		if errs.Is(err, errs.Invalid) {
+			_ = refuseActivation(c.Conn, refusedBadRequest, "the request cannot be read", false)
+		}
 		return err
 	}
 	code, why := refusedNoMatch, "this Execution Point cannot run the jobs of a pool yet"
 	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
 		s, ok := t.Engine.SlotOf(id)
-		if v, there := t.Engine.SlotView(s); !ok || !there || !v.Claimed || v.Claim != id {
+		switch v, there := t.Engine.SlotView(s); {
+		case !ok || !there || !v.Claimed || v.Claim.Public != id.Public:
 			code, why = refusedClaimNotFound, "no such claim"
+		case v.Pair.State != policy.Claimed:
+			code, why = refusedUnclaimed, "the slot is "+v.Pair.String()
 		}
 	}); err != nil {
 		return err
@@ -53,6 +59,19 @@ func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
 	c.Log.Info("activation refused", "claim", id.String(), "code", code, "why", why)
 	wanted, _ := job.EvalBool(askFailureAd, nil)
 	return refuseActivation(c.Conn, code, why, wanted)
+}
+
+// readActivation reads what follows the claim id: a number that means nothing
+// any more, and the job.
+func readActivation(conn *cedar.Conn) (*classad.Ad, error) {
+	if _, err := conn.Int(); err != nil {
+		return nil, err
+	}
+	job, err := conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	return job, err
 }
 
 // refuseActivation answers with the code and, to shadows that want it, the
@@ -81,12 +100,21 @@ func (p *Pool) deactivate(ctx context.Context, c *listen.Call) error {
 	case 404:
 		how = ep.Forcibly
 	}
+	gone := false
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		s, ok := t.Engine.SlotOf(id)
+		v, there := t.Engine.SlotView(s)
+		gone = ok && there && v.Claimed && v.Claim.Public == id.Public && v.Pair.State != policy.Claimed
+	}); err != nil {
+		return err
+	}
+	if gone {
+		// Closed without an answer, as the original does.
+		return errs.E("pool."+c.Command.Name, errs.Conflict, id.String(), errors.New("the claim has ended already"))
+	}
 	r, err := p.ask(ctx, func(ref uint64) ep.Event { return ep.DeactivateRequested{Ref: ref, Claim: id, How: how} }, nil)
 	if err != nil {
 		return err
-	}
-	if r.Err != nil && !errs.Is(r.Err, errs.NotFound) {
-		return r.Err // closed without an answer, as the original does
 	}
 	ad := classad.NewAd()
 	ad.SetBool(attrStart, r.Err == nil && !r.Closing)

@@ -5,6 +5,7 @@ package pool
 
 import (
 	"context"
+	"crypto/subtle"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	scheddPatience = 20 * time.Second
 	maxToSchedds   = 64 // conversations with schedds at the same time
 	leastAlive     = time.Second
+	soonAlive      = 10 * time.Second // after a sign of life of the schedd itself
 )
 
 // life is a claim whose schedd has to be asked whether it still wants it.
@@ -31,6 +33,15 @@ type life struct {
 	every  time.Duration
 	next   time.Duration // boot time
 	asking bool
+	whole  bool // a partitionable slot: its lease is not renewed
+}
+
+// asking is a request that is not answered yet.
+type asking struct {
+	id     claim.ID
+	client claim.Client
+	given  chan struct{} // closed when the claim is given back before it is there
+	once   sync.Once
 }
 
 // lives are the claims of schedds. Each is asked about every third of its
@@ -38,38 +49,57 @@ type life struct {
 // life enough.
 type lives struct {
 	mu     sync.Mutex
-	asks   map[uint64]claim.Client // of requests that are not answered yet, by Ref
-	held   map[string]*life        // by the public part of the id
+	asks   map[uint64]*asking // by Ref
+	held   map[string]*life   // by the public part of the id
 	wake   chan struct{}
 	slots  chan struct{} // one for each conversation under way
 	ending sync.WaitGroup
 }
 
 func (l *lives) init() {
-	l.asks = make(map[uint64]claim.Client)
+	l.asks = make(map[uint64]*asking)
 	l.held, l.wake, l.slots = make(map[string]*life), make(chan struct{}, 1), make(chan struct{}, maxToSchedds)
 }
 
-// expect notes who a request is from, before the engine knows of it.
-func (l *lives) expect(ref uint64, client claim.Client) {
+// expect notes who a request is from, before the engine knows of it. The
+// channel is closed when the claim is given back while the request waits.
+func (l *lives) expect(ev *ep.ClaimRequested) (given <-chan struct{}) {
+	a := &asking{id: ev.Capability, client: ev.Client, given: make(chan struct{})}
 	l.mu.Lock()
-	l.asks[ref] = client
+	l.asks[ev.Ref] = a
 	l.mu.Unlock()
+	return a.given
+}
+
+// giveUp ends the request that waits for the claim of this id, and reports
+// whether there is one.
+func (l *lives) giveUp(id claim.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := false
+	for _, a := range l.asks {
+		if a.id.Public == id.Public && !id.IsZero() &&
+			subtle.ConstantTimeCompare([]byte(a.id.Secret.Reveal()), []byte(id.Secret.Reveal())) == 1 {
+			a.once.Do(func() { close(a.given) })
+			found = true
+		}
+	}
+	return found
 }
 
 // replied sees the reply to a request: what was granted is kept alive. It must
 // be called before anybody can end the claim.
 func (l *lives) replied(now clock.Instant, r ep.Reply) {
 	l.mu.Lock()
-	client, ok := l.asks[r.Ref]
+	a, ok := l.asks[r.Ref]
 	delete(l.asks, r.Ref)
 	l.mu.Unlock()
 	if !ok || r.Granted == nil {
 		return
 	}
-	l.begin(now, r.Granted, client)
+	l.begin(now, r.Granted, a.client)
 	for i := range r.Granted.More {
-		l.begin(now, &r.Granted.More[i], client)
+		l.begin(now, &r.Granted.More[i], a.client)
 	}
 }
 
@@ -87,13 +117,21 @@ func (l *lives) begin(now clock.Instant, g *ep.Grant, client claim.Client) {
 		return
 	}
 	every := max(g.Lease/3, leastAlive)
+	whole, _ := g.Ad.EvalBool("PartitionableSlot", nil)
 	l.mu.Lock()
-	l.held[g.Claim.Public] = &life{claim: g.Claim, client: client, every: every, next: now.Boot + every}
+	l.held[g.Claim.Public] = &life{claim: g.Claim, client: client, every: every, next: now.Boot + every, whole: whole}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	signal(l.wake)
+}
+
+// soon has the schedd of a claim asked within ten seconds.
+func (l *lives) soon(now clock.Instant, id claim.ID) {
+	l.mu.Lock()
+	if x, ok := l.held[id.Public]; ok {
+		x.next = min(x.next, now.Boot+soonAlive)
 	}
+	l.mu.Unlock()
+	signal(l.wake)
 }
 
 // end forgets a claim and reports whether there was one.
@@ -112,7 +150,7 @@ func (l *lives) due(now clock.Instant) (ask []*life, wait time.Duration) {
 	defer l.mu.Unlock()
 	wait = time.Hour
 	for _, x := range l.held {
-		if x.asking {
+		if x.asking || x.whole {
 			continue
 		}
 		if x.next <= now.Boot {
@@ -129,10 +167,7 @@ func (l *lives) asked(x *life) {
 	l.mu.Lock()
 	x.asking = false
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	signal(l.wake)
 }
 
 // keepAlive asks schedds about their claims until ctx ends.

@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // Replies of the startd's commands.
@@ -39,6 +40,7 @@ const (
 	askWholeTime    = "_condor_PARTITIONABLE_SLOT_CLAIM_TIME"
 	askMatching     = "_condor_WANT_MATCHING"
 	askDynamicSlots = "_condor_NUM_DYNAMIC_SLOTS"
+	askStarterAlive = "_condor_StartdHandlesAlives" // the field's spelling; it means the starter
 	askFailureAd    = "_condor_send_activation_failure_ad"
 )
 
@@ -84,39 +86,41 @@ type request struct {
 	slotAds  bool // the ads of claimed slots are wanted
 }
 
-func readRequest(c *listen.Call) (request, error) {
+// readRequest reads the payload of REQUEST_CLAIM. How many claims are to be
+// ended for it is told by schedds that know our version only.
+func readRequest(conn *cedar.Conn) (request, error) {
 	var r request
-	id, err := claimID(c.Conn, false)
+	id, err := claimID(conn, false)
 	if err != nil {
 		return r, err
 	}
-	job, err := c.Conn.Ad(cedar.AdOptions{})
+	job, err := conn.Ad(cedar.AdOptions{})
 	if err != nil {
 		return r, err
 	}
-	schedd, err := c.Conn.String()
+	schedd, err := conn.String()
 	if err != nil {
 		return r, err
 	}
-	interval, err := c.Conn.Int()
+	interval, err := conn.Int()
 	if err != nil {
 		return r, err
 	}
 	var evict []claim.ID
-	if c.Conn.More() {
-		n, err := c.Conn.IntIn(0, maxEvicted)
+	if conn.More() {
+		n, err := conn.IntIn(0, maxEvicted)
 		if err != nil {
 			return r, err
 		}
 		for range n {
-			other, err := claimID(c.Conn, false)
+			other, err := claimID(conn, false)
 			if err != nil {
 				return r, err
 			}
 			evict = append(evict, other)
 		}
 	}
-	if err := c.Conn.EndOfMessage(); err != nil {
+	if err := conn.EndOfMessage(); err != nil {
 		return r, err
 	}
 	flag := func(name string) bool {
@@ -128,7 +132,7 @@ func readRequest(c *listen.Call) (request, error) {
 		if !ok {
 			return missing
 		}
-		return min(max(n, 0), most)
+		return min(max(n, -1), most) // what is less than nothing is refused
 	}
 	text := func(name string) string {
 		s, _ := job.EvalString(name, nil)
@@ -136,38 +140,54 @@ func readRequest(c *listen.Call) (request, error) {
 	}
 	r.secureID, r.slotAds = flag(askSecureID), flag(askClaimedAd)
 	r.event = ep.ClaimRequested{
+		// Whoever has the id was matched with the slot by a negotiator, whose
+		// word on users' priorities it is.
+		Priority:   true,
 		Capability: id, Evict: evict, Leftovers: flag(askLeftovers), Whole: flag(askWhole),
 		DynamicSlots:  int(number(askDynamicSlots, 1, maxDynamicSlots)),
-		WholeTime:     time.Duration(number(askWholeTime, 0, int64(longestWholeClaimTime/time.Second))) * time.Second,
+		WholeTime:     time.Duration(max(0, number(askWholeTime, 0, int64(longestWholeClaimTime/time.Second)))) * time.Second,
 		AliveInterval: time.Duration(min(max(interval, 0), int64(mostAliveInterval/time.Second))) * time.Second,
 		Client: claim.Client{
 			User: text("User"), Owner: text("User"), Address: schedd, Schedd: text("ScheddName"),
 			AccountingGroup: text("AccountingGroup"), Project: text("ProjectName"),
 		},
 	}
-	if c.Addr.IsValid() {
-		r.event.Client.Host = c.Addr.Addr().Unmap().String()
+	if e, ok := job.Lookup(askStarterAlive); ok {
+		job.Set("StarterHandlesAlives", e)
 	}
-	for _, name := range [...]string{askLeftovers, askSecureID, askClaimedAd, askWhole, askWholeTime, askMatching, askDynamicSlots} {
+	for _, name := range [...]string{askLeftovers, askSecureID, askClaimedAd, askWhole, askWholeTime, askMatching, askDynamicSlots, askStarterAlive} {
 		job.Delete(name)
 	}
 	r.event.Job = job
 	return r, nil
 }
 
+// suit leaves of a request what its slot can make of it: parts are of
+// partitionable slots alone, and a slot as a whole is wanted in vain where the
+// owner gives none.
+func (p *Pool) suit(t Turn, ev ep.ClaimRequested) ep.ClaimRequested {
+	id, ok := t.Engine.SlotOf(ev.Capability)
+	if !ok {
+		return ev
+	}
+	if v, ok := t.Engine.SlotView(id); ok && v.Kind != slot.Partitionable {
+		ev.DynamicSlots, ev.Whole = 0, false
+	}
+	if !p.settings.Load().WholeClaims {
+		ev.Whole = false
+	}
+	return ev
+}
+
 func (p *Pool) requestClaim(ctx context.Context, c *listen.Call) error {
-	r, err := readRequest(c)
+	r, err := readRequest(c.Conn)
 	if err != nil {
 		return err
 	}
-	reply, err := p.askWatching(ctx, c.Conn,
-		func(ref uint64) ep.Event {
-			p.lives.expect(ref, r.event.Client)
-			ev := r.event
-			ev.Ref = ref
-			return ev
-		},
-		func(ref uint64) ep.Event { return ep.ClaimWithdrawn{Ref: ref} })
+	if c.Addr.IsValid() {
+		r.event.Client.Host = c.Addr.Addr().Unmap().String()
+	}
+	reply, err := p.askWatching(ctx, c.Conn, r.event)
 	if err != nil {
 		return err
 	}
@@ -236,13 +256,17 @@ func (p *Pool) giveBack(ctx context.Context, g *ep.Grant) {
 	}
 }
 
-// askWatching is ask for a request whose reply may take long: the slot has to
-// be emptied first. Whoever hangs up meanwhile wants it no more.
-func (p *Pool) askWatching(ctx context.Context, conn *cedar.Conn, request, withdraw func(ref uint64) ep.Event) (ep.Reply, error) {
+// askWatching is ask for a claim, whose reply may take long: the slot has to
+// be emptied first. Whoever hangs up meanwhile, or gives the claim back, wants
+// it no more.
+func (p *Pool) askWatching(ctx context.Context, conn *cedar.Conn, ev ep.ClaimRequested) (ep.Reply, error) {
+	const op = "pool.REQUEST_CLAIM"
 	ref, reply := p.refs.new()
 	defer p.refs.drop(ref)
+	ev.Ref = ref
+	given := p.lives.expect(&ev)
 	defer p.lives.forget(ref)
-	if err := p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(request(ref)) }); err != nil {
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(p.suit(t, ev)) }); err != nil {
 		return ep.Reply{}, err
 	}
 	select {
@@ -250,24 +274,21 @@ func (p *Pool) askWatching(ctx context.Context, conn *cedar.Conn, request, withd
 		return r, nil
 	default:
 	}
-	conn.SetTimeout(requestClaimPatience)
-	hungUp := make(chan struct{})
-	go func() {
-		// Nothing comes before our answer: what does, or the end of the
-		// connection, which this handler's return closes, ends the waiting.
-		_, _ = conn.Int()
-		close(hungUp)
-	}()
+	hungUp, stop := watchHangUp(conn)
 	var why error
 	select {
 	case r := <-reply:
+		stop()
 		return r, nil
 	case <-hungUp:
-		why = errs.E("pool.REQUEST_CLAIM", errs.Transient, "", errHungUp)
+		why = errs.E(op, errs.Transient, "", errHungUp)
+	case <-given:
+		why = errs.E(op, errs.Transient, "", errGivenBack)
 	case <-ctx.Done():
-		why = errs.E("pool.REQUEST_CLAIM", errs.Expired, "", ctx.Err())
+		why = errs.E(op, errs.Expired, "", ctx.Err())
 	}
-	if err := p.cfg.Owner.Do(context.WithoutCancel(ctx), func(t Turn) { t.Step(withdraw(ref)) }); err != nil {
+	stop()
+	if err := p.cfg.Owner.Do(context.WithoutCancel(ctx), func(t Turn) { t.Step(ep.ClaimWithdrawn{Ref: ref}) }); err != nil {
 		return ep.Reply{}, err
 	}
 	select {
@@ -278,6 +299,22 @@ func (p *Pool) askWatching(ctx context.Context, conn *cedar.Conn, request, withd
 	default:
 	}
 	return ep.Reply{}, why
+}
+
+// watchHangUp closes hungUp when the other end has closed its connection, has
+// said something out of turn or has waited longer than anybody does. After
+// stop the connection is as it was.
+func watchHangUp(conn *cedar.Conn) (hungUp <-chan struct{}, stop func()) {
+	gone, nc := make(chan struct{}), conn.NetConn()
+	_ = nc.SetReadDeadline(time.Now().Add(requestClaimPatience))
+	go func() {
+		defer close(gone)
+		_, _ = nc.Read(make([]byte, 1))
+	}()
+	return gone, func() {
+		_ = nc.SetReadDeadline(time.Unix(1, 0))
+		<-gone
+	}
 }
 
 func (p *Pool) matchInfo(ctx context.Context, c *listen.Call) error {
@@ -306,7 +343,14 @@ func (p *Pool) alive(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return err
 	}
-	return p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.LeaseRenewed{Claim: id}) })
+	return p.cfg.Owner.Do(ctx, func(t Turn) {
+		t.Step(ep.LeaseRenewed{Claim: id})
+		if s, ok := t.Engine.SlotOf(id); ok {
+			if v, ok := t.Engine.SlotView(s); ok && v.Claimed && v.Claim.Public == id.Public {
+				p.lives.soon(t.Now, id)
+			}
+		}
+	})
 }
 
 // told is the answer to a command that has none when it succeeds.
@@ -328,6 +372,10 @@ func (p *Pool) simple(ctx context.Context, c *listen.Call, event func(ref uint64
 	if err != nil {
 		return err
 	}
+	return p.pass(ctx, c, id, event)
+}
+
+func (p *Pool) pass(ctx context.Context, c *listen.Call, id claim.ID, event func(ref uint64, id claim.ID) ep.Event) error {
 	r, err := p.ask(ctx, func(ref uint64) ep.Event { return event(ref, id) }, nil)
 	if err != nil {
 		return err
@@ -335,8 +383,16 @@ func (p *Pool) simple(ctx context.Context, c *listen.Call, event func(ref uint64
 	return told(c, r)
 }
 
+// releaseClaim takes a claim back, or a request that still waits for one.
 func (p *Pool) releaseClaim(ctx context.Context, c *listen.Call) error {
-	return p.simple(ctx, c, func(ref uint64, id claim.ID) ep.Event { return ep.ReleaseRequested{Ref: ref, Claim: id} })
+	id, err := claimID(c.Conn, true)
+	if err != nil {
+		return err
+	}
+	if p.lives.giveUp(id) {
+		return nil
+	}
+	return p.pass(ctx, c, id, func(ref uint64, id claim.ID) ep.Event { return ep.ReleaseRequested{Ref: ref, Claim: id} })
 }
 
 func (p *Pool) suspendClaim(ctx context.Context, c *listen.Call) error {

@@ -35,6 +35,8 @@ type Settings struct {
 	AddressFile string
 	// Attached is the access point that has this EP to itself, "" if none.
 	Attached string
+	// WholeClaims says that a partitionable slot may be claimed as a whole.
+	WholeClaims bool
 	// MatchSessions says that claim ids carry their sessions.
 	MatchSessions bool
 }
@@ -83,6 +85,8 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.Pause = max(min(interval, avoid), firstPause)
 	s.AddressFile = c.String("COLLECTOR_ADDRESS_FILE")
 	s.Attached = c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
+	s.WholeClaims, err = c.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
+	bad = append(bad, err)
 	s.MatchSessions, err = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
 	bad = append(bad, err)
 	return s, errors.Join(bad...)
