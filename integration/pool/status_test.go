@@ -1,0 +1,255 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// slots are what most tests divide the machine into: a partitionable slot of
+// six processors and two static ones.
+const slots = `
+SLOT_TYPE_1 = cpus=6,mem=75%,disk=75%
+SLOT_TYPE_1_PARTITIONABLE = true
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_2 = cpus=1,mem=10%,disk=10%
+SLOT_TYPE_2_PARTITIONABLE = false
+NUM_SLOTS_TYPE_2 = 2
+STARTD_ATTRS = $(STARTD_ATTRS), Hall
+Hall = "north"
+`
+
+var names = []string{"slot1@" + ourHost, "slot2@" + ourHost, "slot3@" + ourHost}
+
+// shows waits until condor_status shows the slots, and nothing else.
+func (c *condor) shows(want ...string) {
+	c.t.Helper()
+	eventually(c.t, fmt.Sprintf("condor_status shows %q", want), func() error {
+		out, err := c.run("condor_status", "-af", "Name")
+		if err != nil {
+			return err
+		}
+		got := strings.Fields(out)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("it shows %q", got)
+		}
+		return nil
+	})
+}
+
+// ads reads what condor_status -long prints.
+func (c *condor) ads(args ...string) []*classad.Ad {
+	c.t.Helper()
+	var all []*classad.Ad
+	for text := range strings.SplitSeq(c.tool("condor_status", append(args, "-long")...), "\n\n") {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		ad, err := classad.ParseAd(text, classad.Old)
+		if err != nil {
+			c.t.Fatalf("%v in\n%s", err, text)
+		}
+		all = append(all, ad)
+	}
+	return all
+}
+
+// Each way of security that an EP and a collector can have.
+var ways = []struct {
+	name, lines string
+	token       bool
+	user        string // how the collector's log names us
+}{
+	{"FS", "SEC_DEFAULT_AUTHENTICATION_METHODS = FS\n", false, "@execpoint.test"},
+	{"unauthenticated, the collector's port in a file", "SEC_DEFAULT_AUTHENTICATION = OPTIONAL\nCOLLECTOR_HOST = 127.0.0.1:0\n", false, "unauthenticated@unmapped"},
+	{"FS, encryption and integrity required", "SEC_DEFAULT_AUTHENTICATION_METHODS = FS\nSEC_READ_AUTHENTICATION = REQUIRED\nSEC_CLIENT_AUTHENTICATION = REQUIRED\nSEC_DEFAULT_ENCRYPTION = REQUIRED\nSEC_DEFAULT_INTEGRITY = REQUIRED\n", false, "@execpoint.test"},
+	{"IDTOKENS", "STARTD.SEC_CLIENT_AUTHENTICATION_METHODS = IDTOKENS\nSTARTD.SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/ep-tokens.d\nSTARTD.SEC_TOKEN_SYSTEM_DIRECTORY = $(LOCAL_DIR)/ep-tokens.d\n" +
+		"STARTD.SEC_PASSWORD_DIRECTORY = $(LOCAL_DIR)/ep-passwords.d\nSTARTD.SEC_TOKEN_POOL_SIGNING_KEY_FILE = $(LOCAL_DIR)/ep-passwords.d/POOL\n", true, "node17@execpoint.test"},
+	{"PASSWORD", "STARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\n", false, "condor@password"},
+}
+
+// row: S0-002
+func TestSlotsAreShown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range ways {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCondor(t, tt.lines)
+			c.begin()
+			if tt.token {
+				token := c.tool("condor_token_create", "-identity", tt.user, "-authz", "ADVERTISE_STARTD", "-authz", "READ")
+				path := filepath.Join(c.dir, "ep-tokens.d", "pool")
+				c.must(os.WriteFile(path, []byte(token), 0o600))
+			}
+			e := newEP(t, c, slots, nil)
+			c.shows(names...)
+			for _, ad := range c.ads() {
+				checkShown(t, e, ad)
+			}
+			if log := c.log("CollectorLog"); !regexp.MustCompile(`PERMISSION GRANTED to \S*` + tt.user + ` from host \S+ for command 0 \(UPDATE_STARTD_AD\)`).MatchString(log) {
+				t.Errorf("the collector's log does not grant UPDATE_STARTD_AD to %s", tt.user)
+			} else if strings.Contains(log, "Could not make hashkey") || strings.Contains(log, "PERMISSION DENIED") {
+				t.Errorf("the collector complains:\n%s", log)
+			}
+			if err := e.pool.Withdraw(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c.shows()
+			if out := c.tool("condor_status", "-any", "-constraint", `MyType == "StartD" || MyType == "Machine"`, "-af", "Name"); strings.TrimSpace(out) != "" {
+				t.Errorf("after the end the collector still has %s", out)
+			}
+		})
+	}
+}
+
+func checkShown(t *testing.T, e *execPoint, ad *classad.Ad) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"MyAddress": e.address.String(), "StartdIpAddr": e.address.String(), "Machine": ourHost, "Hall": "north", "State": "Unclaimed", "Activity": "Idle",
+		"Arch": "X86_64", "OpSys": "LINUX",
+	} {
+		if got, _ := ad.EvalString(name, nil); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range []string{"ClaimId", "Capability", "ChildClaimIds", "_condor_PrivRemoteAdminCapability"} {
+		if _, ok := ad.Lookup(name); ok {
+			t.Errorf("condor_status shows %s", name)
+		}
+	}
+}
+
+func TestCondorStatus(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, "")
+	c.begin()
+	e := newEP(t, c, slots, nil)
+	c.shows(names...)
+
+	out := c.tool("condor_status")
+	for _, want := range []string{"slot1@" + ourHost, "LINUX", "X86_64", "Unclaimed", "Idle", "Total     3     0       0         3"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
+			t.Errorf("condor_status does not show %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "[?") {
+		t.Errorf("condor_status does not know everything:\n%s", out)
+	}
+	for _, args := range [][]string{{"-compact"}, {"-state"}, {"-run"}, {"-claimed"}, {"-server"}, {"-total"}, {"-startd"}} {
+		out := c.tool("condor_status", args...)
+		quiet := args[0] == "-run" || args[0] == "-claimed" || args[0] == "-total"
+		if !quiet && !strings.Contains(out, "ep.execpoint.te") {
+			t.Errorf("condor_status %v:\n%s", args, out)
+		}
+		if strings.Contains(out, "[?") || strings.Contains(out, "undefined") {
+			t.Errorf("condor_status %v does not know everything:\n%s", args, out)
+		}
+	}
+	if out := strings.Fields(c.tool("condor_status", "-startd", "-af", "Name")); !slices.Equal(out, []string{ourHost}) && !slices.Equal(out, names) {
+		t.Errorf("condor_status -startd names %q", out)
+	}
+	daemons := c.ads("-any", "-constraint", `MyType == "StartD"`)
+	if len(daemons) != 1 {
+		t.Fatalf("%d daemon ads, want one", len(daemons))
+	}
+	if n, _ := daemons[0].EvalInt("TotalSlots", nil); n != 3 {
+		t.Errorf("the daemon ad has %d slots; is it ours?\n%s", n, daemons[0].Text(classad.Old))
+	}
+
+	// Asked directly, we say what the collector was told.
+	direct := c.ads("-direct", ourHost)
+	told := c.ads()
+	if len(direct) != len(told) || len(told) != 3 {
+		t.Fatalf("%d ads directly, %d from the collector", len(direct), len(told))
+	}
+	for i, ad := range direct {
+		for name := range told[i].All() {
+			if _, ok := ad.Lookup(name); !ok && !slices.Contains([]string{"AuthenticatedIdentity", "AuthenticationMethod", "UpdateSequenceNumber", "UpdatesHistory", "UpdatesLost", "UpdatesSequenced", "UpdatesTotal"}, name) {
+				t.Errorf("%s: only the collector has %s", names[i], name)
+			}
+		}
+		checkSame(t, names[i], ad, told[i], "Name", "MyAddress", "Cpus", "Memory", "Start", "Requirements", "DaemonStartTime", "CondorVersion", "Hall")
+	}
+	if out := c.tool("condor_status", "-direct", ourHost, "-constraint", `PartitionableSlot =?= true`, "-af", "Name", "Cpus"); strings.TrimSpace(out) != names[0]+" 6" {
+		t.Errorf("asked directly for the partitionable slot: %q", out)
+	}
+	if out := c.tool("condor_status", "-direct", ourHost, "-limit", "2", "-af", "Name"); len(strings.Fields(out)) != 2 {
+		t.Errorf("asked directly for two: %q", out)
+	}
+	if out := c.tool("condor_status", "-startd", "-direct", ourHost, "-af", "MyType"); strings.TrimSpace(out) == "" {
+		t.Error("asked directly for the daemon: nothing")
+	}
+	_ = e
+}
+
+func checkSame(t *testing.T, what string, a, b *classad.Ad, attrs ...string) {
+	t.Helper()
+	for _, name := range attrs {
+		x, ok := a.Lookup(name)
+		y, ok2 := b.Lookup(name)
+		if !ok || !ok2 || x.Text(classad.Old) != y.Text(classad.Old) {
+			t.Errorf("%s: %s is %v directly and %v at the collector", what, name, x, y)
+		}
+	}
+}
+
+// A collector that is started again has forgotten us and our session; it is
+// told of us again long before the next UPDATE_INTERVAL.
+func TestCollectorRestarted(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, "UPDATE_INTERVAL = 300\n")
+	c.begin()
+	newEP(t, c, slots, nil)
+	c.shows(names...)
+	c.stop("condor_collector", syscall.SIGKILL)
+	c.begin()
+	c.shows(names...)
+}
+
+// row: S4-062
+func TestSecondExecutionPoint(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, "")
+	c.begin()
+	newEP(t, c, slots, nil)
+	newEP(t, c, "STARTD_NAME = second\n", nil)
+	c.shows(append(slices.Clone(names), "slot1@second@"+ourHost)...)
+}
+
+// row: S4-044, S4-045
+func TestDaemonAd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ knob, want string }{
+		{"True", "true"},
+		{"Auto", "true"},
+		{"False", "undefined"}, // the collector then makes an ad of slot1's
+	} {
+		t.Run(tt.knob, func(t *testing.T) {
+			t.Parallel()
+			c := newCondor(t, "")
+			c.begin()
+			newEP(t, c, slots+"ENABLE_STARTD_DAEMON_AD = "+tt.knob+"\n", nil)
+			c.shows(names...)
+			if out := c.tool("condor_status", "-af", "HasStartDaemonAd"); strings.TrimSpace(out) != strings.TrimSpace(strings.Repeat(tt.want+"\n", 3)) {
+				t.Errorf("HasStartDaemonAd is %q", out)
+			}
+			log := c.log("CollectorLog")
+			if own := strings.Contains(log, "StartDaemonAd: Inserting"); !own {
+				t.Errorf("the collector has no daemon ad")
+			}
+		})
+	}
+}

@@ -1,0 +1,245 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/pool/pooltest"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+const mixed = `
+SLOT_TYPE_1 = cpus=2
+SLOT_TYPE_1_PARTITIONABLE = true
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_2 = cpus=1
+SLOT_TYPE_2_PARTITIONABLE = false
+NUM_SLOTS_TYPE_2 = 2
+`
+
+// call has a command handled as the server would, and returns the other end.
+func (r *rig) call(t *testing.T, number int) (*cedar.Conn, <-chan error) {
+	t.Helper()
+	client, server := cedartest.Pipe()
+	there, here := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{})
+	there.SetPeerVersion("25.14.0")
+	here.SetPeerVersion("25.14.0")
+	commands := r.pool.Commands()
+	i := slices.IndexFunc(commands, func(c listen.Command) bool { return c.Number == number })
+	if i < 0 {
+		t.Fatalf("there is no command %d", number)
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := commands[i].Handle(context.Background(), &listen.Call{Conn: here, Command: commands[i], Log: slog.New(slog.DiscardHandler)})
+		_ = here.Close()
+		done <- err
+	}()
+	t.Cleanup(func() { _ = there.Close() })
+	return there, done
+}
+
+// ask sends a query and returns the ads of the answer.
+func (r *rig) ask(t *testing.T, number int, query string) []*classad.Ad {
+	t.Helper()
+	ad, err := classad.ParseAd(query, classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, done := r.call(t, number)
+	conn.PutAd(ad, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	var ads []*classad.Ad
+	for {
+		more, err := conn.Int()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more == 0 {
+			break
+		}
+		ad, err := conn.Ad(cedar.AdOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ads = append(ads, ad)
+	}
+	if err := conn.EndOfMessage(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return ads
+}
+
+func namesOf(ads []*classad.Ad) string {
+	var all []string
+	for _, ad := range ads {
+		name, _ := ad.EvalString("Name", nil)
+		all = append(all, strings.TrimSuffix(name, "@host.example"))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestQueries(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		command int
+		query   string
+		want    string
+	}{
+		{"slots", 5, `TargetType = "Machine"`, "slot1 slot1_1 slot2 slot3"},
+		{"slots, no type", 5, ``, "slot1 slot1_1 slot2 slot3"},
+		{"many, slots", 53, `TargetType = "Machine"`, "slot1 slot1_1 slot2 slot3"},
+		{"many, the daemon", 53, `TargetType = "StartD"`, "host.example"},
+		{"many, no type", 53, ``, "host.example"},
+		{"many, both", 53, `TargetType = "Machine,StartD"`, "host.example slot1 slot1_1 slot2 slot3"},
+		{"many, others", 53, `TargetType = "Scheduler"`, ""},
+		{"constraint", 5, `Requirements = TARGET.DynamicSlot =?= true`, "slot1_1"},
+		{"constraint without scope", 5, `Requirements = State == "Claimed"`, "slot1_1"},
+		{"constraint, nothing fits", 5, `Requirements = Cpus > 99`, ""},
+		{"constraint that is no condition", 5, `Requirements = "yes"`, ""},
+		{"limit", 5, `LimitResults = 2`, "slot1 slot1_1"},
+		{"limit 0", 5, `LimitResults = 0`, ""},
+		{"limit over daemon and slots", 53, "TargetType = \"StartD Machine\"\nLimitResults = 2", "host.example slot1"},
+		{"limit after the constraint", 5, "Requirements = SlotType == \"Static\"\nLimitResults = 1", "slot2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+				r.claim(slot.ID{N: 1}, "")
+				ads := r.ask(t, tt.command, tt.query+"\nMyType = \"Query\"\n")
+				if got := namesOf(ads); got != tt.want {
+					t.Errorf("%q, want %q", got, tt.want)
+				}
+				for _, ad := range ads {
+					for name, e := range ad.All() {
+						if classad.IsPrivate(name) || strings.Contains(e.Text(classad.Old), "ShortVersion") {
+							t.Errorf("%s leaves", name)
+						}
+					}
+					if text(t, ad, "MyAddress") != ourAddress || text(t, ad, "LastHeardFrom") == "" {
+						t.Errorf("MyAddress = %s, LastHeardFrom = %s", text(t, ad, "MyAddress"), text(t, ad, "LastHeardFrom"))
+					}
+				}
+			})
+		})
+	}
+}
+
+// What an expression refers to comes along with it.
+func TestProjection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+		ads := r.ask(t, 5, `Projection = "Name,Requirements  Cpus nothing"`+"\nLimitResults = 1\nMyType = \"Query\"\n")
+		if len(ads) != 1 {
+			t.Fatalf("%d ads", len(ads))
+		}
+		for _, name := range []string{"Name", "Requirements", "Cpus", "Start", "WithinResourceLimits"} {
+			if _, ok := ads[0].Lookup(name); !ok {
+				t.Errorf("%s is missing", name)
+			}
+		}
+		if _, ok := ads[0].Lookup("OpSys"); ok {
+			t.Error("OpSys was not asked for")
+		}
+		if ads := r.ask(t, 5, "Projection = \"ClaimId,Capability\"\nMyType = \"Query\"\n"); len(ads) != 3 || ads[0].Len() != 0 {
+			t.Errorf("asked for secrets: %v", ads)
+		}
+	})
+}
+
+// Many slots are told in several turns of the engine, none left out, none
+// twice.
+func TestQueryOfManySlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "NUM_CPUS = 200\nMEMORY = 200000\nSLOT_TYPE_1 = cpus=1\nSLOT_TYPE_1_PARTITIONABLE = false\nNUM_SLOTS_TYPE_1 = 200\n", pooltest.NewCollector("25.14.0"), nil)
+		seen := make(map[string]bool)
+		for _, ad := range r.ask(t, 5, "Projection = \"Name\"\nMyType = \"Query\"\n") {
+			seen[text(t, ad, "Name")] = true
+		}
+		if len(seen) != 200 {
+			t.Errorf("%d slots were told, want 200", len(seen))
+		}
+	})
+}
+
+func TestGiveState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+		state := func() string {
+			conn, done := r.call(t, 448)
+			s, err := conn.String()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		if got := state(); got != "Unclaimed" {
+			t.Errorf("state is %s", got)
+		}
+		r.claim(slot.ID{N: 1}, "")
+		if got := state(); got != "Claimed" {
+			t.Errorf("with a claim the state is %s", got)
+		}
+		conn, done := r.call(t, 470)
+		ad, err := conn.Ad(cedar.AdOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := ad.EvalInt("TotalSlots", nil); n != 4 {
+			t.Errorf("totals %s", ad.Text(classad.Old))
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who sends half a query, or more than a query can be, gets nothing.
+func TestBadQueries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+		conn, done := r.call(t, 5)
+		conn.PutInt(1000)
+		conn.PutString(`A = 1`)
+		if err := conn.EndMessage(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err == nil {
+			t.Error("an ad that lacks lines was answered")
+		}
+		_, done = r.call(t, 5)
+		began := time.Now()
+		if err := <-done; err == nil || time.Since(began) != 15*time.Second {
+			t.Errorf("silence was ended by %v after %v, want 15 s", err, time.Since(began))
+		}
+		conn, done = r.call(t, 5)
+		conn.PutInt(1)
+		conn.PutString(`A = "` + strings.Repeat("x", 2<<20) + `"`)
+		conn.PutString("")
+		conn.PutString("")
+		_ = conn.EndMessage() // it may be cut short
+		if err := <-done; err == nil {
+			t.Error("a query of 2 MiB was answered")
+		}
+	})
+}
