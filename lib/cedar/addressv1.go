@@ -58,7 +58,7 @@ func routeTo(a netip.AddrPort, network string) route {
 // simpleRoute is the route to host and port alone, if the host is an address.
 func (s Sinful) simpleRoute(network string) (route, bool) {
 	a, err := netip.ParseAddr(s.Host)
-	if err != nil || s.Port == NoPort {
+	if err != nil || a.Zone() != "" || s.Port == NoPort {
 		return route{}, false
 	}
 	return routeTo(netip.AddrPortFrom(a, uint16(s.Port)), network), true

@@ -148,6 +148,9 @@ func FuzzSinful(f *testing.F) {
 	for _, r := range recordedSinfuls(f) {
 		f.Add(r.In)
 	}
+	f.Add("[::1%0]:0")
+	f.Add(`{[p="primary";port=0;n="0";a="0 "]}`)
+	f.Add("::[")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := cedar.ParseSinful(text)
 		if err != nil {
