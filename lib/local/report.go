@@ -247,10 +247,21 @@ func (a *AP) evict(now clock.Instant, r *run, e eviction) {
 		j.refused = "it is tried again later: " + e.reason
 	}
 	a.close(now, r, e.at)
+	held := e.code == int(reason.StartdHeldJob)
+	if held {
+		a.log(e.at, j, eventlog.RemoteError{
+			Daemon: "starter", Host: r.lease.name, Text: e.reason, ReasonCode: e.code, ReasonSubcode: e.subcode,
+		})
+	}
 	a.log(e.at, j, eventlog.Evicted{
 		ReasonCode: e.code, ReasonSubcode: e.subcode, Reason: e.reason, Remote: r.remote(),
 		Sent: r.out, Received: r.in, Resources: r.table(e.at, now),
 	})
+	if held {
+		// The policy of the machine does not want it run again.
+		a.holdJob(now, j, starter.Hold{Code: e.code, Subcode: e.subcode, Reason: "Error from " + r.lease.name + ": " + e.reason})
+		return
+	}
 	a.setStatus(j, Idle, now)
 	a.requeue(j)
 	a.changed(Change{Job: j.id, At: e.at, Status: Idle, What: "evicted", Slot: r.lease.name, Detail: e.reason, Wall: r.wall(e.at)})
