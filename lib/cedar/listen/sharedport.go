@@ -293,27 +293,33 @@ const (
 	portRefresh = 300 * time.Second
 )
 
-// Run reads the ad until ctx ends: every minute as long as there is none, and
-// then every five minutes and a bit, for a shared port may get another address
-// from its broker.
+// Run reads the ad until ctx ends: as long as there is none after a second and
+// twice as long each time, up to a minute, and then every five minutes and a
+// bit, for a shared port may get another address from its broker.
 func (w *PortWatch) Run(ctx context.Context) {
+	if w.Log == nil {
+		w.Log = slog.New(slog.DiscardHandler)
+	}
 	last := ""
+	pause := time.Second
 	for {
-		next := portRetry
+		next := pause
 		file, err := w.Read()
 		if err == nil {
 			var public cedar.Sinful
 			var others []cedar.Sinful
 			if public, others, err = PortAddress(file, w.ID); err == nil {
 				next = portRefresh + rand.N(portRetry)
+				pause = time.Second
 				if text := public.String(); text != last {
 					last = text
 					w.Changed(public, others)
 				}
 			}
 		}
-		if err != nil && w.Log != nil {
+		if err != nil {
 			w.Log.Info("the address of the shared port is not known", "err", err, "retry", next.String())
+			pause = min(2*pause, portRetry)
 		}
 		if !wait(ctx, next) {
 			return

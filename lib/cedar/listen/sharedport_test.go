@@ -194,9 +194,9 @@ func TestPortWatch(t *testing.T) {
 		}, Changed: func(s cedar.Sinful, _ []cedar.Sinful) { mu.Lock(); told = append(told, s.String()); mu.Unlock() }}
 		heard := func() []string { mu.Lock(); defer mu.Unlock(); return told }
 		go func() { w.Run(ctx); close(done) }()
-		time.Sleep(90 * time.Second)
+		time.Sleep(130 * time.Second)
 		set(portAd)
-		time.Sleep(40 * time.Second) // the retry of two minutes
+		time.Sleep(61 * time.Second) // the next retry
 		if told := heard(); len(told) != 1 {
 			t.Errorf("told %q after the ad appeared, want one address", told)
 		}

@@ -82,7 +82,39 @@ func Listen(p Place) (*Listener, error) {
 	if err != nil {
 		return nil, errs.E("sharedport.Listen", errs.Broken, name, err)
 	}
+	if err := yield(name); err != nil {
+		_ = l.Close()
+		return nil, errs.E("sharedport.Listen", errs.Broken, name, err)
+	}
 	return &Listener{l: l, file: name}, nil
+}
+
+// yield gives a socket that root has made to the owner of its directory: the
+// shared port runs as that user and has to connect.
+func yield(name string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	var dir, st unix.Stat_t
+	if err := unix.Stat(filepath.Dir(name), &dir); err != nil {
+		return err
+	}
+	if dir.Uid == 0 {
+		return nil
+	}
+	// The owner may put anything in its place; only a socket is given away.
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Nlink != 1 {
+		return errors.New("it is no socket any more")
+	}
+	return unix.Fchownat(fd, "", int(dir.Uid), int(dir.Gid), unix.AT_EMPTY_PATH)
 }
 
 // Inherited makes a Listener of a socket that the parent made for us. name is

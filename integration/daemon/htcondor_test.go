@@ -1,0 +1,304 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/sharedport"
+)
+
+// patience is how long anything may take.
+const patience = 60 * time.Second
+
+// version is what our daemon says of itself.
+const version = "$CondorVersion: 25.14.0 2026-11-20 execpoint $"
+
+const knobs = `RELEASE_DIR = @PREFIX@
+LOCAL_DIR = @DIR@
+LOCAL_CONFIG_FILE =
+LOCAL_CONFIG_DIR =
+LOG = @DIR@/log
+LOCK = @DIR@/lock
+RUN = @DIR@/run
+SPOOL = @DIR@/log
+EXECUTE = @DIR@/log
+CONDOR_HOST = 127.0.0.1
+COLLECTOR_HOST = 127.0.0.1:@PORT@
+NETWORK_INTERFACE = 127.0.0.1
+BIND_ALL_INTERFACES = false
+ENABLE_IPV6 = false
+HOST_ALIAS = ep.execpoint.test
+UID_DOMAIN = execpoint.test
+TRUST_DOMAIN = execpoint.test
+USE_SHARED_PORT = false
+DAEMON_SOCKET_DIR = @DIR@/sock
+SHARED_PORT_DAEMON_AD_FILE = @DIR@/lock/shared_port_ad
+SEC_DEFAULT_AUTHENTICATION = REQUIRED
+SEC_READ_AUTHENTICATION = OPTIONAL
+SEC_CLIENT_AUTHENTICATION = OPTIONAL
+SEC_DEFAULT_AUTHENTICATION_METHODS = FS
+SEC_DEFAULT_ENCRYPTION = PREFERRED
+ALLOW_READ = *
+ALLOW_WRITE = *
+ALLOW_CLIENT = *
+ALLOW_DAEMON = *@execpoint.test
+ALLOW_ADMINISTRATOR = *@execpoint.test
+ALLOW_NEGOTIATOR = somebody@else
+STARTD_LOG = @DIR@/log/StartLog
+STARTD_ADDRESS_FILE = @DIR@/log/.startd_address
+OUR_KNOB = a value
+`
+
+// site is a directory with a configuration, and the real programs.
+type site struct {
+	t      *testing.T
+	prefix string
+	dir    string
+	port   int
+	config string
+	cred   *syscall.Credential
+}
+
+func newSite(t *testing.T, lines string) *site {
+	t.Helper()
+	path, err := exec.LookPath("condor_ping")
+	if err != nil {
+		t.Skip("HTCondor is not here: condor_ping is not in PATH")
+	}
+	if testing.Short() {
+		t.Skip("real programs take their time")
+	}
+	s := &site{t: t}
+	path, err = filepath.EvalSymlinks(path)
+	s.must(err)
+	s.prefix = filepath.Dir(filepath.Dir(path))
+	// Not t.TempDir: its name may be too long for a socket.
+	s.dir, err = os.MkdirTemp("", "epd")
+	s.must(err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what the daemons left is in %s", s.dir)
+			return
+		}
+		_ = os.RemoveAll(s.dir)
+	})
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	s.must(err)
+	s.port = l.Addr().(*net.TCPAddr).Port
+	s.must(l.Close())
+	text := strings.NewReplacer("@PREFIX@", s.prefix, "@DIR@", s.dir, "@PORT@", strconv.Itoa(s.port)).Replace(knobs) + lines
+	s.config = filepath.Join(s.dir, "condor_config")
+	s.must(os.WriteFile(s.config, []byte(text), 0o644))
+	for _, sub := range []string{"log", "lock", "run", "sock"} {
+		s.must(os.Mkdir(filepath.Join(s.dir, sub), 0o755))
+	}
+	s.must(os.Chmod(s.dir, 0o755))
+	if os.Geteuid() == 0 {
+		name := os.Getenv("EXECPOINT_TEST_USER")
+		if name == "" {
+			name = "nobody"
+		}
+		u, err := user.Lookup(name)
+		s.must(err)
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		s.must(errors.Join(err1, err2))
+		s.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		s.must(filepath.WalkDir(s.dir, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Chown(path, int(uid), int(gid)))
+		}))
+	}
+	return s
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	for _, d := range []string{"bin", "sbin", "libexec"} {
+		if p := filepath.Join(s.prefix, d, name); exists(p) {
+			name = p
+			break
+		}
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	lib := filepath.Join(s.prefix, "lib")
+	cmd.Env = append(os.Environ(), "CONDOR_CONFIG="+s.config, "HOME="+s.dir, "LD_LIBRARY_PATH="+lib+":"+filepath.Join(lib, "condor"))
+	cmd.Dir = s.dir
+	if s.cred != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred}
+	}
+	return cmd
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// start runs a real daemon until the end of the test.
+func (s *site) start(name string, args ...string) {
+	s.t.Helper()
+	cmd := s.command(context.Background(), name, args...)
+	s.must(cmd.Start())
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGQUIT)
+		late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
+		_ = cmd.Wait()
+	})
+}
+
+// tool runs a tool and returns all that it said.
+func (s *site) tool(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := s.command(ctx, name, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out.String())
+	}
+	return out.String(), nil
+}
+
+// eventually asks again and again until there is no error.
+func (s *site) eventually(what string, ask func() error) {
+	s.t.Helper()
+	end := time.Now().Add(patience)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: not within %v: %v", what, patience, err)
+		}
+		<-tick.C
+	}
+}
+
+// citizen is a daemon of ours with nothing but what every daemon has.
+type citizen struct {
+	door   *daemon.Door
+	log    *lines
+	client *security.Client
+
+	mu     sync.Mutex
+	orders []string
+}
+
+func (c *citizen) Reconfigure(full bool)  { c.order(fmt.Sprintf("reconfigure %v", full)) }
+func (c *citizen) Shutdown(m daemon.Mode) { c.order(m.String()) }
+func (c *citizen) order(s string)         { c.mu.Lock(); c.orders = append(c.orders, s); c.mu.Unlock() }
+func (c *citizen) ordered() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.orders, ",")
+}
+
+// lines is a log that the test looks at.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
+func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
+
+// live starts a citizen at the site.
+func (s *site) live() *citizen {
+	s.t.Helper()
+	c := &citizen{log: new(lines)}
+	conf, err := config.Load(config.Options{Root: s.config, ReadFile: os.ReadFile, Subsystem: "STARTD"})
+	s.must(err)
+	log := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	system := clock.System()
+	answers := &daemon.Answers{
+		Orders: &daemon.Orders{Control: c}, Config: func() *config.Snapshot { return conf }, Clock: system, Files: daemon.DiskFiles{},
+		Instance: [8]byte{0xca, 0xfe},
+	}
+	table, err := listen.NewTable(answers.Commands()...)
+	s.must(err)
+	settings, err := security.SettingsFrom(conf, security.Sources{Subsystem: "STARTD", ReadFile: os.ReadFile})
+	s.must(err)
+	methods, err := authn.SettingsFrom(conf, "STARTD")
+	s.must(err)
+	network, err := daemon.NetworkFrom(conf, "STARTD")
+	s.must(err)
+	machine := authn.System{Files: account.Private{}, Owners: account.Owners{}}
+	sessions := security.NewSessions(system, 1000)
+	d := &daemon.Door{
+		Network: network, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Interfaces: daemon.Interfaces, ReadFile: os.ReadFile, Log: log,
+		Named: func(id string, _ *daemon.NamedSocket) (listen.NamedSocket, error) {
+			return sharedport.Listen(sharedport.Place{Dir: network.SocketDir, ID: id})
+		},
+		File: daemon.AddressFile{Path: conf.String("STARTD_ADDRESS_FILE"), Version: version, Platform: "$CondorPlatform: X86_64-Linux $"},
+	}
+	c.door = d
+	dialer := &listen.Dialer{Name: d.Name}
+	c.client = &security.Client{
+		Sessions: sessions, Clock: system, Log: log, Version: version, Subsystem: "STARTD", PID: os.Getpid(), Dial: dialer.Dial,
+		Address: func() string { return d.Local().String() },
+	}
+	c.client.Configure(settings, &authn.Client{Settings: methods, System: machine})
+	d.Dial = dialer.Dial
+	d.Broker = func(ctx context.Context, address string) (*cedar.Conn, error) {
+		to, err := cedar.ParseSinful(address)
+		if err != nil {
+			return nil, err
+		}
+		conn, _, err := c.client.Command(ctx, to, listen.CCBRegister, security.Options{Temporary: true})
+		return conn, err
+	}
+	server := &security.Server{Commands: table.Security(), Sessions: sessions, Clock: system, Log: log, Version: version, Host: "ep", PID: os.Getpid()}
+	server.Configure(settings, &authn.Server{Settings: methods, System: machine, Self: d.Local})
+	d.Server = &listen.Server{Table: table, Security: server, Log: log}
+	s.must(d.Open(s.t.Context()))
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- d.Serve(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			s.t.Error(err)
+		}
+		limit, done := context.WithTimeout(context.Background(), patience)
+		defer done()
+		d.Server.Wait(limit)
+		if s.t.Failed() {
+			s.t.Logf("our log:\n%s", c.log)
+		}
+	})
+	return c
+}
