@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/user"
@@ -210,17 +211,24 @@ func (s *site) eventually(what string, ask func() error) {
 
 // citizen is a daemon of ours with nothing but what every daemon has.
 type citizen struct {
-	door   *daemon.Door
-	log    *lines
-	client *security.Client
+	door    *daemon.Door
+	log     *lines // nil in a process of its own
+	client  *security.Client
+	orderly *daemon.Orders
+	down    chan daemon.Mode // told of orders to go down, if not nil
 
 	mu     sync.Mutex
 	orders []string
 }
 
-func (c *citizen) Reconfigure(full bool)  { c.order(fmt.Sprintf("reconfigure %v", full)) }
-func (c *citizen) Shutdown(m daemon.Mode) { c.order(m.String()) }
-func (c *citizen) order(s string)         { c.mu.Lock(); c.orders = append(c.orders, s); c.mu.Unlock() }
+func (c *citizen) Reconfigure(full bool) { c.order(fmt.Sprintf("reconfigure %v", full)) }
+func (c *citizen) Shutdown(m daemon.Mode) {
+	c.order(m.String())
+	if c.down != nil {
+		c.down <- m
+	}
+}
+func (c *citizen) order(s string) { c.mu.Lock(); c.orders = append(c.orders, s); c.mu.Unlock() }
 func (c *citizen) ordered() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,40 +244,52 @@ type lines struct {
 func (l *lines) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
 func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
-// live starts a citizen at the site.
-func (s *site) live() *citizen {
-	s.t.Helper()
-	c := &citizen{log: new(lines)}
-	conf, err := config.Load(config.Options{Root: s.config, ReadFile: os.ReadFile, Subsystem: "STARTD"})
-	s.must(err)
-	log := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+// assemble makes a citizen of a configuration. Its door is not open yet.
+func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (*citizen, error) {
+	c := &citizen{}
+	conf, err := config.Load(config.Options{Root: root, ReadFile: os.ReadFile, Env: os.Environ(), Subsystem: "STARTD"})
+	if err != nil {
+		return nil, err
+	}
 	system := clock.System()
 	answers := &daemon.Answers{
 		Orders: &daemon.Orders{Control: c}, Config: func() *config.Snapshot { return conf }, Clock: system, Files: daemon.DiskFiles{},
 		Instance: [8]byte{0xca, 0xfe},
 	}
-	table, err := listen.NewTable(answers.Commands()...)
-	s.must(err)
-	settings, err := security.SettingsFrom(conf, security.Sources{Subsystem: "STARTD", ReadFile: os.ReadFile})
-	s.must(err)
-	methods, err := authn.SettingsFrom(conf, "STARTD")
-	s.must(err)
-	network, err := daemon.NetworkFrom(conf, "STARTD")
-	s.must(err)
+	table, err1 := listen.NewTable(answers.Commands()...)
+	settings, err2 := security.SettingsFrom(conf, security.Sources{Subsystem: "STARTD", ReadFile: os.ReadFile})
+	methods, err3 := authn.SettingsFrom(conf, "STARTD")
+	network, err4 := daemon.NetworkFrom(conf, "STARTD")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, err
+	}
 	machine := authn.System{Files: account.Private{}, Owners: account.Owners{}}
 	sessions := security.NewSessions(system, 1000)
+	if in.Parent != nil {
+		if _, err := sessions.AddParent(*in.Parent, in.ParentAddress); err != nil {
+			return nil, err
+		}
+	}
+	if in.Family != nil {
+		if _, err := sessions.AddFamily(*in.Family); err != nil {
+			return nil, err
+		}
+	}
 	d := &daemon.Door{
-		Network: network, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Interfaces: daemon.Interfaces, ReadFile: os.ReadFile, Log: log,
-		Named: func(id string, _ *daemon.NamedSocket) (listen.NamedSocket, error) {
-			return sharedport.Listen(sharedport.Place{Dir: network.SocketDir, ID: id})
+		Network: network, Inherit: in, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Interfaces: daemon.Interfaces, ReadFile: os.ReadFile, Log: log,
+		Named: func(id string, in *daemon.NamedSocket) (listen.NamedSocket, error) {
+			if in != nil {
+				return sharedport.Inherited(in.Descriptor, in.Name)
+			}
+			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: network.SocketDir, ID: id})
 		},
 		File: daemon.AddressFile{Path: conf.String("STARTD_ADDRESS_FILE"), Version: version, Platform: "$CondorPlatform: X86_64-Linux $"},
 	}
-	c.door = d
+	c.door, c.orderly = d, answers.Orders
 	dialer := &listen.Dialer{Name: d.Name}
 	c.client = &security.Client{
 		Sessions: sessions, Clock: system, Log: log, Version: version, Subsystem: "STARTD", PID: os.Getpid(), Dial: dialer.Dial,
-		Address: func() string { return d.Local().String() },
+		Address: func() string { return d.Local().String() }, Local: netip.Addr.IsLoopback,
 	}
 	c.client.Configure(settings, &authn.Client{Settings: methods, System: machine})
 	d.Dial = dialer.Dial
@@ -284,6 +304,17 @@ func (s *site) live() *citizen {
 	server := &security.Server{Commands: table.Security(), Sessions: sessions, Clock: system, Log: log, Version: version, Host: "ep", PID: os.Getpid()}
 	server.Configure(settings, &authn.Server{Settings: methods, System: machine, Self: d.Local})
 	d.Server = &listen.Server{Table: table, Security: server, Log: log}
+	return c, nil
+}
+
+// live starts a citizen at the site.
+func (s *site) live() *citizen {
+	s.t.Helper()
+	text := new(lines)
+	c, err := assemble(s.config, daemon.Inherit{}, "", slog.New(slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s.must(err)
+	c.log = text
+	d := c.door
 	s.must(d.Open(s.t.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

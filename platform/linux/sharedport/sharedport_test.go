@@ -309,3 +309,33 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("taken: %v", err)
 	}
 }
+
+// A socket that root makes in the folder of somebody else is that one's, so
+// that a shared port without rights can connect.
+func TestSocketIsOfTheFoldersOwner(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Skip("needs the right to give files away: ", err)
+	}
+	l, err := Listen(Place{Dir: dir, ID: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(dir, "x"), &st); err != nil || st.Uid != 65534 || st.Gid != 65534 {
+		t.Errorf("the socket is of %d:%d, %v; want 65534:65534", st.Uid, st.Gid, err)
+	}
+	// What is put in its place is not given away.
+	other := filepath.Join(dir, "file")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := yield(other); err == nil {
+		t.Error("a file was given away")
+	}
+}
