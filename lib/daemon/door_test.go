@@ -84,6 +84,7 @@ func shown(t *testing.T, d *Door) string {
 	return firstLine(string(text))
 }
 
+// row: S4-043
 func TestOwnDoor(t *testing.T) {
 	t.Parallel()
 	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\n")
@@ -97,6 +98,10 @@ func TestOwnDoor(t *testing.T) {
 	}
 	if s := shown(t, d); s != strings.Replace(public, "&noUDP", "", 1) {
 		t.Errorf("the file shows %s; the address is %s", s, public)
+	}
+	text, err := os.ReadFile(d.File.Path)
+	if want := shown(t, d) + "\n" + d.File.Version + "\n" + d.File.Platform + "\n"; err != nil || string(text) != want {
+		t.Errorf("the file holds %q, %v; want %q", text, err, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)

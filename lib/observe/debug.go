@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -136,7 +137,7 @@ func (d Debug) Shows(category string) (basic, verbose bool) {
 // Else it is a LogHandler.
 type DebugHandler struct {
 	LogHandler
-	debug    Debug
+	debug    *atomic.Pointer[Debug] // shared with all that were made of this one
 	pid      int
 	category int
 	named    bool // a category was given
@@ -144,16 +145,23 @@ type DebugHandler struct {
 
 // NewDebugHandler returns a handler that writes to w.
 func NewDebugHandler(w io.Writer, d Debug, pid int) *DebugHandler {
-	return &DebugHandler{LogHandler: *NewLogHandler(w, slog.LevelDebug), debug: d, pid: pid}
+	h := &DebugHandler{LogHandler: *NewLogHandler(w, slog.LevelDebug), debug: new(atomic.Pointer[Debug]), pid: pid}
+	h.debug.Store(&d)
+	return h
 }
+
+// Configure replaces what the log shows, as a reconfiguration does: for this
+// handler and all that were made of it.
+func (h *DebugHandler) Configure(d Debug) { h.debug.Store(&d) }
 
 // Enabled implements slog.Handler.
 func (h *DebugHandler) Enabled(_ context.Context, l slog.Level) bool {
-	return l >= slog.LevelInfo || h.debug.verbose != 0
+	return l >= slog.LevelInfo || h.debug.Load().verbose != 0
 }
 
 // Handle implements slog.Handler.
 func (h *DebugHandler) Handle(_ context.Context, r slog.Record) error {
+	debug := h.debug.Load()
 	category, named := h.category, h.named
 	slot := h.slot
 	rest := append(make([]byte, 0, 128), h.attrs...)
@@ -169,17 +177,17 @@ func (h *DebugHandler) Handle(_ context.Context, r slog.Record) error {
 		category = failed
 	}
 	verbose := r.Level < slog.LevelInfo
-	shown := h.debug.basic
+	shown := debug.basic
 	if verbose {
-		shown = h.debug.verbose
+		shown = debug.verbose
 	}
 	// Whatever went wrong is shown, whichever category it is of.
 	if shown&(1<<category) == 0 && r.Level < slog.LevelWarn {
 		return nil
 	}
-	b := h.header(make([]byte, 0, 256), r.Time)
-	if h.debug.Category {
-		b = h.appendCategory(b, category, verbose, r.Level >= slog.LevelError)
+	b := debug.header(make([]byte, 0, 256), r.Time, h.pid)
+	if debug.Category {
+		b = appendCategory(b, category, verbose, r.Level >= slog.LevelError)
 	}
 	if slot != "" {
 		b = append(append(b, slot...), ": "...)
@@ -225,7 +233,7 @@ func (h *DebugHandler) WithGroup(name string) slog.Handler {
 
 // appendCategory appends "(D_ALWAYS:2) ". What is of D_STATUS is shown as
 // D_ALWAYS, and an error of another category is marked.
-func (h *DebugHandler) appendCategory(b []byte, category int, verbose, bad bool) []byte {
+func appendCategory(b []byte, category int, verbose, bad bool) []byte {
 	mark := ""
 	switch {
 	case bad && category > failed:
@@ -244,23 +252,23 @@ func (h *DebugHandler) appendCategory(b []byte, category int, verbose, bad bool)
 }
 
 // header appends the time and who writes.
-func (h *DebugHandler) header(b []byte, at time.Time) []byte {
+func (d *Debug) header(b []byte, at time.Time, pid int) []byte {
 	at = at.Round(0)
-	if h.debug.SubSecond {
+	if d.SubSecond {
 		at = at.Round(time.Millisecond)
 	}
-	if h.debug.Timestamp {
+	if d.Timestamp {
 		b = strconv.AppendInt(b, at.Unix(), 10)
 	} else {
-		b = strftime(b, h.debug.TimeFormat, at)
+		b = strftime(b, d.TimeFormat, at)
 	}
-	if h.debug.SubSecond {
+	if d.SubSecond {
 		ms := at.Nanosecond() / int(time.Millisecond)
 		b = append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
 	}
 	b = append(b, ' ')
-	if h.debug.PID {
-		b = strconv.AppendInt(append(b, "(pid:"...), int64(h.pid), 10)
+	if d.PID {
+		b = strconv.AppendInt(append(b, "(pid:"...), int64(pid), 10)
 		b = append(b, ") "...)
 	}
 	return b

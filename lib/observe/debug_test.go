@@ -65,6 +65,7 @@ func TestParseDebug(t *testing.T) {
 	}
 }
 
+// row: S2-035
 func TestDebugHandler(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 14, 0, 56, 123_600_000, time.Local)
@@ -100,6 +101,24 @@ func TestDebugHandler(t *testing.T) {
 				t.Errorf("the log has %q, want %q", b.String(), tt.want)
 			}
 		})
+	}
+}
+
+// A reconfiguration changes what the log shows, for loggers made before too.
+func TestDebugAfterReconfiguration(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	before, _ := ParseDebug("")
+	h := NewDebugHandler(&b, before, 4711)
+	l := slog.New(h).With("slot", "slot1")
+	l.Debug("detail one")
+	after, _ := ParseDebug("D_FULLDEBUG")
+	h.Configure(after)
+	l.Debug("detail two")
+	h.Configure(before)
+	l.Debug("detail three")
+	if s := b.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "slot1: detail two") {
+		t.Errorf("the log has %q, want the second line alone", s)
 	}
 }
 
