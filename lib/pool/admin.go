@@ -91,6 +91,8 @@ const (
 	attrResult       = "Result"
 	attrErrorString  = "ErrorString"
 	attrErrorCode    = "ErrorCode"
+	attrVersion      = "CondorVersion"
+	attrPlatform     = "CondorPlatform"
 )
 
 func readAd(c *listen.Call) (*classad.Ad, error) {
@@ -191,9 +193,9 @@ func (p *Pool) command(ctx context.Context, c *listen.Call) error {
 	case strings.EqualFold(name, "CA_LOCATE_STARTER"):
 		// No starter of a pool's job runs here; the shadow gives the job back
 		// to its schedd.
-		return answerCommand(c, resultFailure, "no starter runs the job", nil)
+		return p.answerCommand(ctx, c, resultFailure, "no starter runs the job", nil)
 	}
-	return answerCommand(c, resultInvalid, "Unknown command ("+name+") in ClassAd", nil)
+	return p.answerCommand(ctx, c, resultInvalid, "Unknown command ("+name+") in ClassAd", nil)
 }
 
 // mostUpdated bounds what condor_update_machine_ad may add.
@@ -211,7 +213,7 @@ func (p *Pool) updateMachineAd(ctx context.Context, c *listen.Call, ad *classad.
 		}
 	}
 	if ad.Len() > mostUpdated {
-		return answerCommand(c, resultInvalid, "too many attributes", nil)
+		return p.answerCommand(ctx, c, resultInvalid, "too many attributes", nil)
 	}
 	full := false
 	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
@@ -229,16 +231,26 @@ func (p *Pool) updateMachineAd(ctx context.Context, c *listen.Call, ad *classad.
 		return err
 	}
 	if full {
-		return answerCommand(c, resultFailure, "too many attributes", nil)
+		return p.answerCommand(ctx, c, resultFailure, "too many attributes", nil)
 	}
 	c.Log.Info("machine ad updated", "attributes", ad.Len())
-	return answerCommand(c, resultSuccess, "", nil)
+	return p.answerCommand(ctx, c, resultSuccess, "", nil)
 }
 
-func answerCommand(c *listen.Call, result, why string, more *classad.Ad) error {
+// answerCommand answers a command in an ad, with what every such answer has.
+func (p *Pool) answerCommand(ctx context.Context, c *listen.Call, result, why string, more *classad.Ad) error {
+	daemon, err := p.daemonAd(ctx)
+	if err != nil {
+		return err
+	}
 	ad := classad.NewAd()
 	if more != nil {
 		ad.Update(more)
+	}
+	for _, name := range [...]string{attrVersion, attrPlatform} {
+		if e, ok := daemon.Lookup(name); ok {
+			ad.Set(name, e)
+		}
 	}
 	ad.SetString(attrResult, result)
 	if why != "" {
