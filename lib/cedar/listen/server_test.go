@@ -280,6 +280,15 @@ func TestDetach(t *testing.T) {
 	})
 }
 
+// seconds does something every second, of a bubble's time, until it fails.
+func seconds(f func() error) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for f() == nil {
+		<-t.C
+	}
+}
+
 func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -292,20 +301,10 @@ func TestSlowPeers(t *testing.T) {
 		{"stops within a packet", func(nc net.Conn) { _, _ = nc.Write([]byte{1, 0, 0, 0, 8, 0, 0}) }, 20 * time.Second},
 		{"sends a byte each second", func(nc net.Conn) {
 			_, _ = nc.Write([]byte{1, 0, 0, 1, 0})
-			for {
-				time.Sleep(time.Second)
-				if _, err := nc.Write([]byte{0}); err != nil {
-					return
-				}
-			}
+			seconds(func() error { _, err := nc.Write([]byte{0}); return err })
 		}, 20 * time.Second},
 		{"never ends its message", func(nc net.Conn) {
-			for {
-				if _, err := nc.Write([]byte{0, 0, 0, 0, 1, 0}); err != nil {
-					return
-				}
-				time.Sleep(time.Second)
-			}
+			seconds(func() error { _, err := nc.Write([]byte{0, 0, 0, 0, 1, 0}); return err })
 		}, 20 * time.Second},
 	}
 	for _, tt := range tests {
