@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
@@ -22,9 +23,13 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/machine"
 	eppool "github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
+	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/detect"
 )
 
 const ourHost = "ep.execpoint.test"
@@ -49,8 +54,8 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	c.must(os.WriteFile(path, []byte("include : "+c.config+"\n"+lines), 0o644))
 	e := &execPoint{t: t, address: address}
 	e.EP = pooltest.New(t, pooltest.Options{
-		Cpus: 8, Host: ourHost, Address: address.String(), Effect: effect,
-		Config: config.Options{Root: path, ReadFile: os.ReadFile},
+		Address: address.String(), Effect: effect,
+		Config: config.Options{Root: path, ReadFile: os.ReadFile}, Machine: func(now time.Time) *machine.Inventory { return thisMachine(t, c, now) },
 	})
 	system := clock.System()
 	var log slog.Handler = slog.DiscardHandler
@@ -63,14 +68,14 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	c.must(err)
 	methods, err := authn.SettingsFrom(e.Config, "STARTD")
 	c.must(err)
-	machine := authn.System{Files: account.Private{}, Owners: account.Owners{}}
+	means := authn.System{Files: account.Private{}, Owners: account.Owners{}}
 	version := "$CondorVersion: " + pooltest.Version + " 2026-11-20 execpoint $"
 	dialer := &listen.Dialer{Name: func() string { return "STARTD " + address.String() }}
 	client := &security.Client{
 		Sessions: sessions, Clock: system, Log: logger, Version: version, Subsystem: "STARTD", PID: os.Getpid(),
 		Dial: dialer.Dial, Address: address.String,
 	}
-	asClient := &authn.Client{Settings: methods, System: machine}
+	asClient := &authn.Client{Settings: methods, System: means}
 	client.Configure(settings, asClient)
 	var admin []int
 	e.pool = eppool.New(eppool.Config{
@@ -81,7 +86,7 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	c.must(err)
 	admin = table.Security().Valid(security.Administrator, true)
 	server := &security.Server{Commands: table.Security(), Sessions: sessions, Clock: system, Log: logger, Version: version, Host: "ep", PID: os.Getpid()}
-	asServer := &authn.Server{Settings: methods, System: machine, Self: func() cedar.Sinful { return address }}
+	asServer := &authn.Server{Settings: methods, System: means, Self: func() cedar.Sinful { return address }}
 	server.Configure(settings, asServer)
 	port := &listen.Server{Table: table, Security: server, Log: logger}
 
@@ -106,4 +111,17 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	}
 	t.Cleanup(func() { e.stop() })
 	return e
+}
+
+// thisMachine is what the machine really has, under a name of its own.
+func thisMachine(t *testing.T, c *condor, now time.Time) *machine.Inventory {
+	t.Helper()
+	sys := detect.Host(linux.DefaultRoot())
+	inv, problems := machine.Scan(t.Context(), now, append(detect.Scanners(sys), detect.Volume(sys, filepath.Join(c.dir, "execute")))...)
+	for _, err := range problems {
+		t.Log(err)
+	}
+	inv.Hostname, inv.FullHostname = "ep", ourHost
+	run.Advertise(inv, "0.0.0")
+	return inv
 }

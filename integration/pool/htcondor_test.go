@@ -183,6 +183,12 @@ func (c *condor) tool(name string, args ...string) string {
 	return out
 }
 
+// fullHost is what the real daemons take for the name of this machine.
+func (c *condor) fullHost() string {
+	c.t.Helper()
+	return strings.TrimSpace(c.tool("condor_config_val", "FULL_HOSTNAME"))
+}
+
 // log returns a daemon's log.
 func (c *condor) log(name string) string {
 	b, err := os.ReadFile(filepath.Join(c.dir, "log", name))
@@ -197,13 +203,19 @@ func (c *condor) log(name string) string {
 func (c *condor) begin(others ...string) {
 	c.t.Helper()
 	c.start("condor_collector")
+	c.answers()
+	for _, d := range others {
+		c.start(d)
+	}
+}
+
+// answers waits until the collector does.
+func (c *condor) answers() {
+	c.t.Helper()
 	eventually(c.t, "the collector answers", func() error {
 		_, err := c.run("condor_status", "-collector", "-af", "Name")
 		return err
 	})
-	for _, d := range others {
-		c.start(d)
-	}
 }
 
 // eventually asks again and again until there is no error.

@@ -21,14 +21,19 @@ import (
 // slots are what most tests divide the machine into: a partitionable slot of
 // six processors and two static ones.
 const slots = `
+NUM_CPUS = 8
+MEMORY = 16384
+STARTD_DETECT_GPUS = false
 SLOT_TYPE_1 = cpus=6,mem=75%,disk=75%
 SLOT_TYPE_1_PARTITIONABLE = true
 NUM_SLOTS_TYPE_1 = 1
 SLOT_TYPE_2 = cpus=1,mem=10%,disk=10%
 SLOT_TYPE_2_PARTITIONABLE = false
 NUM_SLOTS_TYPE_2 = 2
-STARTD_ATTRS = $(STARTD_ATTRS), Hall
+STARTD_ATTRS = $(STARTD_ATTRS), Hall, Mips, KFlops
 Hall = "north"
+Mips = 9000
+KFlops = 1000000
 `
 
 var names = []string{"slot1@" + ourHost, "slot2@" + ourHost, "slot3@" + ourHost}
@@ -219,6 +224,84 @@ func TestCollectorRestarted(t *testing.T) {
 	c.shows(names...)
 }
 
+// Beside the original, with the same configuration, our ads have what its ads
+// have, and the tools show both alike.
+func TestBesideTheOriginal(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, slots+"RunBenchmarks = False\nSTARTD_NAME = original\n")
+	c.begin("condor_startd")
+	newEP(t, c, "STARTD_NAME = ours\n", nil)
+	host := c.fullHost()
+	var want []string
+	for _, n := range []string{"slot1", "slot2", "slot3"} {
+		want = append(want, n+"@original@"+host, n+"@ours@"+ourHost)
+	}
+	c.shows(want...)
+	ads := make(map[string]*classad.Ad)
+	for _, ad := range c.ads() {
+		name, _ := ad.EvalString("Name", nil)
+		ads[name] = ad
+	}
+	for i := 0; i < len(want); i += 2 {
+		original, ours := ads[want[i]], ads[want[i+1]]
+		for name := range original.All() {
+			if _, ok := ours.Lookup(name); ok {
+				continue
+			}
+			if !slices.ContainsFunc(absent[:], func(pattern string) bool { ok, _ := filepath.Match(pattern, name); return ok }) {
+				t.Errorf("%s lacks %s", want[i+1], name)
+			}
+		}
+		checkSame(t, want[i+1], ours, original, "MyType", "TargetType", "Cpus", "Memory", "State", "Activity", "SlotType", "SlotTypeID", "SlotID", "TotalSlots",
+			"Requirements", "Start", "WithinResourceLimits", "Rank", "SlotWeight", "OpSys", "OpSysAndVer", "Arch", "TotalCpus", "TotalMemory", "HasStartDaemonAd", "HasFileTransfer", "Hall")
+	}
+}
+
+// What the original's ads have besides: of jobs that our starter does not run
+// for a pool yet, of statistics, of the console and of power, which
+// nobody looks at in this test.
+var absent = [...]string{
+	"Has*", "Java*", "MappingMethod",
+	"*JobStarts", "*Requests", "*Preemptions", "*NewDSlotNotMatch", "MonitorSelf*", "*DutyCycle", "NumDynamicSlotsTime", "TotalTime*",
+	"ConsoleIdle", "CanHibernate", "Hibernation*", "HardwareAddress", "Wake*", "IsWake*", "SubnetMask", "TimeToLive",
+}
+
+// A condor_master runs the pool behind one shared port; we stand beside it.
+func TestBesideAMaster(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, slots+"USE_SHARED_PORT = True\nDAEMON_LIST = MASTER SHARED_PORT COLLECTOR NEGOTIATOR SCHEDD\nSHARED_PORT_PORT = $(COLLECTOR_PORT)\n")
+	c.start("condor_master")
+	c.answers()
+	e := newEP(t, c, "", nil)
+	c.shows(names...)
+	if err := e.pool.Withdraw(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.shows()
+}
+
+// The negotiator finds our claim ids and hands them to the schedd.
+func TestMatched(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, slots)
+	c.begin("condor_negotiator", "condor_schedd")
+	newEP(t, c, "", nil)
+	c.shows(names...)
+	file := filepath.Join(c.dir, "job.sub")
+	c.must(os.WriteFile(file, []byte("executable = /bin/sleep\narguments = 1\nlog = job.log\nrequest_cpus = 2\nrequest_memory = 64\nrequest_disk = 1024\nqueue\n"), 0o644))
+	eventually(t, "condor_submit", func() error { _, err := c.run("condor_submit", file); return err })
+	eventually(t, "the job is matched", func() error {
+		log := c.log("NegotiatorLog")
+		if strings.Contains(log, "has no claim id") {
+			t.Fatalf("the negotiator does not find our claim ids:\n%s", log)
+		}
+		if !strings.Contains(log, "Successfully matched with slot1@"+ourHost) {
+			return fmt.Errorf("NegotiatorLog says nothing of it")
+		}
+		return nil
+	})
+}
+
 // row: S4-062
 func TestSecondExecutionPoint(t *testing.T) {
 	t.Parallel()
@@ -226,7 +309,7 @@ func TestSecondExecutionPoint(t *testing.T) {
 	c.begin()
 	newEP(t, c, slots, nil)
 	newEP(t, c, "STARTD_NAME = second\n", nil)
-	c.shows(append(slices.Clone(names), "slot1@second@"+ourHost)...)
+	c.shows("slot1@"+ourHost, "slot1@second@"+ourHost, "slot2@"+ourHost, "slot3@"+ourHost)
 }
 
 // row: S4-044, S4-045

@@ -27,6 +27,7 @@ const (
 	attrName             = "Name"
 	attrNumClaims        = "NumClaims"
 	attrNumDynamicSlots  = "NumDynamicSlots"
+	attrPrivateNetwork   = "PrivateNetworkName"
 	attrRemoteAdmin      = "_condor_PrivRemoteAdminCapability"
 	attrRequirements     = "Requirements"
 	attrStart            = "Start"
@@ -42,6 +43,7 @@ const (
 // identity is what is the same in all ads of one moment.
 type identity struct {
 	address, addressV1 string
+	network            string
 	start, reread      int64
 	attached           string
 	old                bool // collectors are to be told as in the days without daemon ads
@@ -51,7 +53,7 @@ type identity struct {
 func (p *Pool) identity() identity {
 	at, s := p.cfg.Address(), p.settings.Load()
 	return identity{
-		address: at.String(), addressV1: at.AddressV1(), start: p.cfg.Start, reread: p.reread.Load(),
+		address: at.String(), addressV1: at.AddressV1(), network: s.PrivateNetwork, start: p.cfg.Start, reread: p.reread.Load(),
 		attached: s.Attached, old: s.DaemonAd == DaemonAdNever,
 	}
 }
@@ -67,6 +69,9 @@ func (id *identity) public(ad *classad.Ad) {
 	}
 	ad.SetString(attrMyAddress, id.address)
 	ad.SetString(attrAddressV1, id.addressV1)
+	if id.network != "" {
+		ad.SetString(attrPrivateNetwork, id.network)
+	}
 	ad.SetInt(attrStartTime, id.start)
 	ad.SetInt(attrLastReconfig, id.reread)
 	if v, _ := ad.EvalString(attrMyType, nil); v != typeDaemon {

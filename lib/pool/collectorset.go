@@ -37,6 +37,8 @@ type Settings struct {
 	Attached string
 	// WholeClaims says that a partitionable slot may be claimed as a whole.
 	WholeClaims bool
+	// PrivateNetwork is the network whose members reach us privately.
+	PrivateNetwork string
 	// MatchSessions says that claim ids carry their sessions.
 	MatchSessions bool
 }
@@ -87,6 +89,7 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.Attached = c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
 	s.WholeClaims, err = c.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
 	bad = append(bad, err)
+	s.PrivateNetwork = c.String("PRIVATE_NETWORK_NAME")
 	s.MatchSessions, err = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
 	bad = append(bad, err)
 	return s, errors.Join(bad...)

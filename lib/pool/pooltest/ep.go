@@ -37,6 +37,8 @@ type Options struct {
 	// pool.NewSecret.
 	Address string
 	Secret  func() claim.Secret
+	// Machine, if not nil, says what the machine is in place of Cpus and Host.
+	Machine func(now time.Time) *machine.Inventory
 	// Clock is clock.System if nil.
 	Clock clock.Clock
 	// Effect is told of each effect, in the owner's goroutine, after the pool.
@@ -79,18 +81,7 @@ func New(t testing.TB, o Options) *EP {
 		o.Secret = pool.NewSecret(Version, true)
 	}
 	now := o.Clock.Now()
-	inv, problems := machine.Scan(t.Context(), now.Wall, given(func(inv *machine.Inventory) {
-		inv.Hostname, inv.FullHostname = "host", o.Host
-		inv.Arch, inv.OpSys, inv.OpSysAndVer = "X86_64", "LINUX", "Debian12"
-		inv.DetectedCores, inv.PhysicalCores, inv.UsableCores, inv.UsablePhysicalCores = o.Cpus, o.Cpus, o.Cpus, o.Cpus
-		inv.DetectedMemoryMiB, inv.UsableMemoryMiB = int64(o.Cpus)*2048, int64(o.Cpus)*2048
-		inv.SwapKiB = 1 << 20
-		inv.Execute = machine.Disk{Path: "/execute", TotalKiB: int64(o.Cpus) * 10 << 20, AvailableKiB: int64(o.Cpus) * 10 << 20}
-		inv.Execute.FreeKiB = inv.Execute.Usable(inv.Execute.AvailableKiB)
-	}))
-	if problems != nil {
-		t.Fatal(problems)
-	}
+	inv := invented(t, &o, now.Wall)
 	o.Config.Subsystem, o.Config.Facts = "STARTD", machine.ConfigFacts(inv)
 	var snap *config.Snapshot
 	var err error
@@ -105,8 +96,10 @@ func New(t testing.TB, o Options) *EP {
 	if bad := inv.Apply(t.Context(), now.Wall, machine.ConfigScanner(snap)); bad != nil {
 		t.Fatal(bad)
 	}
-	inv.Attrs.SetString("CondorVersion", "$CondorVersion: "+Version+" 2026-11-20 execpoint $")
-	inv.Attrs.SetString("CondorPlatform", "$CondorPlatform: X86_64-Debian_12 $")
+	if o.Machine == nil {
+		inv.Attrs.SetString("CondorVersion", "$CondorVersion: "+Version+" 2026-11-20 execpoint $")
+		inv.Attrs.SetString("CondorPlatform", "$CondorPlatform: X86_64-Debian_12 $")
+	}
 	layout, err := slot.LayoutFrom(snap, inv)
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +112,27 @@ func New(t testing.TB, o Options) *EP {
 		Config: snap, Inventory: inv, Start: now.Wall.Unix(), clock: o.Clock, o: o, ledger: ledger,
 		inbox: make(chan func()), done: make(chan struct{}),
 	}
+}
+
+// invented is the machine that the options describe.
+func invented(t testing.TB, o *Options, now time.Time) *machine.Inventory {
+	t.Helper()
+	if o.Machine != nil {
+		return o.Machine(now)
+	}
+	inv, problems := machine.Scan(t.Context(), now, given(func(inv *machine.Inventory) {
+		inv.Hostname, inv.FullHostname = "host", o.Host
+		inv.Arch, inv.OpSys, inv.OpSysAndVer = "X86_64", "LINUX", "Debian12"
+		inv.DetectedCores, inv.PhysicalCores, inv.UsableCores, inv.UsablePhysicalCores = o.Cpus, o.Cpus, o.Cpus, o.Cpus
+		inv.DetectedMemoryMiB, inv.UsableMemoryMiB = int64(o.Cpus)*2048, int64(o.Cpus)*2048
+		inv.SwapKiB = 1 << 20
+		inv.Execute = machine.Disk{Path: "/execute", TotalKiB: int64(o.Cpus) * 10 << 20, AvailableKiB: int64(o.Cpus) * 10 << 20}
+		inv.Execute.FreeKiB = inv.Execute.Usable(inv.Execute.AvailableKiB)
+	}))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	return inv
 }
 
 type given func(*machine.Inventory)
