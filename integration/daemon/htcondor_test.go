@@ -256,7 +256,8 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 		Orders: &daemon.Orders{Control: c}, Config: func() *config.Snapshot { return conf }, Clock: system, Files: daemon.DiskFiles{},
 		Instance: [8]byte{0xca, 0xfe},
 	}
-	table, err1 := listen.NewTable(answers.Commands()...)
+	reverser := &listen.Reverser{}
+	table, err1 := listen.NewTable(append(answers.Commands(), reverser.Command())...)
 	settings, err2 := security.SettingsFrom(conf, security.Sources{Subsystem: "STARTD", ReadFile: os.ReadFile})
 	methods, err3 := authn.SettingsFrom(conf, "STARTD")
 	network, err4 := daemon.NetworkFrom(conf, "STARTD")
@@ -286,7 +287,13 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 		File: daemon.AddressFile{Path: conf.String("STARTD_ADDRESS_FILE"), Version: version, Platform: "$CondorPlatform: X86_64-Linux $"},
 	}
 	c.door, c.orderly = d, answers.Orders
-	dialer := &listen.Dialer{Name: d.Name}
+	dialer := &listen.Dialer{Name: d.Name, Reverse: reverser}
+	reverser.Name = d.Name
+	reverser.Return = func() cedar.Sinful { s, _ := d.Public(); return s }
+	reverser.Open = func(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
+		conn, _, err := c.client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+		return conn, err
+	}
 	c.client = &security.Client{
 		Sessions: sessions, Clock: system, Log: log, Version: version, Subsystem: "STARTD", PID: os.Getpid(), Dial: dialer.Dial,
 		Address: func() string { return d.Local().String() }, Local: netip.Addr.IsLoopback,

@@ -6,11 +6,15 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/daemon"
 )
 
 // has fails unless a tool's words have all that is wanted.
@@ -129,4 +133,22 @@ func TestRealBroker(t *testing.T) {
 	has(t, "condor_ping through the broker", out, err, "Authorized:", "TRUE")
 	out, err = s.tool("condor_config_val", "-address", public.String(), "-startd", "OUR_KNOB")
 	has(t, "condor_config_val through the broker", out, err, "a value")
+
+	// Another daemon of ours goes the same way, and is connected to by the
+	// first.
+	other := s.live()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, session, err := other.client.Command(ctx, public, daemon.DCConfigVal, security.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.PutString("OUR_KNOB")
+	if err := conn.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	if value, err := conn.String(); value != "a value" {
+		t.Errorf("through the broker, under %+v: %q, %v", session.Peer, value, err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ type Network struct {
 
 	SharedPort bool     // USE_SHARED_PORT, or <SUBSYSTEM>_USE_SHARED_PORT
 	PortAd     string   // SHARED_PORT_DAEMON_AD_FILE
-	SocketDir  string   // DAEMON_SOCKET_DIR; "" when automatic
+	SocketDir  string   // DAEMON_SOCKET_DIR, or $(LOCK)/daemon_sock; for when there is no cookie
 	Brokers    []string // CCB_ADDRESS
 	Heartbeat  time.Duration
 	Reconnect  time.Duration
@@ -79,8 +80,11 @@ func NetworkFrom(s *config.Snapshot, subsystem string) (Network, error) {
 		shared = "USE_SHARED_PORT"
 	}
 	n.SharedPort = r.flag(shared)
-	if strings.EqualFold(n.SocketDir, "auto") {
+	if n.SocketDir == "" || strings.EqualFold(n.SocketDir, "auto") {
 		n.SocketDir = ""
+		if lock := r.text("LOCK", ""); lock != "" {
+			n.SocketDir = filepath.Join(lock, "daemon_sock")
+		}
 	}
 	if n.IPv4 == Off && n.IPv6 == Off {
 		r.bad("ENABLE_IPV6", "false", "true, or ENABLE_IPV4 true: without either there is no network")

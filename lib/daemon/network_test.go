@@ -6,6 +6,7 @@ package daemon
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -145,6 +146,7 @@ USE_SHARED_PORT = true
 STARTD_USE_SHARED_PORT = false
 CCB_ADDRESS = cm1.example, cm2.example
 BIND_ALL_INTERFACES = false
+LOCK = /run/lock/condor
 `), "STARTD")
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +154,7 @@ BIND_ALL_INTERFACES = false
 	if n.In != (listen.Ports{Low: 20000, High: 20100}) || n.Out != (listen.Ports{Low: 30000, High: 30001}) {
 		t.Errorf("ports are %v and %v", n.In, n.Out)
 	}
-	if n.SharedPort || n.BindAll || len(n.Brokers) != 2 || n.Interface != "*" || n.SocketDir != "" {
+	if n.SharedPort || n.BindAll || len(n.Brokers) != 2 || n.Interface != "*" || filepath.ToSlash(n.SocketDir) != "/run/lock/condor/daemon_sock" {
 		t.Errorf("network is %+v", n)
 	}
 	for text, want := range map[string]string{
