@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 const (
@@ -33,7 +34,9 @@ type life struct {
 	every  time.Duration
 	next   time.Duration // boot time
 	asking bool
+	slot   slot.ID
 	whole  bool // a partitionable slot: its lease is not renewed
+	lapsed bool // its schedd has been silent for too long, and is told nothing
 }
 
 // asking is a request that is not answered yet.
@@ -119,7 +122,7 @@ func (l *lives) begin(now clock.Instant, g *ep.Grant, client claim.Client) {
 	every := max(g.Lease/3, leastAlive)
 	whole, _ := g.Ad.EvalBool("PartitionableSlot", nil)
 	l.mu.Lock()
-	l.held[g.Claim.Public] = &life{claim: g.Claim, client: client, every: every, next: now.Boot + every, whole: whole}
+	l.held[g.Claim.Public] = &life{claim: g.Claim, client: client, every: every, next: now.Boot + every, slot: g.Slot, whole: whole}
 	l.mu.Unlock()
 	signal(l.wake)
 }
@@ -132,6 +135,17 @@ func (l *lives) soon(now clock.Instant, id claim.ID) {
 	}
 	l.mu.Unlock()
 	signal(l.wake)
+}
+
+// lapse notes that the lease of the claim of a slot is over.
+func (l *lives) lapse(id slot.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.held {
+		if x.slot == id {
+			x.lapsed = true
+		}
+	}
 }
 
 // end forgets a claim and reports whether there was one.
@@ -259,10 +273,11 @@ func (p *Pool) tellSchedd(ctx context.Context, x *life, command int, answer func
 }
 
 // claimEnded tells the schedd of a claim that it has none any more, unless it
-// gave it back itself. It does not block.
+// gave it back itself or has not been heard of for the whole lease. It does not
+// block.
 func (p *Pool) claimEnded(e ep.ClaimEnded) {
 	x, ok := p.lives.end(e.Claim)
-	if !ok || e.ByClient {
+	if !ok || e.ByClient || x.lapsed {
 		return
 	}
 	p.lives.ending.Go(func() {

@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -129,6 +130,10 @@ func (p *Pool) Perform(now clock.Instant, eff ep.Effect) bool {
 		p.news.changed(e.Slot)
 	case ep.AdWithdrawn:
 		p.news.withdrawn(e.Slot)
+	case ep.Transitioned:
+		if e.Decision.Cause == policy.ByLease {
+			p.lives.lapse(e.Slot)
+		}
 	case ep.ClaimEnded:
 		p.claimEnded(e)
 	case ep.Reply:
