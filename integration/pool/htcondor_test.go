@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -216,6 +218,57 @@ func (c *condor) answers() {
 		_, err := c.run("condor_status", "-collector", "-af", "Name")
 		return err
 	})
+}
+
+// proxy stands between us and a port of the loopback interface.
+type proxy struct {
+	port  int
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newProxy(t *testing.T, to int) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{port: l.Addr().(*net.TCPAddr).Port}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(to)))
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
+			pass := func(from, to net.Conn) {
+				_, _ = io.Copy(to, from)
+				_ = from.Close()
+				_ = to.Close()
+			}
+			go pass(in, out)
+			go pass(out, in)
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); p.cut() })
+	return p
+}
+
+// cut ends all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, nc := range p.conns {
+		_ = nc.Close()
+	}
+	p.conns = nil
 }
 
 // eventually asks again and again until there is no error.

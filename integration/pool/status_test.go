@@ -302,6 +302,29 @@ func TestMatched(t *testing.T) {
 	})
 }
 
+// A connection that is cut is made again under the session that there is.
+func TestConnectionCut(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, slots)
+	c.begin()
+	p := newProxy(t, c.port)
+	newEP(t, c, fmt.Sprintf("COLLECTOR_HOST = 127.0.0.1:%d\n", p.port), nil)
+	c.shows(names...)
+	heard := func() string { return c.tool("condor_status", "-af", "UpdateSequenceNumber") }
+	before := heard()
+	p.cut()
+	eventually(t, "the ads are sent again", func() error {
+		if heard() == before {
+			return fmt.Errorf("the numbers of the updates are still %q", before)
+		}
+		return nil
+	})
+	made := regexp.MustCompile(`added incoming session id \S+ .*return address is <127`).FindAllString(c.log("CollectorLog"), -1)
+	if len(made) != 1 {
+		t.Errorf("%d sessions were made with us, want one: %q", len(made), made)
+	}
+}
+
 // row: S4-062
 func TestSecondExecutionPoint(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
@@ -71,17 +72,24 @@ func (l *logs) String() string {
 
 func newRig(t *testing.T, text string, open pool.Opener, change func(*pool.Config)) *rig {
 	t.Helper()
+	return newRigOf(t, pooltest.Options{Text: text}, open, change)
+}
+
+func newRigOf(t *testing.T, o pooltest.Options, open pool.Opener, change func(*pool.Config)) *rig {
+	t.Helper()
 	at, err := cedar.ParseSinful(ourAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, log: &logs{}, ran: make(chan struct{}), began: time.Now(), replies: make(chan ep.Reply, 16)}
 	system := clock.System()
-	r.EP = pooltest.New(t, pooltest.Options{Text: text, Address: ourAddress, Clock: system, Effect: func(_ pool.Turn, eff ep.Effect) {
+	o.Address, o.Clock = ourAddress, system
+	o.Effect = func(_ pool.Turn, eff ep.Effect) {
 		if reply, ok := eff.(ep.Reply); ok {
 			r.replies <- reply
 		}
-	}})
+	}
+	r.EP = pooltest.New(t, o)
 	r.sessions = security.NewSessions(system, 0)
 	cfg := pool.Config{
 		Owner: r.EP, Open: open, Sessions: r.sessions, Address: func() cedar.Sinful { return at }, Start: r.Start,
@@ -290,6 +298,31 @@ func TestUpdateOffset(t *testing.T) {
 			t.Errorf("updates after %v, want %v", at, want)
 		}
 	})
+}
+
+// row: S4-025
+func TestUpdateOffsetByChance(t *testing.T) {
+	firsts := make(map[time.Duration]bool)
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			cm := pooltest.NewCollector("25.14.0")
+			r := newRigOf(t, pooltest.Options{Config: config.Options{Seed: seed}, Text: twoSlots +
+				"UPDATE_OFFSET = 1000\nSCHEDD.UPDATE_OFFSET = 2000\nstartd.UPDATE_OFFSET = $RANDOM_INTEGER(0,300)\n"}, cm, nil)
+			time.Sleep(400 * time.Second)
+			synctest.Wait()
+			if len(cm.Messages()) == 0 {
+				t.Fatal("no update within 400 s")
+			}
+			first := cm.Messages()[0].At.Sub(r.began)
+			if first < 0 || first > 300*time.Second {
+				t.Errorf("the first update came after %v, want 0 to 300 s", first)
+			}
+			firsts[first] = true
+		})
+	}
+	if len(firsts) < 4 {
+		t.Errorf("eight EPs sent their first updates at only %d different times", len(firsts))
+	}
 }
 
 // row: S4-023
