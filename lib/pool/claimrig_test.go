@@ -26,7 +26,6 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
-	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // begun is the system's clock, moved so that it began at some second.
@@ -246,6 +245,9 @@ func (s *station) peer(ids ...claim.ID) *peer {
 func (p *peer) know(ids ...claim.ID) {
 	p.s.t.Helper()
 	for _, id := range ids {
+		if _, known := p.Sessions.Get(id.Public); known {
+			continue
+		}
 		if _, err := p.Sessions.AddClaim(id); err != nil {
 			p.s.t.Fatal(err)
 		}
@@ -451,4 +453,6 @@ func (s *station) idle() {
 	s.Step(s.t, ep.Tick{})
 }
 
-func slotID(n int) slot.ID { return slot.ID{N: n} }
+func itoa(n int) string { return fmt.Sprint(n) }
+
+func sessionOf(id claim.ID) security.Options { return security.Options{Session: id.Public} }
