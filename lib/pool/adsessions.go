@@ -4,11 +4,6 @@
 package pool
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"fmt"
-	"sync"
-
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -22,14 +17,15 @@ import (
 // "25.14.0". Without sessions (SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION is
 // false) whoever claims has to authenticate.
 func NewSecret(version string, sessions bool) func() claim.Secret {
-	info := ""
-	if sessions {
-		info = security.DefaultInfo(version).String()
-	}
 	return func() claim.Secret {
-		var b [32]byte
-		_, _ = rand.Read(b[:]) // never fails
-		return claim.Secret(info + hex.EncodeToString(b[:]))
+		s, err := security.NewKeyText(nil)
+		if sessions {
+			s, err = security.NewClaimSecret(version, nil)
+		}
+		if err != nil {
+			panic(err) // crypto/rand never fails
+		}
+		return s
 	}
 }
 
@@ -79,43 +75,20 @@ func (p *Pool) addSession(id claim.ID) {
 	}
 }
 
-// capability is the right to administer this EP that is left with collectors
-// for those who have the right to ask for it there. It is renewed so that
-// what leaks is soon worth nothing.
-type capability struct {
-	mu   sync.Mutex
-	seq  int64
-	text string
-	made int64 // boot seconds
-}
-
-const (
-	capabilityLife  = 1800 // seconds
-	capabilityReuse = 30   // seconds for which one is handed out
-)
-
 // administration returns the capability to be sent now, "" for none.
-func (p *Pool) administration(address string) string {
+func (p *Pool) administration() string {
 	if p.cfg.AdminCommands == nil {
 		return ""
 	}
-	c := &p.admin
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := int64(p.cfg.Clock.Now().Boot.Seconds())
-	if c.text != "" && now < c.made+capabilityReuse {
-		return c.text
-	}
-	c.seq++
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	info := security.DefaultInfo("")
-	info.ValidCommands = p.cfg.AdminCommands()
-	id := security.NewCapabilityID(fmt.Sprintf("admin_%s#%d#%d", address, p.cfg.Start, c.seq), info, hex.EncodeToString(b[:]))
-	if _, err := p.cfg.Sessions.AddCapability(id, capabilityLife*1e9); err != nil {
+	p.adminOnce.Do(func() {
+		p.admin.Commands = make(security.Commands)
+		for _, n := range p.cfg.AdminCommands() {
+			p.admin.Commands[n] = security.Command{Number: n, Level: security.Administrator}
+		}
+	})
+	c, err := p.admin.Capability()
+	if err != nil {
 		p.log.Error("no session for remote administration", "err", err)
-		return ""
 	}
-	c.text, c.made = id.Reveal(), now
-	return c.text
+	return c.Reveal()
 }

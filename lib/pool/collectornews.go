@@ -225,7 +225,7 @@ func (p *Pool) makeAll(ctx context.Context, w work) error {
 
 func (p *Pool) toldIdentity() identity {
 	id := p.identity()
-	id.capability = p.administration(id.address)
+	id.capability = p.administration()
 	return id
 }
 

@@ -75,18 +75,19 @@ type Config struct {
 // Pool is what an Execution Point has to do with its pool. All methods but
 // Perform may be called from any goroutine.
 type Pool struct {
-	cfg      Config
-	log      *slog.Logger
-	settings atomic.Pointer[Settings]
-	reread   atomic.Int64 // when the configuration was last read, Unix seconds
-	updated  sync.Once
-	admin    capability
-	refs     refs
-	news     news
-	held     offers
-	lives    lives
-	extras   *classad.Ad   // of condor_update_machine_ad; the owner's goroutine's
-	queries  chan struct{} // one for each query under way
+	cfg       Config
+	log       *slog.Logger
+	settings  atomic.Pointer[Settings]
+	reread    atomic.Int64 // when the configuration was last read, Unix seconds
+	updated   sync.Once
+	admin     security.Administration
+	adminOnce sync.Once
+	refs      refs
+	news      news
+	held      offers
+	lives     lives
+	extras    *classad.Ad   // of condor_update_machine_ad; the owner's goroutine's
+	queries   chan struct{} // one for each query under way
 }
 
 // New makes a Pool. Nothing is sent before Run, and before the engine says
@@ -105,6 +106,8 @@ func New(cfg Config, s Settings) *Pool {
 		cfg.ReadFile = os.ReadFile
 	}
 	p := &Pool{cfg: cfg, log: cfg.Log, queries: make(chan struct{}, maxQueries)}
+	p.admin.Sessions, p.admin.Clock, p.admin.Start = cfg.Sessions, cfg.Clock, cfg.Start
+	p.admin.Address = func() string { return cfg.Address().String() }
 	p.reread.Store(cfg.Start)
 	p.settings.Store(&s)
 	p.refs.waiting = make(map[uint64]chan ep.Reply)
