@@ -325,6 +325,30 @@ func TestConnectionCut(t *testing.T) {
 	}
 }
 
+// Who may administrate the pool gets the right to administrate us from the
+// collector: nobody is in our own list.
+func TestAdministrationByTheCollector(t *testing.T) {
+	t.Parallel()
+	c := newCondor(t, slots+"STARTD.ALLOW_ADMINISTRATOR = somebody@else\nPOLLING_INTERVAL = 1\n")
+	c.begin()
+	newEP(t, c, "", nil)
+	c.shows(names...)
+	if out := c.tool("condor_status", "-af", "_condor_PrivRemoteAdminCapability", "RemoteAdminCapability"); strings.Contains(out, "admin_") {
+		t.Error("condor_status shows the capability")
+	}
+	out := c.tool("condor_drain", "-fast", "-reason", "dust", ourHost)
+	if !strings.Contains(out, "Sent request to drain") {
+		t.Errorf("condor_drain: %s", out)
+	}
+	eventually(t, "all slots are drained", func() error {
+		out := c.tool("condor_status", "-af", "State", "DrainReason")
+		if got := strings.Join(strings.Fields(out), " "); got != "Drained dust Drained dust Drained dust" {
+			return fmt.Errorf("the slots are %q", got)
+		}
+		return nil
+	})
+}
+
 // row: S4-062
 func TestSecondExecutionPoint(t *testing.T) {
 	t.Parallel()
