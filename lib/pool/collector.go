@@ -121,6 +121,7 @@ func (p *Pool) Run(ctx context.Context) {
 	start()
 	wg.Go(func() { p.watch(ctx) })
 	wg.Go(func() { p.keepAlive(ctx) })
+	wg.Go(func() { p.attach(ctx) })
 	for {
 		select {
 		case <-ctx.Done():

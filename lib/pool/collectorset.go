@@ -35,6 +35,8 @@ type Settings struct {
 	AddressFile string
 	// Attached is the access point that has this EP to itself, "" if none.
 	Attached string
+	// Attach says to whom slots are offered without a negotiator.
+	Attach Attach
 	// WholeClaims says that a partitionable slot may be claimed as a whole.
 	WholeClaims bool
 	// PrivateNetwork is the network whose members reach us privately.
@@ -87,6 +89,8 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.Pause = max(min(interval, avoid), firstPause)
 	s.AddressFile = c.String("COLLECTOR_ADDRESS_FILE")
 	s.Attached = c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
+	s.Attach, err = attachFrom(c)
+	bad = append(bad, err)
 	s.WholeClaims, err = c.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
 	bad = append(bad, err)
 	s.PrivateNetwork = c.String("PRIVATE_NETWORK_NAME")

@@ -62,6 +62,14 @@ type Config struct {
 	// Nil gives nobody that right.
 	AdminCommands func() []int
 
+	// Touched is told that somebody is at the keyboard, by this machine's
+	// condor_kbdd. It must not block. Nil ignores it.
+	Touched func()
+	// History passes the jobs that ran here to found, the newest first, until
+	// that returns false, and says how many records cannot be read. Nil lets
+	// nobody read them.
+	History func(ctx context.Context, q OldJobs, found func(*classad.Ad) bool) (malformed int64, err error)
+
 	// Updated is told once that a collector has been sent all ads.
 	Updated func()
 
@@ -88,6 +96,7 @@ type Pool struct {
 	lives     lives
 	extras    *classad.Ad   // of condor_update_machine_ad; the owner's goroutine's
 	queries   chan struct{} // one for each query under way
+	attaching chan struct{} // the access point to attach to may be another
 }
 
 // New makes a Pool. Nothing is sent before Run, and before the engine says
@@ -112,6 +121,7 @@ func New(cfg Config, s Settings) *Pool {
 	p.settings.Store(&s)
 	p.refs.waiting = make(map[uint64]chan ep.Reply)
 	p.held.byslot = make(map[slot.ID]string)
+	p.attaching = make(chan struct{}, 1)
 	p.news.init()
 	p.lives.init()
 	p.news.senders = p.sendersFor(&s, nil)
@@ -152,11 +162,12 @@ func (p *Pool) Reconfigure(s Settings) {
 	p.reread.Store(p.cfg.Clock.Now().Wall.Unix())
 	p.settings.Store(&s)
 	p.news.reconfigure(p, &s)
+	signal(p.attaching)
 }
 
 // Commands are the startd's commands.
 func (p *Pool) Commands() []listen.Command {
-	return slices.Concat(p.queryCommands(), p.claimCommands(), p.adminCommands())
+	return slices.Concat(p.queryCommands(), p.claimCommands(), p.adminCommands(), p.smallCommands())
 }
 
 // ask passes a request to the engine and waits for its reply. make is given

@@ -1,0 +1,223 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/policy"
+)
+
+const (
+	commandDirectAttach = 531
+	commandQuerySchedds = 6
+	attachPatience      = 30 * time.Second
+	attachAgain         = 10 * time.Second // at most, after there was nothing to offer
+	mostScheddAds       = 1 << 20          // bytes of a collector's answer about one schedd
+)
+
+// Attach says to which access point slots are offered without a negotiator
+// (STARTD_DIRECT_ATTACH_*).
+type Attach struct {
+	Schedd    string // its name or address, "" for none
+	Pool      *cedar.Sinful
+	Submitter string // whose jobs alone may have the slots, "" for all
+	Interval  time.Duration
+}
+
+// attachFrom reads where slots are offered. The submitter has a name in the
+// manual and another in the original's code.
+func attachFrom(c *config.Snapshot) (Attach, error) {
+	a := Attach{Schedd: c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME"), Submitter: c.String("STARTD_DIRECT_ATTACH_SUBMITTER_NAME")}
+	if a.Submitter == "" {
+		a.Submitter = c.String("STARTD_DIRECT_ATTACH_SCHEDD_SUBMITTER")
+	}
+	var bad []error
+	if text := c.String("STARTD_DIRECT_ATTACH_SCHEDD_POOL"); text != "" {
+		port, err := c.Int("COLLECTOR_PORT")
+		at, err2 := ParseCollector(text, int(port))
+		if err2 != nil {
+			err2 = errs.E("pool.SettingsFrom", errs.Invalid, "STARTD_DIRECT_ATTACH_SCHEDD_POOL", err2)
+		}
+		a.Pool = &at
+		bad = append(bad, err, err2)
+	}
+	var err error
+	a.Interval, err = c.Duration("STARTD_DIRECT_ATTACH_INTERVAL")
+	a.Interval = max(a.Interval, time.Second)
+	return a, errors.Join(append(bad, err)...)
+}
+
+// attach offers slots to an access point until ctx ends. Without one it waits
+// for a configuration that has one.
+func (p *Pool) attach(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-p.attaching:
+		}
+		a := p.settings.Load().Attach
+		if a.Schedd == "" {
+			timer.Stop()
+			continue
+		}
+		n, err := p.offerTo(ctx, a)
+		wait := a.Interval
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && err.Error() != last:
+			last = err.Error()
+			p.log.Warn("slots could not be offered to the access point", "schedd", a.Schedd, "err", err)
+		case err == nil && n == 0:
+			wait = min(wait, attachAgain)
+		case err == nil:
+			last = ""
+			p.log.Info("slots were offered to the access point", "schedd", a.Schedd, "slots", n)
+		}
+		timer.Reset(wait)
+	}
+}
+
+// offer is a slot that may be claimed at once.
+type offer struct {
+	id claim.ID
+	ad *classad.Ad
+}
+
+// offerTo offers all unclaimed slots, and returns how many there were.
+func (p *Pool) offerTo(ctx context.Context, a Attach) (int, error) {
+	const op = "pool.DIRECT_ATTACH"
+	var all []offer
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		for v := range t.Engine.Views() {
+			if v.Pair.State == policy.Unclaimed && !v.NextClaim.IsZero() {
+				all = append(all, offer{v.NextClaim, t.Engine.PublicAd(v.ID)})
+			}
+		}
+	}); err != nil || len(all) == 0 {
+		return 0, err
+	}
+	id := p.identity()
+	for _, o := range all {
+		id.public(o.ad)
+	}
+	ctx, cancel := context.WithTimeout(ctx, attachPatience)
+	defer cancel()
+	to, err := p.findSchedd(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	conn, _, err := p.cfg.Open.Command(ctx, to, commandDirectAttach, security.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	release := conn.Bind(ctx)
+	defer release()
+	head := classad.NewAd()
+	head.SetInt("NumAds", int64(len(all)))
+	if a.Submitter != "" {
+		head.SetString("Submitter", a.Submitter)
+	}
+	conn.PutAd(head, cedar.AdOptions{})
+	for _, o := range all {
+		conn.PutSecret(claim.Secret(o.id.Wire()))
+		conn.PutAd(o.ad, cedar.AdOptions{NoPrivate: true})
+	}
+	if err := conn.EndMessage(); err != nil {
+		return 0, err
+	}
+	reply, err := conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := reply.EvalInt("ActionResult", nil); !ok || n != replyOK {
+		return 0, errs.E(op, errs.Denied, a.Schedd, fmt.Errorf("the access point does not take slots: ActionResult is %d", n))
+	}
+	return len(all), nil
+}
+
+// findSchedd returns where an access point is: its name is an address already,
+// or collectors know it.
+func (p *Pool) findSchedd(ctx context.Context, a Attach) (cedar.Sinful, error) {
+	const op = "pool.DIRECT_ATTACH"
+	if strings.HasPrefix(a.Schedd, "<") {
+		return cedar.ParseSinful(a.Schedd)
+	}
+	var ask []cedar.Sinful
+	if a.Pool != nil {
+		ask = append(ask, *a.Pool)
+	} else {
+		for _, c := range p.settings.Load().Collectors {
+			ask = append(ask, c.At)
+		}
+	}
+	bad := []error{errors.New("no collector to ask knows it")}
+	for _, at := range ask {
+		to, err := p.askCollector(ctx, at, a.Schedd)
+		if err == nil {
+			return to, nil
+		}
+		bad = append(bad, err)
+	}
+	return cedar.Sinful{}, errs.E(op, errs.NotFound, a.Schedd, errors.Join(bad...))
+}
+
+// askCollector asks one collector where an access point is.
+func (p *Pool) askCollector(ctx context.Context, at cedar.Sinful, name string) (cedar.Sinful, error) {
+	const op = "pool.QUERY_SCHEDD_ADS"
+	conn, _, err := p.cfg.Open.Command(ctx, at, commandQuerySchedds, security.Options{})
+	if err != nil {
+		return cedar.Sinful{}, err
+	}
+	defer conn.Close()
+	release := conn.Bind(ctx)
+	defer release()
+	limits := conn.Limits()
+	limits.Message = mostScheddAds
+	conn.SetLimits(limits)
+	query := withdrawal("Scheduler", name, "") // the same question
+	query.Delete(attrMyAddress)
+	query.SetInt("LimitResults", 1)
+	query.SetString("Projection", attrName+" "+attrMyAddress)
+	conn.PutAd(query, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		return cedar.Sinful{}, err
+	}
+	more, err := conn.Int()
+	if err != nil {
+		return cedar.Sinful{}, err
+	}
+	if more == 0 {
+		return cedar.Sinful{}, errs.E(op, errs.NotFound, name, fmt.Errorf("the collector at %s does not know it", at.String()))
+	}
+	ad, err := conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		return cedar.Sinful{}, err
+	}
+	text, ok := ad.EvalString(attrMyAddress, nil)
+	if !ok {
+		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, errors.New("its ad has no "+attrMyAddress))
+	}
+	return cedar.ParseSinful(text)
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// Codes of a query of the history that fails.
+const (
+	historyDisabled = 10
+	historyBroken   = 4
+)
+
+// OldJobs says which jobs of the history are wanted.
+type OldJobs struct {
+	Constraint *classad.Expr // must be true of the job's ad, nil for every one
+	Limit      int           // how many at most, 0 for all
+}
+
+// getHistory sends the jobs that ran here from the history files, the newest
+// first, to condor_history: an ad each, and one with Owner = 0 at the end. With
+// StreamResults each ad is a message of its own.
+func (p *Pool) getHistory(ctx context.Context, c *listen.Call) error {
+	c.Conn.SetTimeout(queryPatience)
+	query, err := readAd(c)
+	if err != nil {
+		return err
+	}
+	select {
+	case p.queries <- struct{}{}:
+		defer func() { <-p.queries }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	last := classad.NewAd()
+	last.SetInt("Owner", 0)
+	fail := func(code int64, why string) error {
+		last.SetString(attrErrorString, why)
+		last.SetInt(attrErrorCode, code)
+		c.Conn.PutAd(last, cedar.AdOptions{})
+		return c.Conn.EndMessage()
+	}
+	if p.cfg.History == nil {
+		return fail(historyDisabled, "Remote history has been disabled on this startd")
+	}
+	var q OldJobs
+	if n, ok := query.EvalInt("NumJobMatches", nil); ok && n > 0 {
+		q.Limit = int(min(n, 1<<31-1))
+	}
+	q.Constraint, _ = query.Lookup(attrRequirements)
+	text, _ := query.EvalString("Projection", nil)
+	projection := strings.FieldsFunc(text, isListSeparator)
+	stream, _ := query.EvalBool("StreamResults", nil)
+	if stream {
+		first := classad.NewAd()
+		first.SetInt("Owner", 1)
+		first.SetBool("StreamResults", true)
+		c.Conn.PutAd(first, cedar.AdOptions{})
+		if err := c.Conn.EndMessage(); err != nil {
+			return err
+		}
+	}
+	sent := int64(0)
+	var broken error
+	malformed, err := p.cfg.History(ctx, q, func(job *classad.Ad) bool {
+		c.Conn.PutAd(project(job, projection), cedar.AdOptions{NoPrivate: true})
+		sent++
+		if stream {
+			broken = c.Conn.EndMessage()
+		}
+		return broken == nil && ctx.Err() == nil
+	})
+	if broken != nil {
+		return broken
+	}
+	if err != nil {
+		c.Log.Warn("the history cannot be read", "err", err)
+		return fail(historyBroken, "the history cannot be read")
+	}
+	last.SetInt("NumJobMatches", sent)
+	last.SetInt("MalformedAds", malformed)
+	last.SetInt("AdCount", sent+malformed)
+	c.Conn.PutAd(last, cedar.AdOptions{})
+	c.Log.Debug("history sent", "jobs", sent)
+	return c.Conn.EndMessage()
+}
