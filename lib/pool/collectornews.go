@@ -18,6 +18,9 @@ const (
 	// coalesce is for how long changes are gathered before they are sent, so
 	// that a slot that passes through states is told of once.
 	coalesce = time.Second
+	// share bounds the part of the time that is spent on making ads: who has
+	// many that change all the time gathers for longer.
+	share = 10
 	// chunk is how many ads are made in one turn of the engine's owner.
 	chunk = 64
 )
@@ -107,6 +110,7 @@ func (p *Pool) watch(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	waiting := false
+	took := time.Duration(0) // for the last round
 	for {
 		select {
 		case <-ctx.Done():
@@ -114,7 +118,7 @@ func (p *Pool) watch(ctx context.Context) {
 		case <-n.soon:
 			if !waiting {
 				waiting = true
-				timer.Reset(coalesce)
+				timer.Reset(max(coalesce, share*took))
 			}
 			continue
 		case <-n.now:
@@ -122,7 +126,10 @@ func (p *Pool) watch(ctx context.Context) {
 		}
 		waiting = false
 		timer.Stop()
-		if err := p.makeAds(ctx); err != nil && ctx.Err() == nil {
+		began := time.Now()
+		err := p.makeAds(ctx)
+		took = time.Since(began)
+		if err != nil && ctx.Err() == nil {
 			p.log.Warn("ads cannot be made", "err", err)
 			return
 		}

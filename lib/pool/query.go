@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	maxQueries    = 8                // at the same time; others wait
+	maxQueries    = 8                // for which ads are being made at the same time; others wait
 	queryLength   = 1 << 20          // bytes of a query ad
-	queryPatience = 15 * time.Second // for the query to arrive, and for each message of the answer
+	queryPatience = 15 * time.Second // for the query to arrive
+	answerLimit   = 60 * time.Second // for the whole answer to be taken
 )
 
 // queryCommands are the commands that only look.
@@ -88,45 +89,43 @@ func (p *Pool) answerQuery(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case p.queries <- struct{}{}:
-		defer func() { <-p.queries }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	c.Conn.SetTimeout(answerLimit)
 	began := time.Now()
 	q := queryFrom(ad, c.Command.Number)
 	sent := int64(0)
-	show := func(ad *classad.Ad) {
-		if q.constrained && !q.accepts(ad, p.cfg.Clock.Now().Wall) {
-			return
+	// answer writes what produce returns, as far as it was asked for. Nobody who
+	// reads slowly holds others up: making and writing are apart.
+	answer := func(produce func() ([]*classad.Ad, error)) (more bool, err error) {
+		if q.limit >= 0 && sent >= q.limit {
+			return false, nil
 		}
-		sent++
-		c.Conn.PutInt(1)
-		c.Conn.PutAd(project(ad, q.projection), cedar.AdOptions{NoPrivate: true})
-	}
-	full := func() bool { return q.limit >= 0 && sent >= q.limit }
-	if q.daemon && !full() {
-		ad, err := p.daemonAd(ctx)
-		if err != nil {
-			return err
-		}
-		show(ad)
-	}
-	var last slot.ID
-	for q.slots && !full() {
-		ads, err := p.slotAds(ctx, &last)
-		if err != nil {
-			return err
-		}
-		if len(ads) == 0 {
-			break
+		ads, err := p.chosen(ctx, &q, produce)
+		if err != nil || ads == nil {
+			return false, err
 		}
 		for _, ad := range ads {
-			if full() {
-				break
+			if q.limit >= 0 && sent >= q.limit {
+				return false, nil
 			}
-			show(ad)
+			sent++
+			c.Conn.PutInt(1)
+			c.Conn.PutAd(ad, cedar.AdOptions{NoPrivate: true})
+		}
+		return true, nil
+	}
+	if q.daemon {
+		_, err := answer(func() ([]*classad.Ad, error) {
+			ad, err := p.daemonAd(ctx)
+			return []*classad.Ad{ad}, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var last slot.ID
+	for more := q.slots; more && !c.Conn.Broken(); {
+		if more, err = answer(func() ([]*classad.Ad, error) { return p.slotAds(ctx, &last) }); err != nil {
+			return err
 		}
 	}
 	c.Conn.PutInt(0)
@@ -135,6 +134,29 @@ func (p *Pool) answerQuery(ctx context.Context, c *listen.Call) error {
 	}
 	c.Log.Debug("query answered", "ads", sent, "took", time.Since(began))
 	return nil
+}
+
+// chosen makes ads and returns those that satisfy the query, with what it asks
+// for of them; nil when there are no more.
+func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.Ad, error)) ([]*classad.Ad, error) {
+	select {
+	case p.queries <- struct{}{}:
+		defer func() { <-p.queries }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ads, err := produce()
+	if err != nil || len(ads) == 0 {
+		return nil, err
+	}
+	now := p.cfg.Clock.Now().Wall
+	kept := ads[:0]
+	for _, ad := range ads {
+		if !q.constrained || q.accepts(ad, now) {
+			kept = append(kept, project(ad, q.projection))
+		}
+	}
+	return kept, nil
 }
 
 // accepts reports whether an ad satisfies the query.
@@ -196,6 +218,7 @@ func (p *Pool) slotAds(ctx context.Context, last *slot.ID) ([]*classad.Ad, error
 	return ads, nil
 }
 
+// daemonAd returns the ad of the daemon as a whole.
 func (p *Pool) daemonAd(ctx context.Context) (*classad.Ad, error) {
 	var ad *classad.Ad
 	if err := p.cfg.Owner.Do(ctx, func(t Turn) { ad = t.Engine.DaemonAd(p.cfg.Problems) }); err != nil {

@@ -6,6 +6,7 @@ package pool_test
 import (
 	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
-	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
@@ -32,7 +32,7 @@ NUM_SLOTS_TYPE_2 = 2
 // call has a command handled as the server would, and returns the other end.
 func (r *rig) call(t *testing.T, number int) (*cedar.Conn, <-chan error) {
 	t.Helper()
-	client, server := cedartest.Pipe()
+	client, server := net.Pipe()
 	there, here := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{})
 	there.SetPeerVersion("25.14.0")
 	here.SetPeerVersion("25.14.0")
@@ -237,9 +237,38 @@ func TestBadQueries(t *testing.T) {
 		conn.PutString(`A = "` + strings.Repeat("x", 2<<20) + `"`)
 		conn.PutString("")
 		conn.PutString("")
-		_ = conn.EndMessage() // it may be cut short
+		go func() { _ = conn.EndMessage() }() // it is cut short
 		if err := <-done; err == nil {
 			t.Error("a query of 2 MiB was answered")
+		}
+	})
+}
+
+// Those who ask and never read hold nobody up, and are let go.
+func TestSilentReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+		var gone []<-chan error
+		for range 40 {
+			conn, done := r.call(t, 5)
+			conn.PutAd(classad.NewAd(), cedar.AdOptions{})
+			if err := conn.EndMessage(); err != nil {
+				t.Fatal(err)
+			}
+			gone = append(gone, done)
+		}
+		synctest.Wait()
+		began := time.Now()
+		if got := namesOf(r.ask(t, 5, `MyType = "Query"`)); got != "slot1 slot2 slot3" || time.Since(began) != 0 {
+			t.Errorf("the 41st was answered %q after %v", got, time.Since(began))
+		}
+		for _, done := range gone {
+			if err := <-done; err == nil {
+				t.Error("an answer that nobody read was sent")
+			}
+		}
+		if d := time.Since(began); d != time.Minute {
+			t.Errorf("they were let go after %v, want a minute", d)
 		}
 	})
 }
