@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 )
@@ -382,4 +383,31 @@ func TestDaemonAd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Ten thousand slots are told to a real collector, and taken back.
+func TestTenThousandSlots(t *testing.T) {
+	c := newCondor(t, "COLLECTOR_DEBUG =\nNUM_CPUS = 10000\nMEMORY = 10000000\nDISK = 10000000000\nSLOT_TYPE_1 = cpus=1\nSLOT_TYPE_1_PARTITIONABLE = false\nNUM_SLOTS_TYPE_1 = 10000\n")
+	c.begin()
+	began := time.Now()
+	e := newEP(t, c, "", nil)
+	t.Logf("the engine began within %v", time.Since(began))
+	count := func(want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("the collector has %d slots", want), func() error {
+			out, err := c.run("condor_status", "-af", "SlotID")
+			if got := len(strings.Fields(out)); err != nil || got != want {
+				return fmt.Errorf("it has %d, %v", got, err)
+			}
+			return nil
+		})
+	}
+	count(10000)
+	t.Logf("condor_status shows all after %v; they were sent within %v", time.Since(began), e.pool.Collectors()[0].LastTook)
+	began = time.Now()
+	if err := e.pool.Withdraw(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("all were taken back within %v", time.Since(began))
+	count(0)
 }

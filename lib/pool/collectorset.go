@@ -39,6 +39,9 @@ type Settings struct {
 	Attach Attach
 	// WholeClaims says that a partitionable slot may be claimed as a whole.
 	WholeClaims bool
+	// Datagrams says that updates are wanted by UDP (UPDATE_COLLECTOR_WITH_TCP
+	// is false). They go by TCP all the same, which every collector takes.
+	Datagrams bool
 	// PrivateNetwork is the network whose members reach us privately.
 	PrivateNetwork string
 	// MatchSessions says that claim ids carry their sessions.
@@ -92,6 +95,9 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.Attach, err = attachFrom(c)
 	bad = append(bad, err)
 	s.WholeClaims, err = c.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
+	bad = append(bad, err)
+	tcp, err := c.Bool("UPDATE_COLLECTOR_WITH_TCP")
+	s.Datagrams = err == nil && !tcp
 	bad = append(bad, err)
 	s.PrivateNetwork = c.String("PRIVATE_NETWORK_NAME")
 	s.MatchSessions, err = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
