@@ -6,6 +6,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ type Settings struct {
 	Datagrams bool
 	// PrivateNetwork is the network whose members reach us privately.
 	PrivateNetwork string
+	// Administration says that those may administrate us whom the collector
+	// lets (SEC_ENABLE_REMOTE_ADMINISTRATION).
+	Administration bool
 	// MatchSessions says that claim ids carry their sessions.
 	MatchSessions bool
 }
@@ -90,7 +94,9 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	avoid, err := c.Duration("DEAD_COLLECTOR_MAX_AVOIDANCE_TIME")
 	bad = append(bad, err)
 	s.Pause = max(min(interval, avoid), firstPause)
-	s.AddressFile = c.String("COLLECTOR_ADDRESS_FILE")
+	if s.AddressFile = c.String("COLLECTOR_ADDRESS_FILE"); s.AddressFile == "" && c.String("LOG") != "" {
+		s.AddressFile = filepath.Join(c.String("LOG"), ".collector_address") // where the collector of a personal pool writes it
+	}
 	s.Attached = c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
 	s.Attach, err = attachFrom(c)
 	bad = append(bad, err)
@@ -100,6 +106,8 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.Datagrams = err == nil && !tcp
 	bad = append(bad, err)
 	s.PrivateNetwork = c.String("PRIVATE_NETWORK_NAME")
+	s.Administration, err = c.Bool("SEC_ENABLE_REMOTE_ADMINISTRATION")
+	bad = append(bad, err)
 	s.MatchSessions, err = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
 	bad = append(bad, err)
 	return s, errors.Join(bad...)

@@ -57,9 +57,9 @@ type Config struct {
 	// not be made of the machine then.
 	Start    int64
 	Problems []slot.Problem
-	// AdminCommands are the commands of level ADMINISTRATOR, for those who get
-	// their right to them from the collector (SEC_ENABLE_REMOTE_ADMINISTRATION).
-	// Nil gives nobody that right.
+	// AdminCommands are the commands that whoever may administrate us may use,
+	// for those who get that right from the collector. It is asked once, when
+	// the first ad is made. Nil gives nobody that right.
 	AdminCommands func() []int
 
 	// Touched is told that somebody is at the keyboard, by this machine's
@@ -236,4 +236,9 @@ func (r *refs) deliver(reply ep.Reply) bool {
 		delete(r.waiting, reply.Ref)
 	}
 	return true
+}
+
+// Healthy reports whether the goroutine that owns the engine takes its turns.
+func (p *Pool) Healthy(ctx context.Context) error {
+	return p.cfg.Owner.Do(ctx, func(Turn) {})
 }

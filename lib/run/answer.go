@@ -28,7 +28,7 @@ func (n *node) newEngine(ledger *slot.Ledger, sample machine.Sample, now clock.I
 		return claim.Secret(fmt.Sprintf("%x", b))
 	}
 	if s := n.o.Serve; s != nil {
-		address, start, secret = s.Address, s.Start, s.NewSecret
+		address, start, secret = n.joined, s.Start, s.NewSecret
 	}
 	return ep.New(ep.Config{
 		Snapshot: n.o.Config, Inventory: n.o.Inventory, Ledger: ledger, Sample: sample,

@@ -22,9 +22,11 @@ func (n *node) logFacts(s machine.Sample) {
 	if !log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	reserved, _ := n.o.Config.Int("RESERVED_DISK") // checked when it was loaded
 	log.Debug("swap space", "free_kib", s.FreeSwapKiB)
-	log.Debug("disk space", "free_kib", s.FreeDiskKiB, "reserved_kib", reserved<<10)
+	if s.Has(machine.ReadDisk) {
+		reserved, _ := n.o.Config.Int("RESERVED_DISK") // checked when it was loaded
+		log.Debug("disk space", "free_kib", s.FreeDiskKiB, "reserved_kib", reserved<<10)
+	}
 	log.Debug("load average", "load", s.LoadAvg)
 	idle := []any{"keyboard_s", int64(s.KeyboardIdle / time.Second)}
 	if s.HasConsole {

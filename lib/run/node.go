@@ -37,6 +37,7 @@ type node struct {
 	eng      *ep.Engine
 	ap       *local.AP
 	pool     *pool.Pool // nil without one
+	joined   string     // our address in the pool
 	launcher *starter.Launcher
 	bench    *benchmarks
 	cron     *cron
@@ -230,6 +231,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	n.tellCounts(now, true)
 	n.tell(now, observe.EPShutdown, slot.ID{}, func(a *classad.Ad) { a.SetInt("ExitCode", 0) })
 	res.Counts, res.Interrupted, res.Restart = n.ap.Counts(), n.interrupts > 0 || n.end != "", n.restart
+	res.Ended = n.end != "" && n.interrupts == 0
 	return res, nil
 }
 

@@ -111,8 +111,9 @@ type Result struct {
 	Counts      local.Counts
 	Impossible  []local.Impossible
 	Interrupted bool
-	// Restart says that the EP is to be started again, as a drain asked.
-	Restart bool
+	// Restart says that the EP is to be started again, as a drain asked; Ended
+	// that the EP ended of itself, not by an order to the program.
+	Restart, Ended bool
 }
 
 // Run starts an EP, runs the jobs on it and returns when every job has ended,

@@ -18,15 +18,15 @@ import (
 // Serve makes a run a member of a pool: it has no jobs of its own and goes on
 // until it is told to end.
 type Serve struct {
-	// Address is our sinful string, for claim ids, and Start when the daemon
-	// began, in Unix seconds. NewSecret makes the secrets of claim ids.
-	Address   string
+	// Start is when the daemon began, in Unix seconds. NewSecret makes the
+	// secrets of claim ids.
 	Start     int64
 	NewSecret func() claim.Secret
-	// Join makes the pool's side, which reaches the engine through owner.
-	// problems are what could not be made of the machine. It is called once,
-	// before the engine is there; the pool sees every effect.
-	Join func(owner pool.Owner, problems []slot.Problem) (*pool.Pool, error)
+	// Join makes the pool's side, which reaches the engine through owner, and
+	// returns our address, for claim ids. problems are what could not be made
+	// of the machine. It is called once, before the engine is there; the pool
+	// sees every effect.
+	Join func(owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error)
 	// Orders end the run: a faster manner overrides a slower one.
 	Orders <-chan ep.Manner
 	// Settled is told when the machine is divided and its slots are there.
@@ -79,7 +79,7 @@ func (n *node) join() error {
 		return nil
 	}
 	var err error
-	n.pool, err = s.Join(owner{n}, n.problems)
+	n.pool, n.joined, err = s.Join(owner{n}, n.problems)
 	return err
 }
 

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
@@ -51,3 +53,14 @@ func (p *Platform) UserNamespace() uint64 { return 0 }
 
 // Sweep is never reached.
 func (p *Platform) Sweep(string) error { return errNoPlatform }
+
+// Credentials is never reached.
+func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) { return nil, nil }
+
+// Named is never reached.
+func (p *Platform) Named(string, string) func(string, *daemon.NamedSocket) (listen.NamedSocket, error) {
+	return nil
+}
+
+// ActsForAll is never reached.
+func (p *Platform) ActsForAll() bool { return false }

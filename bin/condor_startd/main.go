@@ -1,0 +1,215 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Condor_startd makes this machine an Execution Point of an HTCondor pool. It
+// is started by condor_master, by a service manager or by hand, and takes the
+// options of HTCondor's daemons:
+//
+//	condor_startd [-f] [-t] [-c FILE] [-p PORT] [-n NAME] [-local-name NAME] [-v]
+//
+// It holds flags, signals and the choice of the platform; all else is
+// lib/startd and below. It must never decide anything about a slot or a job.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/bin/internal/asstarter"
+	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/startd"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// version is what ads carry.
+const version = "0.1.0"
+
+const usage = `usage: condor_startd [OPTIONS]
+
+  -f                stay in the foreground (it always does)
+  -t                log to standard error instead of STARTD_LOG
+  -c FILE           the configuration (default: CONDOR_CONFIG, then
+                    /etc/condor/condor_config, then that of the user condor)
+  -p PORT           listen at this port (default: any)
+  -n NAME           the name of this Execution Point (STARTD_NAME)
+  -local-name NAME  read knobs of this local name
+  -v                print the version
+`
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// flags are the command line.
+type flags struct {
+	terminal, version, help bool
+	config, name, local     string
+	port                    int
+}
+
+// parse reads the command line. HTCondor's daemons take every option with one
+// dash, and condor_master gives -f and -local-name.
+func parse(args []string) (flags, error) {
+	var f flags
+	for i := 0; i < len(args); i++ {
+		value := func() (string, error) {
+			if i++; i >= len(args) {
+				return "", fmt.Errorf("%s wants a value", args[i-1])
+			}
+			return args[i], nil
+		}
+		var err error
+		switch args[i] {
+		case "-f":
+		case "-t":
+			f.terminal = true
+		case "-v", "-version", "--version":
+			f.version = true
+		case "-h", "-help", "--help":
+			f.help = true
+		case "-c":
+			f.config, err = value()
+		case "-n":
+			f.name, err = value()
+		case "-local-name":
+			f.local, err = value()
+		case "-p", "-port":
+			var text string
+			if text, err = value(); err == nil {
+				if f.port, err = strconv.Atoi(text); err != nil || f.port < 0 || f.port > 65535 {
+					err = fmt.Errorf("-p %s: want a port from 0 to 65535", text)
+				}
+			}
+		default:
+			err = fmt.Errorf("unknown option %q", args[i])
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == starter.Command {
+		return asstarter.Main(args[1:])
+	}
+	f, err := parse(args)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "condor_startd: %v\n\n%s", err, usage)
+		return 1
+	case f.help:
+		fmt.Fprint(stdout, usage)
+		return 0
+	case f.version:
+		fmt.Fprintf(stdout, "condor_startd %s\n", version)
+		return 0
+	}
+	status, err := serve(f, stderr)
+	if err == nil {
+		return status
+	}
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		for _, p := range problems {
+			fmt.Fprintf(stderr, "condor_startd: %v\n", p)
+		}
+	} else {
+		fmt.Fprintf(stderr, "condor_startd: %v\n", err)
+	}
+	return status
+}
+
+func serve(f flags, stderr io.Writer) (int, error) {
+	p, err := thishost.New()
+	if err != nil {
+		return daemon.ExitException, err
+	}
+	root, err := rootFile(f.config)
+	if err != nil {
+		return daemon.ExitException, err
+	}
+	system := authn.System{}
+	me, err := user.Current()
+	if err == nil {
+		system.User = me.Username
+		if !p.ActsForAll() {
+			system.Home = me.HomeDir
+		}
+	}
+	if p.ActsForAll() {
+		if _, err := user.Lookup("condor"); err == nil {
+			system.Condor = "condor"
+		}
+	}
+	env := os.Environ()
+	if f.name != "" {
+		env = append(env, "_CONDOR_STARTD_NAME="+f.name) // stands above every file
+	}
+	load := func(inv *machine.Inventory) (*config.Snapshot, error) {
+		facts := machine.ConfigFacts(inv)
+		facts["PID"], facts["PPID"] = strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
+		if me != nil {
+			facts["USERNAME"], facts["TILDE"] = me.Username, me.HomeDir
+		}
+		if condor, err := user.Lookup("condor"); err == nil {
+			facts["TILDE"] = condor.HomeDir
+		}
+		s, err := config.Load(config.Options{
+			Root: root, Env: env, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
+			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		if problems := s.Check(); problems.Failed() {
+			return nil, problems
+		}
+		return s, nil
+	}
+	o := startd.Options{
+		Platform: p, Load: load, Env: env, System: system, Version: version, PID: os.Getpid(), Programs: filepath.Dir(p.Self),
+		StarterPath: p.Self, StarterArgs: []string{"condor_starter", starter.Command}, Port: f.port, Signals: signals(),
+	}
+	if f.terminal {
+		o.Out, o.StarterLog = stderr, os.Stderr
+	}
+	return startd.Run(context.Background(), o)
+}
+
+// rootFile is the file that the configuration begins with, as HTCondor looks
+// for it.
+func rootFile(given string) (string, error) {
+	if given == "" {
+		given = os.Getenv("CONDOR_CONFIG")
+	}
+	if strings.EqualFold(given, "ONLY_ENV") {
+		return "", errs.E("condor_startd", errs.Unsupported, "CONDOR_CONFIG", errors.New("ONLY_ENV is not supported; name a file"))
+	}
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	places := []string{"/etc/condor/condor_config"}
+	if condor, err := user.Lookup("condor"); err == nil {
+		places = append(places, filepath.Join(condor.HomeDir, "condor_config"))
+	}
+	for _, path := range places {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", errs.E("condor_startd", errs.NotFound, "CONDOR_CONFIG", fmt.Errorf("no configuration: none of %s is there; name one with -c or CONDOR_CONFIG", strings.Join(places, ", ")))
+}

@@ -1,0 +1,35 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package thishost
+
+import (
+	"os"
+
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/sharedport"
+)
+
+// Credentials reads secrets of this machine and tells whose a directory is. As
+// root the directories of FS are made for the peer to give away.
+func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) {
+	return account.Private{}, account.Owners{}
+}
+
+// Named makes the named socket by which a shared port hands over connections,
+// or takes over the one that condor_master made.
+func (p *Platform) Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error) {
+	return func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error) {
+		if inherited != nil {
+			return sharedport.Inherited(inherited.Descriptor, inherited.Name)
+		}
+		return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
+	}
+}
+
+// ActsForAll reports whether this program acts for the whole machine rather
+// than for the user who started it.
+func (p *Platform) ActsForAll() bool { return os.Geteuid() == 0 }

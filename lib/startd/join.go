@@ -1,0 +1,174 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package startd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// join opens the door and makes the pool's side behind it.
+func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
+	d.pool = pool.New(pool.Config{
+		Owner: owner, Open: d.client, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
+		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, Clock: d.clock, Log: d.log,
+	}, d.settings)
+	answers := &daemon.Answers{
+		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
+	}
+	_, _ = rand.Read(answers.Instance[:]) // never fails
+	d.answers = answers
+	table, err := listen.NewTable(append(append(d.pool.Commands(), answers.Commands()...), d.reverser.Command())...)
+	if err != nil {
+		return nil, "", err
+	}
+	d.port.Table, d.server.Commands = table, table.Security()
+	d.admin = table.Security().Valid(security.Administrator, true)
+	if err := d.door.Open(ctx); err != nil {
+		return nil, "", err
+	}
+	around.Go(func() {
+		if err := d.door.Serve(ctx); err != nil && ctx.Err() == nil {
+			d.log.Error("the command socket failed", "err", err)
+		}
+	})
+	at, err := d.whereWeAre(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	d.log.Info("reached", "address", at.String())
+	return d.pool, at.String(), nil
+}
+
+// whereWeAre waits until others can be told our address.
+func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
+	limit := time.NewTimer(addressPatience)
+	defer limit.Stop()
+	for {
+		if at, ok := d.door.Public(); ok {
+			return at, nil
+		}
+		select {
+		case <-d.known:
+		case <-limit.C:
+			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, "", errors.New("neither shared port nor broker said where we are reached"))
+		case <-ctx.Done():
+			return cedar.Sinful{}, ctx.Err()
+		}
+	}
+}
+
+// settled begins what needs the slots to be there.
+func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
+	around.Go(func() { d.pool.Run(ctx) })
+	_ = d.notify.Ready()
+	around.Go(func() {
+		if err := d.notify.Watch(ctx, d.healthy); err != nil && ctx.Err() == nil {
+			d.log.Warn("the watchdog of the service manager is not told", "err", err)
+		}
+	})
+	parent, err := cedar.ParseSinful(d.inherit.ParentAddress)
+	if d.inherit.ParentAddress == "" || err != nil {
+		return
+	}
+	p := &daemon.Parent{
+		Address: parent, PID: d.o.PID, Log: d.log, Healthy: d.healthy, Silence: d.silence,
+		Send: func(ctx context.Context, to cedar.Sinful, command int) (*cedar.Conn, error) {
+			conn, _, err := d.client.Command(ctx, to, command, security.Options{})
+			return conn, err
+		},
+	}
+	around.Go(func() { p.KeepAlive(ctx) })
+	around.Go(func() {
+		select {
+		case <-d.updated:
+			p.Ready(ctx)
+		case <-ctx.Done():
+		}
+	})
+}
+
+// healthy goes through the engine's goroutine, which would not answer if it
+// hung.
+func (d *daemonState) healthy(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return d.pool.Healthy(ctx) == nil
+}
+
+// silence is how long condor_master waits for a word from us.
+func (d *daemonState) silence() time.Duration {
+	s := d.now()
+	for _, knob := range [...]string{"STARTD_NOT_RESPONDING_TIMEOUT", "NOT_RESPONDING_TIMEOUT"} {
+		if set, ok := s.Lookup(knob); !ok || set.Value == "" {
+			continue
+		}
+		if t, err := s.Duration(knob); err == nil && t > 0 {
+			return t
+		}
+	}
+	return time.Hour
+}
+
+// control carries out what the daemon is ordered.
+type control struct{ d *daemonState }
+
+// Reconfigure implements daemon.Control.
+func (c control) Reconfigure(bool) {
+	select {
+	case c.d.reload <- struct{}{}:
+	default: // it is going to be read anyway
+	}
+}
+
+// Shutdown implements daemon.Control.
+func (c control) Shutdown(m daemon.Mode) {
+	manner := ep.Graceful
+	switch m {
+	case daemon.Peaceful:
+		manner = ep.Peaceful
+	case daemon.Fast:
+		manner = ep.Fast
+	}
+	select {
+	case c.d.orders <- manner:
+	default: // it was told so often that one more says nothing
+	}
+}
+
+// signals turns those of the system into orders.
+func (d *daemonState) signals(ctx context.Context) {
+	orders := &daemon.Orders{Control: control{d}}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-d.o.Signals:
+			if d.answers != nil {
+				orders = d.answers.Orders
+			}
+			d.log.Info("signal", "which", s.String())
+			switch s {
+			case Terminate:
+				orders.Terminate()
+			case Quit:
+				orders.Quit()
+			case Hangup:
+				orders.Hangup()
+			}
+		}
+	}
+}

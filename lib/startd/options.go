@@ -1,0 +1,81 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package startd
+
+import (
+	"io"
+	"os"
+
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/run"
+)
+
+// Platform is the operating system as the daemon needs it.
+type Platform interface {
+	Scanners() []machine.Scanner
+	Volume(execute string, snap *config.Snapshot) machine.Scanner
+	Programs(snap *config.Snapshot) machine.Scanner
+	Host(execute string, snap *config.Snapshot) (run.Host, error)
+	// Sweep clears an EXECUTE directory of what dead starters left.
+	Sweep(execute string) error
+	// Credentials reads our secrets and tells whose a directory is; Owners is
+	// nil where the system has no such thing.
+	Credentials() (host.PrivateFiles, host.Owners)
+	// Named makes the named socket of a shared port endpoint; nil without.
+	Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
+}
+
+// Options say which daemon this is. All but Out, Port and Name are required.
+type Options struct {
+	Platform Platform
+	// Load reads the configuration for a machine; inv is what was detected.
+	Load func(inv *machine.Inventory) (*config.Snapshot, error)
+	// Env is the environment, and System who runs the process.
+	Env     []string
+	System  authn.System
+	Version string // ours, as "0.1"
+	PID     int
+
+	// StarterPath and StarterArgs are the program of a starter.
+	StarterPath string
+	StarterArgs []string
+	// Programs is the directory of our own programs.
+	Programs string
+
+	Port int    // -p: 0 for any
+	Name string // -n: STARTD_NAME, "" for what the configuration says
+	// Out takes the log instead of the file STARTD_LOG; nil for the file.
+	Out io.Writer
+
+	// Signals are those of the system: SIGTERM, SIGQUIT, SIGHUP as orders.
+	Signals <-chan Signal
+	// StarterLog takes what starters write to standard error; nil for the file
+	// StarterLog in LOG.
+	StarterLog *os.File
+}
+
+// Signal is an order from the system.
+type Signal uint8
+
+// The signals.
+const (
+	Terminate Signal = iota // SIGTERM: gracefully, or peacefully if that was said before
+	Quit                    // SIGQUIT: fast
+	Hangup                  // SIGHUP: read the configuration again
+)
+
+var signalNames = [...]string{"SIGTERM", "SIGQUIT", "SIGHUP"}
+
+// String is the name of the signal.
+func (s Signal) String() string {
+	if int(s) < len(signalNames) {
+		return signalNames[s]
+	}
+	return "unknown signal"
+}

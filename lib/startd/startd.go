@@ -1,0 +1,381 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package startd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+const subsystem = "STARTD"
+
+// farewell is how long collectors and schedds have to hear that we go.
+const farewell = 5 * time.Second
+
+// addressPatience is how long a shared port or broker may take to say where we
+// are reached before slots are made.
+const addressPatience = 60 * time.Second
+
+// daemonState is the daemon while it runs.
+type daemonState struct {
+	o     Options
+	log   *slog.Logger
+	logs  *logs
+	clock clock.Clock
+	start time.Time
+
+	inv     *machine.Inventory
+	snap    *config.Snapshot // as it was read at the start
+	inherit daemon.Inherit
+
+	sessions *security.Sessions
+	server   *security.Server
+	client   *security.Client
+	reverser *listen.Reverser
+	names    *security.HostNames
+	port     *listen.Server
+	door     *daemon.Door
+	pool     *pool.Pool
+	settings pool.Settings
+	notify   *daemon.Notifier
+
+	version string // our $CondorVersion
+	orders  chan ep.Manner
+	reload  chan struct{}
+	updated chan struct{}
+	known   chan struct{} // an address is known
+	admin   []int
+	answers *daemon.Answers
+
+	mu      sync.Mutex
+	current *config.Snapshot
+	knew    bool
+}
+
+// Run is the life of the daemon; the process exits with what it returns. An
+// error is one that kept it from beginning.
+func Run(ctx context.Context, o Options) (status int, err error) {
+	d := &daemonState{
+		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
+		updated: make(chan struct{}), known: make(chan struct{}),
+	}
+	if err := d.read(ctx); err != nil {
+		return daemon.ExitException, err
+	}
+	execute := d.snap.String("EXECUTE")
+	h, err := o.Platform.Host(execute, d.snap)
+	if err != nil {
+		return daemon.ExitException, err
+	}
+	d.clock = h.Clock
+	if d.logs, err = openLogs(d.snap, o); err != nil {
+		return daemon.ExitException, err
+	}
+	defer func() { err = errors.Join(err, d.logs.close()) }()
+	d.log = d.logs.log
+	elsewhere, err := machine.SlotExecutes(d.snap)
+	if err != nil {
+		return daemon.ExitException, err
+	}
+	for _, dir := range append([]string{execute}, paths(elsewhere)...) {
+		if err := run.CheckExecute(dir); err != nil {
+			return daemon.ExitException, err
+		}
+		if err := o.Platform.Sweep(dir); err != nil {
+			d.log.Warn("leftovers of an earlier life", "dir", dir, "err", err)
+		}
+	}
+	if d.inherit, err = daemon.ParseInherit(d.env(daemon.InheritVariable), d.env(daemon.PrivateInheritVariable)); err != nil {
+		return daemon.ExitException, err
+	}
+	if d.notify, err = daemon.NewNotifier(d.env, o.PID); err != nil {
+		d.log.Warn("service manager", "err", err)
+	}
+	if err := d.secure(); err != nil {
+		return daemon.ExitException, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var around sync.WaitGroup
+	defer around.Wait()
+	defer cancel()
+
+	opts := run.Options{
+		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
+		StarterPath: o.StarterPath, StarterArgs: o.StarterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter,
+		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Reconfigured: d.reconfigured,
+		Problem: func(error) {}, // they are logged
+		Serve: &run.Serve{
+			Start: d.start.Unix(), NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
+			Join: func(owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
+				return d.join(ctx, &around, owner, problems)
+			},
+			Settled: func() { d.settled(ctx, &around) },
+		},
+	}
+	d.log.Info("starting", "version", d.version, "pid", o.PID, "config", d.root())
+	around.Go(func() { d.signals(ctx) })
+	res, err := run.Run(ctx, opts)
+	if err != nil {
+		return daemon.ExitException, err
+	}
+	_ = d.notify.Stopping()
+	limit, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer done()
+	if err := d.pool.Withdraw(limit); err != nil {
+		d.log.Warn("not every collector was told that we go", "err", err)
+	}
+	cancel()
+	d.port.Wait(limit)
+	status = daemon.ExitOK
+	if res.Ended && !res.Restart {
+		status = daemon.ExitNoRestart
+	}
+	d.log.Info("exiting", "status", status)
+	return status, nil
+}
+
+func paths(all []machine.SlotExecute) []string {
+	var out []string
+	for _, x := range all {
+		out = append(out, x.Path)
+	}
+	return out
+}
+
+// read finds the machine and the configuration.
+func (d *daemonState) read(ctx context.Context) error {
+	now := time.Now()
+	inv, found := machine.Scan(ctx, now, d.o.Platform.Scanners()...)
+	snap, err := d.o.Load(inv)
+	if err != nil {
+		return err
+	}
+	if _, err := inv.Prefer(snap); err != nil {
+		return err
+	}
+	if snap, err = d.o.Load(inv); err != nil {
+		return err
+	}
+	_ = found // what could not be found out is told once there is a log
+	for _, e := range inv.Apply(ctx, now, d.o.Platform.Volume(snap.String("EXECUTE"), snap), machine.ConfigScanner(snap)) {
+		if errs.Is(e, errs.Invalid) {
+			return e
+		}
+		found = append(found, e)
+	}
+	found = append(found, inv.Apply(ctx, now, d.o.Platform.Programs(snap))...)
+	d.inv, d.snap, d.current = inv, snap, snap
+	if d.settings, err = pool.SettingsFrom(snap); err != nil {
+		return err
+	}
+	d.version = fmt.Sprintf("$CondorVersion: %s %s execpoint-%s $", config.Version, d.start.UTC().Format(time.DateOnly), d.o.Version)
+	return nil
+}
+
+func (d *daemonState) env(name string) string {
+	for _, kv := range d.o.Env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func (d *daemonState) root() string {
+	if s, ok := d.snap.Lookup("CONFIG_ROOT"); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// load reads the configuration again, with the machine as it was found.
+func (d *daemonState) load() (*config.Snapshot, error) { return d.o.Load(d.inv) }
+
+// now is the configuration in force.
+func (d *daemonState) now() *config.Snapshot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.current
+}
+
+// reconfigured puts a new configuration in force for all that is not the
+// engine's. What cannot be used leaves its part as it was, and is told.
+func (d *daemonState) reconfigured(s *config.Snapshot) {
+	if err := d.configure(s); err != nil {
+		d.log.Error("the new configuration of security is not used", "err", err)
+	}
+	if settings, err := pool.SettingsFrom(s); err != nil {
+		d.log.Error("the new configuration of the pool is not used", "err", err)
+	} else {
+		d.pool.Reconfigure(settings)
+	}
+	d.logs.reconfigure(s)
+	d.mu.Lock()
+	d.current = s
+	d.mu.Unlock()
+	_ = d.notify.Ready()
+}
+
+// secure makes both sides of security and what they share.
+func (d *daemonState) secure() error {
+	d.sessions = security.NewSessions(d.clock, 0)
+	d.names = &security.HostNames{Resolver: net.DefaultResolver, Clock: d.clock}
+	network, err := daemon.NetworkFrom(d.snap, subsystem)
+	if err != nil {
+		return err
+	}
+	d.reverser = &listen.Reverser{Name: d.name, Return: d.self, Open: d.askBroker}
+	dialer := &listen.Dialer{Name: d.name, PrivateNetwork: network.PrivateName, Ports: network.Out, Reverse: d.reverser}
+	d.client = &security.Client{
+		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Version: d.version, Subsystem: subsystem,
+		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: local, Names: d.names.Of,
+	}
+	d.server = &security.Server{
+		Sessions: d.sessions, Clock: d.clock, Log: d.log, Version: d.version, Host: d.inv.Hostname, PID: d.o.PID, Names: d.names.Of,
+	}
+	d.port = &listen.Server{Security: d.server, Log: d.log}
+	var tag [2]byte
+	_, _ = rand.Read(tag[:]) // never fails
+	d.door = &daemon.Door{
+		Network: network, Inherit: d.inherit, Subsystem: subsystem, PID: d.o.PID, Tag: binary.BigEndian.Uint16(tag[:]), Port: d.o.Port,
+		Server: d.port, Named: d.o.Platform.Named(d.env(daemon.CookieVariable), network.SocketDir),
+		Interfaces: daemon.Interfaces, Resolve: resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: dialer.Dial,
+		File: daemon.AddressFile{
+			Path: d.snap.String("STARTD_ADDRESS_FILE"), Version: d.version,
+			Platform: fmt.Sprintf("$CondorPlatform: %s-%s $", d.inv.Arch, d.inv.OpSysAndVer),
+		},
+		Changed: d.addressChanged, Log: d.log,
+	}
+	for _, k := range []*security.CapabilityID{d.inherit.Family} {
+		if k == nil {
+			continue
+		}
+		if _, err := d.sessions.AddFamily(*k); err != nil {
+			return err
+		}
+	}
+	if k := d.inherit.Parent; k != nil {
+		if _, err := d.sessions.AddParent(*k, d.inherit.ParentAddress); err != nil {
+			return err
+		}
+	}
+	return d.configure(d.snap)
+}
+
+// configure puts settings of security in force.
+func (d *daemonState) configure(s *config.Snapshot) error {
+	settings, err := security.SettingsFrom(s, security.Sources{
+		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: readDir, Hosts: security.Hosts{Lookup: d.names.Addresses, Local: local},
+	})
+	if err != nil {
+		return err
+	}
+	methods, err := authn.SettingsFrom(s, subsystem)
+	if err != nil {
+		return err
+	}
+	system := d.o.System
+	system.Files, system.Owners = d.o.Platform.Credentials()
+	d.client.Configure(settings, &authn.Client{Settings: methods, System: system})
+	d.server.Configure(settings, &authn.Server{Settings: methods, System: system, Self: d.self, Mapped: settings.Maps})
+	return nil
+}
+
+func readDir(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// local reports whether an address is of this machine.
+func local(a netip.Addr) bool {
+	if a = a.Unmap(); a.IsLoopback() {
+		return true
+	}
+	all, err := daemon.Interfaces()
+	if err != nil {
+		return false
+	}
+	for _, i := range all {
+		for _, x := range i.Addrs {
+			if x.Unmap() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func resolve(ctx context.Context, host string) (netip.Addr, error) {
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return all[0].Unmap(), nil
+}
+
+func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, error) {
+	to, err := pool.ParseCollector(address, 9618)
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := d.client.Command(ctx, to, listen.CCBRegister, security.Options{Temporary: true})
+	return conn, err
+}
+
+// askBroker opens a request that a broker have one of its targets call us.
+func (d *daemonState) askBroker(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
+	conn, _, err := d.client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+	return conn, err
+}
+
+func (d *daemonState) self() cedar.Sinful {
+	at, _ := d.door.Public()
+	return at
+}
+
+// address is where a daemon on this machine reaches us.
+func (d *daemonState) address() string { return d.door.Local().String() }
+
+func (d *daemonState) name() string { return d.door.Name() }
+
+func (d *daemonState) addressChanged(cedar.Sinful) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.knew {
+		d.knew = true
+		close(d.known)
+	}
+}
