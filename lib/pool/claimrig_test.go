@@ -81,6 +81,7 @@ type stationOptions struct {
 	start   int64
 	secrets map[int]claim.Secret // of the ids of these numbers
 	change  func(*pool.Config)
+	open    pool.Opener // nil: the station's own
 	quiet   bool
 }
 
@@ -141,6 +142,9 @@ func newStation(t testing.TB, o stationOptions) *station {
 	cfg := pool.Config{
 		Owner: s.EP, Open: s.client, Sessions: s.sessions, Address: func() cedar.Sinful { return at }, Start: s.Start,
 		Clock: s.clock, Rand: func() float64 { return 0.5 }, Log: log,
+	}
+	if o.open != nil {
+		cfg.Open = o.open
 	}
 	if o.change != nil {
 		o.change(&cfg)
@@ -456,3 +460,68 @@ func (s *station) idle() {
 func itoa(n int) string { return fmt.Sprint(n) }
 
 func sessionOf(id claim.ID) security.Options { return security.Options{Session: id.Public} }
+
+// recorder keeps what the first connection sent.
+type recorder struct {
+	mu    sync.Mutex
+	n     int
+	first []byte
+}
+
+type tapped struct {
+	net.Conn
+	r *recorder
+}
+
+func (c tapped) Write(b []byte) (int, error) {
+	c.r.mu.Lock()
+	c.r.first = append(c.r.first, b...)
+	c.r.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+func (r *recorder) around(dial security.Dialer) security.Dialer {
+	return func(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
+		nc, err := dial(ctx, to)
+		if r.n++; err == nil && r.n == 1 {
+			return tapped{nc, r}, nil
+		}
+		return nc, err
+	}
+}
+
+// badSchedd is a schedd that answers ALIVE in some way of its own.
+type badSchedd struct {
+	serve func(*cedar.Conn)
+	mu    sync.Mutex
+	n     int
+}
+
+func (s *badSchedd) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+func (s *badSchedd) Command(_ context.Context, _ cedar.Sinful, command int, _ security.Options) (*cedar.Conn, *security.Session, error) {
+	if command != 441 {
+		return nil, nil, fmt.Errorf("command %d", command)
+	}
+	s.mu.Lock()
+	s.n++
+	s.mu.Unlock()
+	client, server := cedartest.Pipe()
+	conn, peer := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{})
+	for _, c := range []*cedar.Conn{conn, peer} {
+		if err := c.EnableAES(make([]byte, 32)); err != nil {
+			return nil, nil, err
+		}
+	}
+	go func() {
+		defer peer.Close()
+		if _, err := peer.Secret(); err == nil && peer.EndOfMessage() == nil {
+			s.serve(peer)
+		}
+	}()
+	return conn, &security.Session{ID: "s"}, nil
+}
