@@ -72,7 +72,7 @@ func newCondor(t *testing.T, lines string) *condor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("@PREFIX@", c.prefix, "@DIR@", dir, "@PORT@", strconv.Itoa(c.port)).Replace(string(template)) + lines
+	text := strings.NewReplacer("@PREFIX@", c.prefix, "@DIR@", dir, "@PORT@", strconv.Itoa(c.port)).Replace(string(template) + lines)
 	c.config = filepath.Join(dir, "condor_config")
 	c.must(os.WriteFile(c.config, []byte(text), 0o644))
 	for _, sub := range []string{"log", "spool", "execute", "lock", "run", "passwords.d", "tokens.d", "user-tokens.d", "ep-tokens.d", "ep-passwords.d"} {

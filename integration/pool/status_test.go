@@ -84,7 +84,7 @@ var ways = []struct {
 	{"FS, encryption and integrity required", "SEC_DEFAULT_AUTHENTICATION_METHODS = FS\nSEC_READ_AUTHENTICATION = REQUIRED\nSEC_CLIENT_AUTHENTICATION = REQUIRED\nSEC_DEFAULT_ENCRYPTION = REQUIRED\nSEC_DEFAULT_INTEGRITY = REQUIRED\n", false, "@execpoint.test"},
 	{"IDTOKENS", "STARTD.SEC_CLIENT_AUTHENTICATION_METHODS = IDTOKENS\nSTARTD.SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/ep-tokens.d\nSTARTD.SEC_TOKEN_SYSTEM_DIRECTORY = $(LOCAL_DIR)/ep-tokens.d\n" +
 		"STARTD.SEC_PASSWORD_DIRECTORY = $(LOCAL_DIR)/ep-passwords.d\nSTARTD.SEC_TOKEN_POOL_SIGNING_KEY_FILE = $(LOCAL_DIR)/ep-passwords.d/POOL\n", true, "node17@execpoint.test"},
-	{"PASSWORD", "STARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\n", false, "condor@password"},
+	{"PASSWORD", "STARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\nSTARTD.SEC_PASSWORD_FILE = $(LOCAL_DIR)/ep-passwords.d/KEY\n", false, "condor@password"},
 }
 
 // row: S0-002
@@ -100,6 +100,9 @@ func TestSlotsAreShown(t *testing.T) {
 				path := filepath.Join(c.dir, "ep-tokens.d", "pool")
 				c.must(os.WriteFile(path, []byte(token), 0o600))
 			}
+			key, err := os.ReadFile(filepath.Join(c.dir, "passwords.d", "POOL"))
+			c.must(err)
+			c.must(os.WriteFile(filepath.Join(c.dir, "ep-passwords.d", "KEY"), key, 0o600))
 			e := newEP(t, c, slots, nil)
 			c.shows(names...)
 			for _, ad := range c.ads() {
@@ -270,15 +273,18 @@ var absent = [...]string{
 // A condor_master runs the pool behind one shared port; we stand beside it.
 func TestBesideAMaster(t *testing.T) {
 	t.Parallel()
-	c := newCondor(t, slots+"USE_SHARED_PORT = True\nDAEMON_LIST = MASTER SHARED_PORT COLLECTOR NEGOTIATOR SCHEDD\nSHARED_PORT_PORT = $(COLLECTOR_PORT)\n")
+	c := newCondor(t, slots+"USE_SHARED_PORT = True\nDAEMON_LIST = MASTER SHARED_PORT COLLECTOR NEGOTIATOR SCHEDD\nSHARED_PORT_PORT = @PORT@\n")
 	c.start("condor_master")
 	c.answers()
-	e := newEP(t, c, "", nil)
+	e := newEP(t, c, fmt.Sprintf("COLLECTOR_HOST = 127.0.0.1:%d?sock=collector\n", c.port), nil)
 	c.shows(names...)
 	if err := e.pool.Withdraw(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.shows()
+	if log := c.log("SharedPortLog"); !strings.Contains(log, "STARTD "+e.address.String()) {
+		t.Errorf("the shared port has not heard of us:\n%s", log)
+	}
 }
 
 // The negotiator finds our claim ids and hands them to the schedd.
@@ -306,7 +312,8 @@ func TestMatched(t *testing.T) {
 // A connection that is cut is made again under the session that there is.
 func TestConnectionCut(t *testing.T) {
 	t.Parallel()
-	c := newCondor(t, slots)
+	// FS would notice that somebody stands between.
+	c := newCondor(t, slots+"SEC_DEFAULT_AUTHENTICATION = OPTIONAL\n")
 	c.begin()
 	p := newProxy(t, c.port)
 	newEP(t, c, fmt.Sprintf("COLLECTOR_HOST = 127.0.0.1:%d\n", p.port), nil)

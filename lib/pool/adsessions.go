@@ -77,7 +77,7 @@ func (p *Pool) addSession(id claim.ID) {
 
 // administration returns the capability to be sent now, "" for none.
 func (p *Pool) administration() string {
-	if p.cfg.AdminCommands == nil {
+	if p.cfg.AdminCommands == nil || !p.settings.Load().Administration {
 		return ""
 	}
 	p.adminOnce.Do(func() {
