@@ -287,7 +287,8 @@ func TestBesideAMaster(t *testing.T) {
 	}
 }
 
-// The negotiator finds our claim ids and hands them to the schedd.
+// The negotiator finds our claim ids and hands them to the schedd, which claims
+// a part of the partitionable slot and is given the rest for more.
 func TestMatched(t *testing.T) {
 	t.Parallel()
 	c := newCondor(t, slots)
@@ -307,6 +308,22 @@ func TestMatched(t *testing.T) {
 		}
 		return nil
 	})
+	// The job's activation is refused as long as there is no starter for it;
+	// the schedd gives the claim back and the dynamic slot is gone.
+	for _, want := range []string{
+		"Received match from startd, leftover slot ad slot1@" + ourHost,
+		"Started shadow for job 1.0 on slot1_1@" + ourHost,
+		"Completed RELEASE_CLAIM to startd slot1_1@" + ourHost,
+	} {
+		eventually(t, want, func() error {
+			if !strings.Contains(c.log("SchedLog"), want) {
+				return fmt.Errorf("SchedLog does not say so")
+			}
+			return nil
+		})
+	}
+	c.tool("condor_rm", "1.0")
+	c.shows(names...)
 }
 
 // A connection that is cut is made again under the session that there is.
