@@ -35,6 +35,7 @@ type life struct {
 	next   time.Duration // boot time
 	asking bool
 	slot   slot.ID
+	always bool // the starter's conversation with the shadow counts for nothing
 	whole  bool // a partitionable slot: its lease is not renewed
 	lapsed bool // its schedd has been silent for too long, and is told nothing
 }
@@ -43,6 +44,7 @@ type life struct {
 type asking struct {
 	id     claim.ID
 	client claim.Client
+	always bool          // as in life
 	given  chan struct{} // closed when the claim is given back before it is there
 	once   sync.Once
 }
@@ -68,6 +70,8 @@ func (l *lives) init() {
 // channel is closed when the claim is given back while the request waits.
 func (l *lives) expect(ev *ep.ClaimRequested) (given <-chan struct{}) {
 	a := &asking{id: ev.Capability, client: ev.Client, given: make(chan struct{})}
+	byStarter, said := ev.Job.EvalBool("StarterHandlesAlives", nil)
+	a.always = said && !byStarter
 	l.mu.Lock()
 	l.asks[ev.Ref] = a
 	l.mu.Unlock()
@@ -100,9 +104,9 @@ func (l *lives) replied(now clock.Instant, r ep.Reply) {
 	if !ok || r.Granted == nil {
 		return
 	}
-	l.begin(now, r.Granted, a.client)
+	l.begin(now, r.Granted, a)
 	for i := range r.Granted.More {
-		l.begin(now, &r.Granted.More[i], a.client)
+		l.begin(now, &r.Granted.More[i], a)
 	}
 }
 
@@ -115,14 +119,16 @@ func (l *lives) forget(ref uint64) {
 
 // begin keeps a claim alive. One of an access point without an address cannot
 // be asked.
-func (l *lives) begin(now clock.Instant, g *ep.Grant, client claim.Client) {
-	if client.Address == "" {
+func (l *lives) begin(now clock.Instant, g *ep.Grant, a *asking) {
+	if a.client.Address == "" {
 		return
 	}
 	every := max(g.Lease/3, leastAlive)
 	whole, _ := g.Ad.EvalBool("PartitionableSlot", nil)
 	l.mu.Lock()
-	l.held[g.Claim.Public] = &life{claim: g.Claim, client: client, every: every, next: now.Boot + every, slot: g.Slot, whole: whole}
+	l.held[g.Claim.Public] = &life{
+		claim: g.Claim, client: a.client, every: every, next: now.Boot + every, slot: g.Slot, always: a.always, whole: whole,
+	}
 	l.mu.Unlock()
 	signal(l.wake)
 }
@@ -209,13 +215,13 @@ func (p *Pool) keepAlive(ctx context.Context) {
 
 // askSchedd renews a lease if the schedd still knows the claim.
 func (p *Pool) askSchedd(ctx context.Context, x *life) {
-	idle := false
+	wanted := false
 	err := p.cfg.Owner.Do(ctx, func(t Turn) {
 		s, ok := t.Engine.SlotOf(x.claim)
 		v, there := t.Engine.SlotView(s)
-		idle = ok && there && v.Claimed && v.Claim == x.claim && v.Activation == ""
+		wanted = ok && there && v.Claimed && v.Claim == x.claim && (v.Activation == "" || x.always)
 	})
-	if err != nil || !idle {
+	if err != nil || !wanted {
 		return
 	}
 	known := true

@@ -192,6 +192,8 @@ func TestOffersToAccessPoint(t *testing.T) {
 
 // What is claimed is not offered; an offer is made again every interval; an
 // access point that is named later is served from then on.
+//
+// row: S4-151
 func TestOffersGoOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -271,8 +271,6 @@ func cut(c *cedartest.Connection) *cedartest.Connection {
 // Every recorded claim, with our engine and command server in place of the
 // recorded EP: what the schedd, the shadow and the EP say to one another, in
 // the recorded order, up to the activation, which we refuse.
-//
-// row: S0-118, S0-119, S0-120, S2-005, S2-006
 func TestReplayClaims(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -387,8 +385,6 @@ func noSecrets(t testing.TB, s *station, v *cedartest.Vector) {
 // claim that the schedd does not know any more, without another word. The
 // shadow that goes on trying is answered under the session that outlives the
 // claim.
-//
-// row: S0-121, S0-122
 func TestReplayRelease(t *testing.T) {
 	t.Parallel()
 	v := cedartest.Load(t, vectors+"ep-claim-release-by-ep.json")

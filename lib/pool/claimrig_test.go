@@ -492,9 +492,10 @@ func (r *recorder) around(dial security.Dialer) security.Dialer {
 
 // badSchedd is a schedd that answers ALIVE in some way of its own.
 type badSchedd struct {
-	serve func(*cedar.Conn)
-	mu    sync.Mutex
-	n     int
+	serve  func(*cedar.Conn)
+	mu     sync.Mutex
+	n      int   // how often it was asked
+	others []int // other commands that it was sent
 }
 
 func (s *badSchedd) asked() int {
@@ -505,6 +506,9 @@ func (s *badSchedd) asked() int {
 
 func (s *badSchedd) Command(_ context.Context, _ cedar.Sinful, command int, _ security.Options) (*cedar.Conn, *security.Session, error) {
 	if command != 441 {
+		s.mu.Lock()
+		s.others = append(s.others, command)
+		s.mu.Unlock()
 		return nil, nil, fmt.Errorf("command %d", command)
 	}
 	s.mu.Lock()

@@ -40,8 +40,6 @@ func bubble(t *testing.T, text string, f func(t *testing.T, s *station)) {
 }
 
 // What a request is answered with, by what it asks for and what the slot is.
-//
-// row: S0-118, S2-005
 func TestRequestForms(t *testing.T) {
 	t.Parallel()
 	whole := "\nENABLE_CLAIMABLE_PARTITIONABLE_SLOTS = true\n"
@@ -123,8 +121,6 @@ func TestRequestForms(t *testing.T) {
 
 // An id that was refused is dead, and the slot is offered by another one at
 // once.
-//
-// row: S2-006
 func TestRefusedIDIsReplaced(t *testing.T) {
 	bubble(t, twoStatic, func(t *testing.T, s *station) {
 		s.Step(t, ep.DrainRequested{Reason: "no more"})
@@ -162,8 +158,6 @@ func TestNoClaimsWhileShuttingDown(t *testing.T) {
 }
 
 // What every command about a claim does with ids of all kinds.
-//
-// row: S0-119, S0-121
 func TestCommandsAboutClaims(t *testing.T) {
 	t.Parallel()
 	const yes, no = "Start = true", "Start = false"
@@ -235,8 +229,6 @@ func (p *peer) pending(id claim.ID, job string) *cedar.Conn {
 
 // A request for a slot whose claim must end first is answered when it has. As
 // long as it waits it can be taken back.
-//
-// row: S0-120
 func TestPreemptingRequest(t *testing.T) {
 	t.Parallel()
 	const ranked = twoStatic + "RANK = TARGET.Prio\nMAXJOBRETIREMENTTIME = 0\n"
@@ -276,8 +268,6 @@ func TestPreemptingRequest(t *testing.T) {
 
 // While a job keeps the slot a request waits, and whoever hangs up or gives it
 // back wants it no more.
-//
-// row: S0-120
 func TestWaitingRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -366,8 +356,6 @@ func (s *station) endJob() {
 
 // Claims whose schedd cannot be told of them are given back, and dynamic slots
 // go away with them.
-//
-// row: S0-118
 func TestGrantThatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{
@@ -400,8 +388,6 @@ func TestGrantThatCannotBeTold(t *testing.T) {
 }
 
 // Dynamic slots make room for a request of the same schedd.
-//
-// row: S0-122
 func TestRequestEvicts(t *testing.T) {
 	bubble(t, inBits, func(t *testing.T, s *station) {
 		id := s.offered("slot1")
