@@ -33,6 +33,7 @@ const (
 // needs the starter's side of the conversation, which is not there: the shadow
 // is told no in the way that has its schedd look for another machine.
 func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
+	bound(c.Conn, jobLength)
 	id, err := claimID(c.Conn, false)
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func (p *Pool) vacateAll(ctx context.Context, c *listen.Call) error {
 }
 
 func (p *Pool) vacateClaim(ctx context.Context, c *listen.Call) error {
+	bound(c.Conn, idLength)
 	name, err := c.Conn.String()
 	if err == nil {
 		err = c.Conn.EndOfMessage()
@@ -64,7 +65,7 @@ func (p *Pool) vacateClaim(ctx context.Context, c *listen.Call) error {
 		}
 	})
 	if err == nil && !found {
-		err = errs.E("pool.VACATE_CLAIM", errs.NotFound, name, errors.New("no slot has this name"))
+		err = errs.E("pool.VACATE_CLAIM", errs.NotFound, shown(name), errors.New("no slot has this name"))
 	}
 	return err
 }
@@ -96,6 +97,7 @@ const (
 )
 
 func readAd(c *listen.Call) (*classad.Ad, error) {
+	bound(c.Conn, jobLength)
 	ad, err := c.Conn.Ad(cedar.AdOptions{})
 	if err == nil {
 		err = c.Conn.EndOfMessage()
@@ -195,7 +197,7 @@ func (p *Pool) command(ctx context.Context, c *listen.Call) error {
 		// to its schedd.
 		return p.answerCommand(ctx, c, resultFailure, "no starter runs the job", nil)
 	}
-	return p.answerCommand(ctx, c, resultInvalid, "Unknown command ("+name+") in ClassAd", nil)
+	return p.answerCommand(ctx, c, resultInvalid, "Unknown command ("+shown(name)+") in ClassAd", nil)
 }
 
 // mostUpdated bounds what condor_update_machine_ad may add.

@@ -65,9 +65,35 @@ func (p *Pool) claimCommands() []listen.Command {
 	}
 }
 
+// How long messages about claims may be: one that is an id or a name, and one
+// with a job.
+const (
+	idLength  = 128 << 10
+	jobLength = 8 << 20
+)
+
+// bound keeps the message that comes next from being longer than n bytes.
+func bound(conn *cedar.Conn, n int) {
+	limits := conn.Limits()
+	limits.Message = min(limits.Message, n)
+	conn.SetLimits(limits)
+}
+
+// shown is what a peer calls something, for the log.
+func shown(name string) string {
+	const most = 200
+	if len(name) <= most {
+		return name
+	}
+	return name[:most] + "…"
+}
+
 // claimID reads a claim id, which is a whole payload if last is set. An id
 // that cannot be read is the zero ID: nobody has it.
 func claimID(c *cedar.Conn, last bool) (claim.ID, error) {
+	if last {
+		bound(c, idLength)
+	}
 	text, err := c.Secret()
 	if err == nil && last {
 		err = c.EndOfMessage()
@@ -180,6 +206,7 @@ func (p *Pool) suit(t Turn, ev ep.ClaimRequested) ep.ClaimRequested {
 }
 
 func (p *Pool) requestClaim(ctx context.Context, c *listen.Call) error {
+	bound(c.Conn, jobLength)
 	r, err := readRequest(c.Conn)
 	if err != nil {
 		return err
@@ -193,11 +220,11 @@ func (p *Pool) requestClaim(ctx context.Context, c *listen.Call) error {
 	}
 	g := reply.Granted
 	if g == nil {
-		c.Log.Info("claim refused", "claim", r.event.Capability.String(), "user", r.event.Client.User, "why", reply.Err)
+		c.Log.Info("claim refused", "claim", r.event.Capability.String(), "user", shown(r.event.Client.User), "why", reply.Err)
 		c.Conn.PutInt(replyNotOK)
 		return c.Conn.EndMessage()
 	}
-	c.Log.Info("claim granted", "slot", g.Name, "claim", g.Claim.String(), "user", r.event.Client.User, "more", len(g.More))
+	c.Log.Info("claim granted", "slot", g.Name, "claim", g.Claim.String(), "user", shown(r.event.Client.User), "more", len(g.More))
 	if err := p.sendGrant(c.Conn, &r, g); err != nil {
 		// The schedd does not know that it has them.
 		p.giveBack(ctx, g)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool"
 )
@@ -444,6 +445,103 @@ func TestClaimIsNoRightToAdminister(t *testing.T) {
 			}
 		}); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A claim that is about to end says so when its job is over, and is given back
+// without a word to the schedd, which was told.
+func TestClosingClaims(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		closing func(t *testing.T, s *station, p *peer)
+	}{
+		{"draining", func(t *testing.T, s *station, _ *peer) { s.Step(t, ep.DrainRequested{Reason: "disks"}) }},
+		{"shutting down", func(t *testing.T, s *station, _ *peer) { s.Step(t, ep.ShutdownRequested{Manner: ep.Graceful}) }},
+		{"vacated", func(t *testing.T, s *station, _ *peer) { s.Step(t, ep.VacateRequested{Manner: ep.Graceful}) }},
+		{"another waits", func(t *testing.T, s *station, p *peer) {
+			next := s.offered("slot1")
+			p.know(next)
+			conn := p.pending(next, smallJob+"Prio = 2\n")
+			t.Cleanup(func() { _ = conn.Close() })
+		}},
+		{"worklife over", func(*testing.T, *station, *peer) { time.Sleep(1201 * time.Second) }},
+	} {
+		for _, command := range []int{403, 404, 561} {
+			t.Run(tt.name+" "+itoa(command), func(t *testing.T) {
+				bubble(t, twoStatic+"RANK = TARGET.Prio\nMAXJOBRETIREMENTTIME = 24*3600\n", func(t *testing.T, s *station) {
+					id := s.offered("slot1")
+					p := s.peer(id)
+					if g := p.claim(id, smallJob+"Prio = 1\n"); g.code != 1 {
+						t.Fatal(g.code)
+					}
+					s.startJob(id, smallJob+"Prio = 1\n")
+					tt.closing(t, s, p)
+					synctest.Wait()
+					if got := p.aboutClaim(command, id.Public, id); got != "Start = false" {
+						t.Errorf("answer %q", got)
+					}
+					if len(effectsOf[ep.OrderStarter](s)) == 0 {
+						t.Error("the job goes on")
+					}
+					// It has ended for those who ask again.
+					if got := p.aboutClaim(403, id.Public, id); s.slots()[0] == "slot1 Preempting/Vacating" && got != "" {
+						t.Errorf("answer %q while the claim ends", got)
+					}
+					s.endJob()
+					for _, e := range effectsOf[ep.ClaimEnded](s) {
+						if !e.ByClient {
+							t.Errorf("%+v", e)
+						}
+					}
+					if len(effectsOf[ep.ClaimEnded](s)) == 0 || len(s.dialed) > 0 {
+						t.Errorf("%s, %d connections to the schedd", s.slots()[0], len(s.dialed))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Once its claim is released a dynamic slot is gone, and the slot it was made
+// of is whole.
+//
+// row: S0-008
+func TestReleasedPartGoesBack(t *testing.T) {
+	bubble(t, inBits, func(t *testing.T, s *station) {
+		amounts := func() (all []string) {
+			if err := s.Do(t.Context(), func(turn pool.Turn) {
+				ad := turn.Engine.PublicAd(s.mustID(turn, "slot1"))
+				for _, name := range []string{"Cpus", "Memory", "Disk", "NumDynamicSlots"} {
+					e, _ := ad.Lookup(name)
+					all = append(all, name+" "+e.Text(classad.Old))
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		before := amounts()
+		id := s.offered("slot1")
+		p := s.peer(id)
+		g := p.claim(id, smallJob+"RequestCpus = 3\n")
+		if g.code != 1 || slices.Equal(before, amounts()) {
+			t.Fatal(g.code, amounts())
+		}
+		if got := p.aboutClaim(443, id.Public, g.ids[0]); got != "" {
+			t.Errorf("RELEASE_CLAIM was answered %q", got)
+		}
+		synctest.Wait()
+		if after := amounts(); !slices.Equal(after, before) {
+			t.Errorf("%v, before %v", after, before)
+		}
+		gone := effectsOf[ep.AdWithdrawn](s)
+		if len(gone) != 1 || gone[0].Name != "slot1_1" {
+			t.Errorf("%+v", gone)
+		}
+		if got := strings.Join(s.slots(), " "); got != "slot1 Unclaimed/Idle" {
+			t.Error(got)
 		}
 	})
 }

@@ -73,6 +73,7 @@ const mostCoalesced = 1 << 12
 // coalesceSlots refuses to make one slot of several claimed ones. What was
 // claimed stays as it is.
 func (p *Pool) coalesceSlots(ctx context.Context, c *listen.Call) error {
+	bound(c.Conn, jobLength)
 	ad, err := c.Conn.Ad(cedar.AdOptions{})
 	if err != nil {
 		return err
