@@ -53,18 +53,29 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	return d.pool, at.String(), nil
 }
 
-// whereWeAre waits until others can be told our address.
+// whereWeAre waits until others can be told our address. Claim ids hold it, so
+// the first one should already name the brokers by which we are reached; if
+// they do not answer, those on our own network are served all the same.
 func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 	limit := time.NewTimer(addressPatience)
 	defer limit.Stop()
+	brokers := time.NewTimer(brokerPatience)
+	defer brokers.Stop()
+	late := len(d.door.Network.Brokers) == 0
 	for {
-		if at, ok := d.door.Public(); ok {
+		at, ok := d.door.Public()
+		if ok && (late || len(at.CCB) > 0 || d.door.Network.SharedPort) {
 			return at, nil
 		}
 		select {
 		case <-d.known:
+		case <-brokers.C:
+			late = true
+			if ok {
+				d.log.Warn("no broker has answered; only our own network can reach us until one does", "address", at.String())
+			}
 		case <-limit.C:
-			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, "", errors.New("neither shared port nor broker said where we are reached"))
+			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, "", errors.New("the shared port does not say where we are reached"))
 		case <-ctx.Done():
 			return cedar.Sinful{}, ctx.Err()
 		}

@@ -37,9 +37,12 @@ const subsystem = "STARTD"
 // farewell is how long collectors and schedds have to hear that we go.
 const farewell = 5 * time.Second
 
-// addressPatience is how long a shared port or broker may take to say where we
-// are reached before slots are made.
-const addressPatience = 60 * time.Second
+// addressPatience is how long a shared port may take to say where we are
+// reached before slots are made, and brokerPatience how long a broker may.
+const (
+	addressPatience = 60 * time.Second
+	brokerPatience  = 20 * time.Second
+)
 
 // daemonState is the daemon while it runs.
 type daemonState struct {
@@ -68,13 +71,12 @@ type daemonState struct {
 	orders  chan ep.Manner
 	reload  chan struct{}
 	updated chan struct{}
-	known   chan struct{} // an address is known
+	known   chan struct{} // the address is another one
 	admin   []int
 	answers *daemon.Answers
 
 	mu      sync.Mutex
 	current *config.Snapshot
-	knew    bool
 }
 
 // Run is the life of the daemon; the process exits with what it returns. An
@@ -82,7 +84,7 @@ type daemonState struct {
 func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
-		updated: make(chan struct{}), known: make(chan struct{}),
+		updated: make(chan struct{}), known: make(chan struct{}, 1),
 	}
 	if err := d.read(ctx); err != nil {
 		return daemon.ExitException, err
@@ -372,10 +374,8 @@ func (d *daemonState) address() string { return d.door.Local().String() }
 func (d *daemonState) name() string { return d.door.Name() }
 
 func (d *daemonState) addressChanged(cedar.Sinful) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.knew {
-		d.knew = true
-		close(d.known)
+	select {
+	case d.known <- struct{}{}:
+	default: // whoever waits will look anyway
 	}
 }

@@ -1,0 +1,240 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// newMaster makes a pool whose condor_master runs our condor_startd.
+func newMaster(t *testing.T, lines string) *condor {
+	t.Helper()
+	c := newCondor(t, slots+"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD\nSTARTD = $(LOCAL_DIR)/condor_startd\n"+
+		"MASTER_NAME = here@\nSTARTD_DEBUG = D_FULLDEBUG\n"+lines)
+	build := exec.Command("go", "build", "-o", filepath.Join(c.dir, "condor_startd"), "github.com/execpoint/execpoint/bin/condor_startd")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c.start("condor_master")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("StartLog:\n%s", c.log("StartLog"))
+		}
+	})
+	c.shown()
+	return c
+}
+
+// shown waits until the collector shows our three slots.
+func (c *condor) shown() {
+	c.t.Helper()
+	eventually(c.t, "condor_status shows three slots", func() error {
+		out, err := c.run("condor_status", "-af", "Name")
+		if err != nil {
+			return err
+		}
+		if n := len(strings.Fields(out)); n != 3 {
+			return fmt.Errorf("it shows %q", out)
+		}
+		return nil
+	})
+}
+
+// slot is the name of one of our slots.
+func (c *condor) slot() string {
+	c.t.Helper()
+	return strings.Fields(c.tool("condor_status", "-af", "Name", "-sort", "Name"))[0]
+}
+
+// says waits until a log matches.
+func (c *condor) says(log, pattern string) {
+	c.t.Helper()
+	want := regexp.MustCompile(pattern)
+	eventually(c.t, fmt.Sprintf("%s says %s", log, pattern), func() error {
+		if !want.MatchString(c.log(log)) {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
+
+// A condor_master starts condor_startd, however it is reached and secured.
+func TestDaemonUnderMaster(t *testing.T) {
+	t.Parallel()
+	secure := "SEC_DEFAULT_ENCRYPTION = REQUIRED\nSEC_DEFAULT_INTEGRITY = REQUIRED\n"
+	for _, tt := range []struct{ name, lines, address string }{
+		{"FS, encryption and integrity", secure, `^<127\.0\.0\.1:[1-9]\d*\?addrs=[^&]*&alias=[^&]*&noUDP>$`},
+		{"PASSWORD", secure + "SEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSTARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\n", "noUDP"},
+		{"shared port", "USE_SHARED_PORT = True\nSHARED_PORT_PORT = 0\nDAEMON_SOCKET_DIR = $(LOCAL_DIR)/run\nCOLLECTOR_HOST = 127.0.0.1:0\n", `sock=`},
+		{"CCB", "STARTD.CCB_ADDRESS = $(COLLECTOR_HOST)\nSTARTD.PRIVATE_NETWORK_NAME = elsewhere\n", `CCBID=127\.0\.0\.1:`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := newMaster(t, tt.lines)
+			if got := strings.TrimSpace(c.tool("condor_status", "-af", "MyAddress", "-limit", "1")); !regexp.MustCompile(tt.address).MatchString(got) {
+				t.Errorf("MyAddress = %s, want %s", got, tt.address)
+			}
+			name := c.slot()
+			if out := c.tool("condor_status", "-direct", name, "-af", "State", "Activity"); !strings.Contains(out, "Unclaimed Idle") {
+				t.Errorf("condor_status -direct: %q", out)
+			}
+			c.says("MasterLog", `Setting ready state 'Ready' for STARTD`)
+			if out := c.tool("condor_ping", "-type", "STARTD", "-name", name, "READ"); !strings.Contains(out, "succeeded") {
+				t.Errorf("condor_ping: %q", out)
+			}
+		})
+	}
+}
+
+// The negotiator matches jobs to our slots, and the schedd claims them. They
+// cannot be run yet, and go elsewhere.
+func TestJobsAreMatchedAndClaimed(t *testing.T) {
+	t.Parallel()
+	c := newMaster(t, "START = TARGET.ClusterId > 0\nCLAIM_PARTITIONABLE_LEFTOVERS = True\n")
+	c.must(os.WriteFile(filepath.Join(c.dir, "job.sub"), []byte("executable = /bin/sleep\narguments = 60\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nrequirements = Cpus > 1\nqueue 3\n"), 0o644))
+	c.tool("condor_submit", "job.sub")
+	c.says("SchedLog", `Negotiation ended: \d jobs matched`)
+	c.says("StartLog", `slot1_1@\S+ claim granted`)
+	c.says("StartLog", `slot1_2@\S+ claim granted`)
+	c.says("SchedLog", `slot1_2@\S+`)
+	c.says("StartLog", `activation refused`)
+	if out := c.tool("condor_q", "-af", "JobStatus"); strings.Contains(out, "5") {
+		t.Errorf("a job is held: %q", out)
+	}
+	c.tool("condor_rm", "-all")
+	eventually(t, "the claimed slots are gone", func() error {
+		out, err := c.run("condor_status", "-direct", c.slot(), "-af", "Name", "State")
+		if err == nil && strings.Contains(out, "Claimed") {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	})
+	if log := c.log("StartLog"); strings.Contains(log, "secret") || regexp.MustCompile(`#\d+#\d+#[0-9a-f]`).MatchString(log) {
+		t.Error("the log shows secrets of claims")
+	}
+}
+
+// What an administrator's tools do.
+func TestAdministration(t *testing.T) {
+	t.Parallel()
+	c := newMaster(t, "")
+	name := c.slot()
+	state := func(want string) {
+		t.Helper()
+		eventually(t, "the slots are "+want, func() error {
+			out, err := c.run("condor_status", "-direct", name, "-af", "State")
+			if err != nil {
+				return err
+			}
+			for line := range strings.Lines(out) {
+				if strings.TrimSpace(line) != want {
+					return fmt.Errorf("%q", out)
+				}
+			}
+			return nil
+		})
+	}
+	c.tool("condor_drain", name)
+	state("Drained")
+	c.tool("condor_drain", "-cancel", name)
+	state("Unclaimed")
+	c.tool("condor_vacate", name)
+	if out := strings.TrimSpace(c.tool("condor_config_val", "-startd", "-name", name, "NUM_CPUS")); out != "8" {
+		t.Errorf("condor_config_val -startd NUM_CPUS: %q, want 8", out)
+	}
+	if out := c.tool("condor_fetchlog", "-startd", name, "STARTD"); !strings.Contains(out, "starting") {
+		t.Errorf("condor_fetchlog: %q", out)
+	}
+	f, err := os.OpenFile(c.config, os.O_APPEND|os.O_WRONLY, 0)
+	c.must(err)
+	_, err = f.WriteString("Hall = \"south\"\n")
+	c.must(errors.Join(err, f.Close()))
+	c.tool("condor_reconfig", "-startd", name)
+	eventually(t, "the new value is shown", func() error {
+		out, err := c.run("condor_status", "-direct", name, "-af", "Hall")
+		if err == nil && strings.Fields(out)[0] != "south" {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	})
+	for i, how := range [...]string{"-peaceful", "-graceful", "-fast"} {
+		before := strings.Count(c.log("StartLog"), "exiting status=0")
+		c.tool("condor_off", how, "-subsystem", "startd")
+		eventually(t, "condor_off "+how, func() error {
+			if got := strings.Count(c.log("StartLog"), "exiting status=0"); got != before+1 {
+				return fmt.Errorf("%d ends, want %d", got, before+1)
+			}
+			return nil
+		})
+		c.tool("condor_on", "-subsystem", "startd")
+		c.shown()
+		if got := strings.Count(c.log("StartLog"), "starting version="); got != i+2 {
+			t.Errorf("started %d times, want %d", got, i+2)
+		}
+	}
+	c.tool("condor_restart", "-subsystem", "startd")
+	eventually(t, "condor_restart", func() error {
+		if got := strings.Count(c.log("StartLog"), "starting version="); got != 5 {
+			return fmt.Errorf("started %d times, want 5", got)
+		}
+		return nil
+	})
+}
+
+// One without the level is refused, and the log says who and why.
+func TestAdministrationIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newMaster(t, "STARTD.ALLOW_ADMINISTRATOR = somebody@elsewhere\nSEC_ENABLE_REMOTE_ADMINISTRATION = False\n")
+	if out, err := c.run("condor_drain", c.slot()); err == nil {
+		t.Fatalf("condor_drain: %q, want a refusal", out)
+	}
+	c.says("StartLog", `refused .*DRAIN_JOBS .*ALLOW_ADMINISTRATOR`)
+}
+
+// Without a condor_master, by hand, with a port and a name of its own.
+func TestDaemonAlone(t *testing.T) {
+	t.Parallel()
+	c := newMaster(t, "")
+	port := freePort(t)
+	other := *c
+	dir := filepath.Join(c.dir, "second")
+	for _, sub := range []string{"", "log", "execute", "lock"} {
+		c.must(os.Mkdir(filepath.Join(dir, sub), 0o755))
+		if c.cred != nil {
+			c.must(os.Chown(filepath.Join(dir, sub), int(c.cred.Uid), int(c.cred.Gid)))
+		}
+	}
+	cmd := other.command(t.Context(), filepath.Join(c.dir, "condor_startd"), "-f", "-p", strconv.Itoa(port), "-n", "second")
+	for _, kv := range []string{"LOG=" + dir + "/log", "EXECUTE=" + dir + "/execute", "LOCK=" + dir + "/lock", "STARTD_ADDRESS_FILE=" + dir + "/address"} {
+		cmd.Env = append(cmd.Env, "_CONDOR_"+kv)
+	}
+	c.must(cmd.Start())
+	c.running["second"] = cmd
+	t.Cleanup(func() { c.stop("second", syscall.SIGTERM) })
+	eventually(t, "the second one is shown", func() error {
+		out, err := c.run("condor_status", "-af", "Name", "MyAddress", "-constraint", `regexp("second", Name)`)
+		if err == nil && strings.Count(out, fmt.Sprintf("<127.0.0.1:%d?", port)) != 3 {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	})
+	b, err := os.ReadFile(filepath.Join(dir, "address"))
+	c.must(err)
+	if !strings.HasPrefix(string(b), fmt.Sprintf("<127.0.0.1:%d?", port)) || !strings.Contains(string(b), "$CondorVersion: ") {
+		t.Errorf("the address file has %q", b)
+	}
+	c.stop("second", syscall.SIGTERM)
+	c.shown()
+}
