@@ -274,7 +274,7 @@ func TestRefusals(t *testing.T) {
 		if got := strings.Join(s.slots(), " "); got != "slot1 Unclaimed/Idle slot1_1 Claimed/Idle" {
 			t.Error(got)
 		}
-		if strings.Contains(s.log.String(), id.Secret.Reveal()) {
+		if strings.Contains(s.log.String(), keyOf(id)) {
 			t.Error("the log has a secret")
 		}
 	})

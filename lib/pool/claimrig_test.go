@@ -457,6 +457,13 @@ func (s *station) idle() {
 	s.Step(s.t, ep.Tick{})
 }
 
+// keyOf is the part of a claim id that nobody may see, as it would stand in a
+// log: without the quotes in front of it.
+func keyOf(id claim.ID) string {
+	secret := id.Secret.Reveal()
+	return secret[strings.IndexByte(secret, ']')+1:]
+}
+
 func itoa(n int) string { return fmt.Sprint(n) }
 
 func sessionOf(id claim.ID) security.Options { return security.Options{Session: id.Public} }

@@ -112,7 +112,7 @@ func TestRequestForms(t *testing.T) {
 				if !strings.HasPrefix(tt.name, "whole") && s.offered("slot1") == id {
 					t.Error("the id is still offered")
 				}
-				if strings.Contains(s.log.String(), id.Secret.Reveal()) {
+				if strings.Contains(s.log.String(), keyOf(id)) {
 					t.Error("the log has the id's secret")
 				}
 			})
@@ -206,8 +206,8 @@ func TestCommandsAboutClaims(t *testing.T) {
 			if got := s.slots()[0]; got != tt.after {
 				t.Errorf("%s, want %s", got, tt.after)
 			}
-			for _, secret := range []claim.Secret{mine.Secret, other.Secret, forged.Secret} {
-				if strings.Contains(s.log.String(), secret.Reveal()) {
+			for _, id := range []claim.ID{mine, other, forged} {
+				if strings.Contains(s.log.String(), keyOf(id)) {
 					t.Error("the log has a secret")
 				}
 			}
@@ -235,15 +235,29 @@ func TestPreemptingRequest(t *testing.T) {
 	const ranked = twoStatic + "RANK = TARGET.Prio\nMAXJOBRETIREMENTTIME = 0\n"
 	for _, tt := range []struct {
 		name string
+		prio string
 		do   func(t *testing.T, s *station, p *peer, conn *cedar.Conn, id claim.ID)
 		want int // who has the slot after all: 1 the first, 2 the second
 	}{
-		{"granted", func(t *testing.T, s *station, _ *peer, conn *cedar.Conn, _ claim.ID) {
+		{"granted for its rank", "2", func(t *testing.T, s *station, _ *peer, conn *cedar.Conn, _ claim.ID) {
 			g, err := readGrants(conn)
 			if err != nil || g.code != 1 {
 				t.Errorf("%d, %v", g.code, err)
 			}
 		}, 2},
+		// The negotiator prefers the user, or it would not have matched.
+		{"granted for its user", "1", func(t *testing.T, s *station, _ *peer, conn *cedar.Conn, _ claim.ID) {
+			g, err := readGrants(conn)
+			if err != nil || g.code != 1 {
+				t.Errorf("%d, %v", g.code, err)
+			}
+		}, 2},
+		{"not good enough", "0", func(t *testing.T, s *station, _ *peer, conn *cedar.Conn, _ claim.ID) {
+			g, err := readGrants(conn)
+			if err != nil || g.code != 0 {
+				t.Errorf("%d, %v", g.code, err)
+			}
+		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, ranked, func(t *testing.T, s *station) {
@@ -254,7 +268,7 @@ func TestPreemptingRequest(t *testing.T) {
 				}
 				second := s.offered("slot1")
 				p.know(second)
-				conn := p.pending(second, smallJob+"Prio = 2\n")
+				conn := p.pending(second, smallJob+"Prio = "+tt.prio+"\n")
 				defer conn.Close()
 				tt.do(t, s, p, conn, second)
 				synctest.Wait()
