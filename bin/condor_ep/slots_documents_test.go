@@ -123,7 +123,7 @@ favorite_song = "S"`, []string{
 		`SlotType "Static"; Cpus 1; Memory 10; GPUs 1; AssignedGPUs "GPU-6a96bd13"; TotalSlotDisk 333333.0`,
 		`SlotType "Static"; Cpus 1; Memory 1995; GPUs 1; AssignedGPUs "GPU-0a"; TotalSlotDisk 333333.0`,
 		`SlotType "Static"; Cpus 1; Memory 1995; GPUs 1; AssignedGPUs "GPU-4e"; TotalGPUs 5`}},
-	// row: S0-292, S0-293
+	// row: S0-292, S0-293, S2-047, S4-116
 	{"s4-consumption-resource-591 s0-condor-negotiator-side-resource-consumption-poli-4237", eight, "CONSUMPTION_POLICY = True", []string{
 		`Cpus 8; PartitionableSlot true; ConsumptionCpus quantize(target.RequestCpus,{1}); ConsumptionMemory quantize(target.RequestMemory,{128}); ` +
 			`ConsumptionDisk quantize(target.RequestDisk,{1024}); SlotWeight 8; NumClaims 8`}},
