@@ -13,9 +13,11 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -24,7 +26,7 @@ import (
 func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
 		Owner: owner, Open: d.client, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
-		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, Clock: d.clock, Log: d.log,
+		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, History: d.history, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
@@ -132,6 +134,28 @@ func (d *daemonState) silence() time.Duration {
 		}
 	}
 	return time.Hour
+}
+
+// history passes on the jobs that ran here, as condor_history asks for them.
+func (d *daemonState) history(ctx context.Context, q pool.OldJobs, found func(*classad.Ad) bool) (malformed int64, err error) {
+	o, err := history.OptionsFrom(d.now())
+	if err != nil {
+		return 0, err
+	}
+	if o.Path == "" {
+		return 0, nil
+	}
+	files, err := history.Files(o.Path)
+	if errs.Is(err, errs.NotFound) {
+		return 0, nil // no job has ended yet
+	}
+	if err != nil {
+		return 0, err
+	}
+	search := history.Query{Constraint: q.Constraint, Limit: q.Limit}
+	err = search.Search(files, func(r history.Record) bool { return ctx.Err() == nil && found(r.Ad) },
+		func(string, int64, error) { malformed++ })
+	return malformed, errors.Join(err, ctx.Err())
 }
 
 // control carries out what the daemon is ordered.

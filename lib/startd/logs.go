@@ -24,6 +24,7 @@ type logs struct {
 	file    *observe.LogFile // nil with another writer
 	out     io.Writer
 	starter *os.File
+	own     []io.Closer // what was opened here
 	pid     int
 	now     changing
 }
@@ -65,13 +66,14 @@ func openLogs(s *config.Snapshot, o Options) (*logs, error) {
 		if l.file, err = observe.OpenLog(path, limit, keep, time.Now); err != nil {
 			return nil, fmt.Errorf("STARTD_LOG: %w", err)
 		}
-		l.out = l.file
+		l.out, l.own = l.file, append(l.own, l.file)
 	}
 	if l.starter == nil {
 		path := filepath.Join(s.String("LOG"), "StarterLog")
 		if l.starter, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
 			return nil, errors.Join(fmt.Errorf("LOG: %w", err), l.close())
 		}
+		l.own = append(l.own, l.starter)
 	}
 	l.set(s)
 	l.log = slog.New(l.now)
@@ -121,11 +123,8 @@ func limits(s *config.Snapshot) (observe.LogLimit, int, error) {
 
 func (l *logs) close() error {
 	var bad []error
-	if l.file != nil {
-		bad = append(bad, l.file.Close())
-	}
-	if l.starter != nil {
-		bad = append(bad, l.starter.Close())
+	for _, c := range l.own {
+		bad = append(bad, c.Close())
 	}
 	return errors.Join(bad...)
 }
