@@ -49,7 +49,7 @@ func heldBy(t *testing.T, ap *answering, job string) *station {
 func claimEnds(s *station, atMost time.Duration) time.Duration {
 	began := time.Now()
 	for s.view("slot1").Claimed && time.Since(began) < atMost {
-		time.Sleep(time.Second)
+		pass(time.Second)
 	}
 	return time.Since(began)
 }
@@ -64,7 +64,7 @@ func TestLeaseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ap := newAnswering(20)
 		s := heldBy(t, ap, smallJob) // without JobLeaseDuration: 6 times 20 s
-		time.Sleep(10*time.Minute + 5*time.Second)
+		pass(10*time.Minute + 5*time.Second)
 		if !s.view("slot1").Claimed {
 			t.Fatal("the claim is gone while its schedd answers")
 		}
@@ -90,7 +90,7 @@ func TestLeaseUsesTheFirstInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ap := newAnswering(1)
 		s := heldBy(t, ap, smallJob)
-		time.Sleep(41 * time.Second)
+		pass(41 * time.Second)
 		if ap.asked() != 1 {
 			t.Fatalf("asked %d times", ap.asked())
 		}
@@ -111,14 +111,14 @@ func TestLeaseOfJobExpires(t *testing.T) {
 		ap := newAnswering(20)
 		s := heldBy(t, ap, smallJob+"_condor_StartdHandlesAlives = false\n")
 		s.startJob(s.view("slot1").Claim, smallJob+"JobLeaseDuration = 2400\n")
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		if ap.asked() < 5 {
 			t.Errorf("asked %d times while the job ran", ap.asked())
 		}
 		ap.down.Store(true)
 		began := time.Now()
 		for len(effectsOf[ep.OrderStarter](s)) == 0 && time.Since(began) < time.Hour {
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		if took := time.Since(began); took < 2358*time.Second || took > 2401*time.Second {
 			t.Errorf("the job was told to end after %v", took)
@@ -136,12 +136,12 @@ func TestNoAliveWhileAJobRuns(t *testing.T) {
 		ap := newAnswering(20)
 		s := heldBy(t, ap, smallJob)
 		s.startJob(s.view("slot1").Claim, smallJob)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if n := ap.asked(); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
 		s.endJob()
-		time.Sleep(41 * time.Second)
+		pass(41 * time.Second)
 		if n := ap.asked(); n == 0 {
 			t.Error("not asked after the job")
 		}
@@ -164,12 +164,12 @@ func TestAliveFromTheSchedd(t *testing.T) {
 		id := s.view("slot1").Claim
 		p := s.peer(id)
 		for range 5 {
-			time.Sleep(100 * time.Second)
+			pass(100 * time.Second)
 			before := ap.asked()
 			if got := p.aboutClaim(441, id.Public, id); got != "" {
 				t.Errorf("ALIVE was answered %q", got)
 			}
-			time.Sleep(11 * time.Second)
+			pass(11 * time.Second)
 			if ap.asked() == before {
 				t.Error("the schedd was not asked")
 			}

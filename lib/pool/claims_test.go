@@ -40,6 +40,9 @@ func bubble(t *testing.T, text string, f func(t *testing.T, s *station)) {
 	})
 }
 
+// pass lets virtual time go by in the bubble of the test.
+func pass(d time.Duration) { <-time.After(d) }
+
 // What a request is answered with, by what it asks for and what the slot is.
 func TestRequestForms(t *testing.T) {
 	t.Parallel()
@@ -292,7 +295,7 @@ func TestWaitingRequestIsWithdrawn(t *testing.T) {
 		has  int
 	}{
 		{"answered when the job is gone", func(t *testing.T, s *station, _ *peer, conn *cedar.Conn, _ claim.ID) {
-			time.Sleep(10 * time.Minute)
+			pass(10 * time.Minute)
 			s.endJob()
 		}, 1, 2},
 		{"hung up", func(t *testing.T, s *station, _ *peer, conn *cedar.Conn, _ claim.ID) { _ = conn.Close() }, -1, 1},
@@ -305,7 +308,7 @@ func TestWaitingRequestIsWithdrawn(t *testing.T) {
 			conn.PutInt(1)
 			_ = conn.EndMessage()
 		}, -1, 1},
-		{"waited half an hour", func(*testing.T, *station, *peer, *cedar.Conn, claim.ID) { time.Sleep(31 * time.Minute) }, -1, 1},
+		{"waited half an hour", func(*testing.T, *station, *peer, *cedar.Conn, claim.ID) { pass(31 * time.Minute) }, -1, 1},
 		{"another with a better rank", func(t *testing.T, s *station, p *peer, _ *cedar.Conn, _ claim.ID) {
 			third := s.offered("slot1")
 			p.know(third)
@@ -329,7 +332,7 @@ func TestWaitingRequestIsWithdrawn(t *testing.T) {
 					t.Fatal(got)
 				}
 				tt.end(t, s, p, conn, second)
-				time.Sleep(6 * time.Second) // until the policy is looked at again
+				pass(6 * time.Second) // until the policy is looked at again
 				synctest.Wait()
 				if v := s.view("slot1"); !v.Claimed || v.Claim != []claim.ID{first, second}[tt.has-1] {
 					t.Errorf("%v %v", v.Pair, v.Claim)
@@ -480,7 +483,7 @@ func TestClosingClaims(t *testing.T) {
 			conn := p.pending(next, smallJob+"Prio = 2\n")
 			t.Cleanup(func() { _ = conn.Close() })
 		}},
-		{"worklife over", func(*testing.T, *station, *peer) { time.Sleep(1201 * time.Second) }},
+		{"worklife over", func(*testing.T, *station, *peer) { pass(1201 * time.Second) }},
 	} {
 		for _, command := range []int{403, 404, 561} {
 			t.Run(tt.name+" "+itoa(command), func(t *testing.T) {

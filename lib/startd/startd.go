@@ -53,6 +53,7 @@ type daemonState struct {
 	start time.Time
 
 	inv     *machine.Inventory
+	unknown []error          // what could not be found out of the machine
 	snap    *config.Snapshot // as it was read at the start
 	inherit daemon.Inherit
 
@@ -141,6 +142,12 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		},
 	}
 	d.log.Info("starting", "version", d.version, "pid", o.PID, "config", d.root())
+	for _, e := range d.unknown {
+		d.log.Warn("machine", "err", e)
+	}
+	for _, w := range d.snap.Warnings() {
+		d.log.Warn("configuration", "err", w.Error())
+	}
 	around.Go(func() { d.signals(ctx) })
 	res, err := run.Run(ctx, opts)
 	if err != nil {
@@ -184,14 +191,13 @@ func (d *daemonState) read(ctx context.Context) error {
 	if snap, err = d.o.Load(inv); err != nil {
 		return err
 	}
-	_ = found // what could not be found out is told once there is a log
 	for _, e := range inv.Apply(ctx, now, d.o.Platform.Volume(snap.String("EXECUTE"), snap), machine.ConfigScanner(snap)) {
 		if errs.Is(e, errs.Invalid) {
 			return e
 		}
 		found = append(found, e)
 	}
-	found = append(found, inv.Apply(ctx, now, d.o.Platform.Programs(snap))...)
+	d.unknown = append(found, inv.Apply(ctx, now, d.o.Platform.Programs(snap))...)
 	d.inv, d.snap, d.current = inv, snap, snap
 	if d.settings, err = pool.SettingsFrom(snap); err != nil {
 		return err
