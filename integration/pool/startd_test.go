@@ -27,6 +27,16 @@ func newMaster(t *testing.T, lines string) *condor {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	if strings.Contains(lines, "ep-tokens.d") { // the collector makes the key of the pool's tokens
+		c.begin()
+		token := c.tool("condor_token_create", "-identity", "node17@execpoint.test", "-authz", "ADVERTISE_STARTD", "-authz", "READ", "-authz", "DAEMON")
+		path := filepath.Join(c.dir, "ep-tokens.d", "pool")
+		c.must(os.WriteFile(path, []byte(token), 0o600))
+		if c.cred != nil {
+			c.must(os.Chown(path, int(c.cred.Uid), int(c.cred.Gid)))
+		}
+		c.stop("condor_collector", syscall.SIGTERM)
+	}
 	c.start("condor_master")
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -75,6 +85,7 @@ func TestDaemonUnderMaster(t *testing.T) {
 	t.Parallel()
 	secure := "SEC_DEFAULT_ENCRYPTION = REQUIRED\nSEC_DEFAULT_INTEGRITY = REQUIRED\n"
 	for _, tt := range []struct{ name, lines, address string }{
+		{"IDTOKENS, through CCB", secure + ways[3].lines + "STARTD.CCB_ADDRESS = $(COLLECTOR_HOST)\n", `CCBID=127\.0\.0\.1:`},
 		{"FS, encryption and integrity", secure, `^<127\.0\.0\.1:[1-9]\d*\?addrs=[^&]*&alias=[^&]*&noUDP>$`},
 		{"PASSWORD", secure + "SEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSTARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\n", "noUDP"},
 		{"shared port", "USE_SHARED_PORT = True\nSHARED_PORT_PORT = 0\nDAEMON_SOCKET_DIR = $(LOCAL_DIR)/run\nCOLLECTOR_HOST = 127.0.0.1:0\n", `sock=`},
