@@ -336,6 +336,23 @@ func (e *Engine) releaseRequested(ev ReleaseRequested) {
 	e.kill(sl, int(reason.StartdReleaseCommand), policy.ByCommand, "received RELEASE_CLAIM command")
 }
 
+func (e *Engine) workEnded(ev WorkEnded) {
+	const op = "ep.WorkEnded"
+	sl, ok := e.holder(op, ev.Ref, ev.Claim)
+	if !ok {
+		return
+	}
+	if sl.pair != policy.ClaimedIdle {
+		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+		return
+	}
+	if ev.Ref != 0 {
+		e.emit(Reply{Ref: ev.Ref})
+	}
+	sl.byClient = true
+	e.told(sl, policy.PreemptingVacating, policy.Told, policy.ByCommand, "no more work was fetched")
+}
+
 // kill ends a claim at once, whatever goes on under it.
 func (e *Engine) kill(sl *slotState, code int, cause policy.Cause, why string) {
 	switch {

@@ -234,6 +234,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.deactivateRequested(ev)
 	case ReleaseRequested:
 		e.releaseRequested(ev)
+	case WorkEnded:
+		e.workEnded(ev)
 	case SuspendRequested:
 		e.suspendRequested(ev)
 	case ContinueRequested:

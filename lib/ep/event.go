@@ -172,6 +172,13 @@ type ReleaseRequested struct {
 	Claim claim.ID
 }
 
+// WorkEnded says that a slot that claimed itself, for work that it fetches, found
+// no more of it: an idle claim is given back, without retiring.
+type WorkEnded struct {
+	Ref   uint64 // 0: no reply wanted
+	Claim claim.ID
+}
+
 // SuspendRequested asks to stop the job under a claim until ContinueRequested.
 // While it holds, CONTINUE is not asked.
 type SuspendRequested struct {
@@ -241,6 +248,7 @@ func (JobEnded) event()            {}
 func (StarterExited) event()       {}
 func (DeactivateRequested) event() {}
 func (ReleaseRequested) event()    {}
+func (WorkEnded) event()           {}
 func (SuspendRequested) event()    {}
 func (ContinueRequested) event()   {}
 func (LeaseRenewed) event()        {}

@@ -274,6 +274,9 @@ func (m *model) event() Event {
 	case "deactivate":
 		return DeactivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), How: Deactivation(rapid.IntRange(0, 2).Draw(m.rt, "how"))}
 	case "release":
+		if rapid.IntRange(0, 4).Draw(m.rt, "work ended") == 0 {
+			return WorkEnded{Ref: m.nextRef(), Claim: m.anyClaim()}
+		}
 		return ReleaseRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
 	case "suspend":
 		if rapid.Bool().Draw(m.rt, "suspend") {
@@ -357,7 +360,7 @@ func endOf(ev Event) claim.ActivationID {
 // asks reports whether an event is one that is answered.
 func asks(ev Event) bool {
 	switch ev.(type) {
-	case ClaimRequested, ActivateRequested, DeactivateRequested, ReleaseRequested, SuspendRequested, ContinueRequested, VacateRequested,
+	case ClaimRequested, ActivateRequested, DeactivateRequested, ReleaseRequested, WorkEnded, SuspendRequested, ContinueRequested, VacateRequested,
 		MatchTold, DrainRequested, DrainCancelled:
 		return true
 	}
@@ -381,6 +384,8 @@ func (m *model) knows(ev Event) bool {
 	case DeactivateRequested:
 		return held(ev.Claim)
 	case ReleaseRequested:
+		return held(ev.Claim)
+	case WorkEnded:
 		return held(ev.Claim)
 	case SuspendRequested:
 		return held(ev.Claim)

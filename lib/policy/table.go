@@ -50,7 +50,7 @@ var table = []Transition{
 	// Claimed/Idle
 	{11, 0, ClaimedIdle, Activated, "Requirements accept the job", ClaimedBusy, "claim-activation protocol successful", StartRunning},
 	{10, 'H', ClaimedIdle, Evaluated, "IS_OWNER is true, a preempting claim waits, the worklife is over, or the slot is to be drained", PreemptingVacating, "claim retirement ended/expired", toVacating},
-	{10, 'H', ClaimedIdle, Told, "the claim was deactivated and takes no more jobs", PreemptingVacating, "Claim deactivated", toVacating},
+	{10, 'H', ClaimedIdle, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
 	{10, 'H', ClaimedIdle, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
 	{10, 0, ClaimedIdle, Told, "vacate or graceful shutdown: Retiring in passing", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
 
@@ -62,7 +62,7 @@ var table = []Transition{
 	{14, 0, ClaimedBusy, Evaluated, "WANT_SUSPEND and SUSPEND are true", ClaimedSuspended, "SUSPEND is TRUE", SuspendJob},
 	{14, 0, ClaimedBusy, Told, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
 	{18, 'H', ClaimedBusy, Evaluated, "a preempting claim waits and no retirement is left, or the machine is drained and the job came in meanwhile", PreemptingVacating, "claim retirement ended/expired", toVacating},
-	{0, 'H', ClaimedBusy, Told, "the claim was deactivated and takes no more jobs", PreemptingVacating, "Claim deactivated", toVacating},
+	{0, 'H', ClaimedBusy, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
 	{0, 'H', ClaimedBusy, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
 
 	// Claimed/Suspended
@@ -74,7 +74,7 @@ var table = []Transition{
 	{16, 0, ClaimedSuspended, Told, "vacate or graceful shutdown, or the client lets a retiring job go on", ClaimedRetiring, "received VACATE_CLAIM command", ContinueJob | Reevaluate},
 	{17, 'H', ClaimedSuspended, Evaluated, "retirement is over", PreemptingVacating, "claim retirement ended/expired", wakeVacating},
 	{17, 'H', ClaimedSuspended, Evaluated, "the same, PREEMPT was true and WANT_VACATE is false", PreemptingKilling, "claim retirement ended/expired", wakeKilling},
-	{0, 'H', ClaimedSuspended, Told, "the claim was deactivated and takes no more jobs", PreemptingVacating, "Claim deactivated", wakeVacating},
+	{0, 'H', ClaimedSuspended, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", wakeVacating},
 	{0, 'H', ClaimedSuspended, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", wakeKilling},
 
 	// Claimed/Retiring
@@ -85,7 +85,7 @@ var table = []Transition{
 	{19, 0, ClaimedRetiring, Evaluated, "only a preempting claim was the cause and it went away", ClaimedBusy, "unretiring because no preempting claim exists", 0},
 	{20, 0, ClaimedRetiring, Evaluated, "WANT_SUSPEND and SUSPEND are true", ClaimedSuspended, "SUSPEND is TRUE", SuspendJob},
 	{20, 0, ClaimedRetiring, Told, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
-	{0, 'H', ClaimedRetiring, Told, "the claim was deactivated and takes no more jobs", PreemptingVacating, "Claim deactivated", toVacating},
+	{0, 'H', ClaimedRetiring, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
 	{0, 'H', ClaimedRetiring, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
 
 	// Claimed/Cleaning: no expression and no order moves the slot before the starter is gone.

@@ -85,6 +85,9 @@ func (f *fetcher) look() {
 		if keyword == "" || w.snap.String(keyword+"_HOOK_FETCH_WORK") == "" || v.Pair.State != policy.Unclaimed && v.Pair.State != policy.Claimed {
 			continue
 		}
+		if v.ID.Sub != 0 && v.Pair != policy.ClaimedIdle {
+			continue // as recorded: a part is asked only when its work is done
+		}
 		last, called := f.last[v.ID]
 		if called && w.now.Boot-last < f.delay(v.ID) {
 			continue
@@ -125,7 +128,7 @@ func (f *fetcher) call(v *ep.SlotView) {
 			ap.claim(q, v.ID)
 		}
 	case idle:
-		f.p.w.step(ep.VacateRequested{Slot: v.ID, Manner: ep.Graceful})
+		f.p.w.step(ep.WorkEnded{Claim: v.Claim})
 	}
 }
 

@@ -116,15 +116,9 @@ var diverging = map[string]string{
 	"policy-lease3-02":  "the reference daemon waits for its own unanswered calls before the lease counts",
 	"policy-killing-04": "the daemon itself is killed, and started again by its master",
 	"policy-jobhook-02": "the exit hook held the recorded starter for two more seconds in this run alone",
-	"policy-fetch-03":   giveBack,
-	"policy-fetch-04":   giveBack,
-	"policy-fetch-06":   giveBack,
-	"policy-fetch-10":   giveBack,
 	"policy-drain2-11":  "the documents promise that all slots end together, so the shorter retirement is stretched; the reference daemon does not do it",
 	"policy-drain3-01":  "a job that was let in meanwhile may stay until the drain needs its slot, as the documents have it; the reference daemon evicts it after a tick",
 }
-
-const giveBack = "a slot without more work gives its own claim back without retiring, for which the core has no event but that of condor_vacate"
 
 // TestReplay plays the recorded runs in virtual time: the same configuration,
 // jobs that behave the same, the same commands at the same moments. Every slot
