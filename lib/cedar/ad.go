@@ -31,6 +31,7 @@ type AdOptions struct {
 	Restricted  bool   // reading, before authentication: at most 100 lines, constants only, no secrets
 	ServerTime  int64  // writing: if not zero, a line ServerTime = this
 	PeerVersion string // writing: version of the reader; that of the Conn if empty
+	Breaks      bool   // writing: line breaks in strings stay
 }
 
 // RawAd is an ad as its lines stand on the wire.
@@ -40,7 +41,8 @@ type RawAd struct {
 }
 
 // PutAd puts an ad, its attributes in the order of Ad.Names. A line break in
-// a string becomes a blank, for the wire cannot hold one. Private attributes
+// a string becomes a blank, for readers show and keep ads in lines; Breaks is
+// for those who do not. Private attributes
 // whose names begin with _condor_priv are only sent to a peer that is known to
 // be 9.9.0 or newer; for a peer that is not, the other private ones are marked
 // as secrets.
@@ -70,14 +72,14 @@ func (c *Conn) PutAd(ad *classad.Ad, o AdOptions) {
 		b = c.lineStart(b)
 		b = append(append(b, name...), " = "...)
 		b = e.AppendText(b, classad.Old)
-		b = c.lineEnd(b, start)
+		b = c.lineEnd(b, start, o.Breaks)
 		n++
 	}
 	if o.ServerTime != 0 {
 		start := len(b)
 		b = c.lineStart(b)
 		b = strconv.AppendInt(append(b, "ServerTime = "...), o.ServerTime, 10)
-		b = c.lineEnd(b, start)
+		b = c.lineEnd(b, start, false)
 		n++
 	}
 	binary.BigEndian.PutUint64(b[count:], uint64(n))
@@ -96,14 +98,15 @@ func (c *Conn) lineStart(b []byte) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// lineEnd ends the line that begins at start.
-func (c *Conn) lineEnd(b []byte, start int) []byte {
+// lineEnd ends the line that begins at start. Line breaks in it become blanks
+// unless they are to stay.
+func (c *Conn) lineEnd(b []byte, start int, breaks bool) []byte {
 	text := start
 	if c.aes != nil {
 		text += 8
 	}
 	line := b[text:]
-	if bytes.IndexByte(line, '\n') >= 0 {
+	if !breaks && bytes.IndexByte(line, '\n') >= 0 {
 		for i := range line {
 			if line[i] == '\n' {
 				line[i] = ' '
@@ -211,14 +214,13 @@ func (c *Conn) lines(o AdOptions, each func(line []byte, secret bool)) error {
 // TargetType are attributes.
 func (c *Conn) Ad(o AdOptions) (*classad.Ad, error) {
 	var text []byte
+	var broken []string // lines with line breaks, which only strings can hold
 	err := c.lines(o, func(l []byte, _ bool) {
-		start := len(text)
-		text = append(append(text, l...), '\n')
-		for i := start; i < len(text)-1; i++ {
-			if text[i] == '\n' || text[i] == '\r' {
-				text[i] = ' '
-			}
+		if bytes.IndexByte(l, '\n') >= 0 {
+			broken = append(broken, string(l))
+			return
 		}
+		text = append(append(text, l...), '\n')
 	})
 	if err == nil && !o.NoTypes {
 		if _, err = c.text("Ad"); err == nil {
@@ -231,6 +233,15 @@ func (c *Conn) Ad(o AdOptions) (*classad.Ad, error) {
 	ad, err := classad.ParseAd(string(text), classad.Old)
 	if err != nil {
 		return nil, c.badAd(string(text))
+	}
+	for _, line := range broken {
+		name, value, ok := strings.Cut(line, "=")
+		if ok {
+			err = ad.SetText(strings.TrimSpace(name), value)
+		}
+		if !ok || err != nil {
+			return nil, c.malformed("Ad", fmt.Sprintf("attribute %q, which holds a line break, does not read", clip(strings.TrimSpace(name))))
+		}
 	}
 	if o.Restricted {
 		for name, e := range ad.All() {

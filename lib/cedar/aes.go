@@ -4,7 +4,6 @@
 package cedar
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/binary"
@@ -62,6 +61,7 @@ func (c *Conn) ResetDigests() { c.transcript = transcript{} }
 
 // aesState is AES-256-GCM in both directions.
 type aesState struct {
+	key            [keySize]byte
 	gcm            cipher.AEAD
 	sent, received [digestSize]byte // of the clear transcript; zeros if it is empty
 	out, in        aesDirection
@@ -90,15 +90,10 @@ func (c *Conn) EnableAES(key []byte) error {
 	case c.in.open:
 		return errs.E("cedar.EnableAES", errs.Conflict, c.peer, errors.New("a message has not been read to its end"))
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
+	s := &aesState{key: [keySize]byte(key)}
+	if err := s.init(); err != nil {
 		return errs.E("cedar.EnableAES", errs.Internal, c.peer, err)
 	}
-	gcm, err := cipher.NewGCMWithNonceSize(block, ivSize)
-	if err != nil {
-		return errs.E("cedar.EnableAES", errs.Internal, c.peer, err)
-	}
-	s := &aesState{gcm: gcm}
 	if _, err := io.ReadFull(c.random, s.out.base[:]); err != nil {
 		return errs.E("cedar.EnableAES", errs.Internal, c.peer, err)
 	}

@@ -288,7 +288,7 @@ func (h *clientShake) prove(p Policy, d decision, ours agreement, reply literals
 	}
 	result, err := h.f.authenticate(h.ctx, h.conn, p, authn.Peer{
 		Version: h.conn.PeerVersion(), TrustDomain: clip(reply.str("TrustDomain")), IssuerKeys: words(reply.str("IssuerKeys")),
-		SharedPortID: h.to.SockID, Alias: h.to.Alias,
+		SharedPortID: h.to.SockID, Alias: hostName(h.to),
 	}, d.methods)
 	if err != nil {
 		if d.required || errs.KindOf(err) != errs.Denied {
@@ -383,4 +383,16 @@ func (h *clientShake) conclude(d decision, key Key, peer Peer) (*Session, error)
 		}
 	}
 	return s, nil
+}
+
+// hostName is the name of the host in an address, "" where it has none: the
+// alias, or what stands for the host itself, as in COLLECTOR_HOST.
+func hostName(s cedar.Sinful) string {
+	if s.Alias != "" {
+		return s.Alias
+	}
+	if _, err := netip.ParseAddr(s.Host); err == nil {
+		return ""
+	}
+	return s.Host
 }
