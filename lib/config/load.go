@@ -204,6 +204,9 @@ func (m *macros) place(p *Problem, name string, e *entry) *Problem {
 
 func (l *loader) finish() (*Snapshot, error) {
 	l.readEnv()
+	for _, t := range l.o.Later {
+		l.readText(&source{name: t.Name}, t.Text)
+	}
 	for _, over := range l.o.Overrides {
 		name := trim(over.Name)
 		if !isValidName(name) {

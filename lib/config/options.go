@@ -15,6 +15,10 @@ type Options struct {
 	// win over files and environment.
 	Overrides []Override
 
+	// Later are texts that are read after the environment, in this order: the
+	// settings that somebody made from afar. They win over the environment.
+	Later []Text
+
 	// Env is the process environment as "K=V". Variables whose name begins
 	// with _CONDOR_ (in any case) are settings, applied after all files; all
 	// are visible to $ENV(). Nil is an empty environment.
@@ -70,6 +74,12 @@ type Options struct {
 // as "-D START=False".
 type Override struct {
 	Name, Value, Where string
+}
+
+// Text is a part of a configuration that is not read from a file; Name stands
+// for the file in origins and messages.
+type Text struct {
+	Name, Text string
 }
 
 // ExitError is returned by Options.RunCommand for a command that ran and ended
