@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -75,6 +74,10 @@ type Answers struct {
 	Instance [8]byte
 	// Ready ends when the daemon is ready; nil is from the beginning.
 	Ready <-chan struct{}
+	// Remote keeps settings that are made from afar, and Allowed decides
+	// whether somebody may act at a level. Without either nobody sets anything.
+	Remote  *RemoteConfig
+	Allowed func(l security.Level, r *security.Request) bool
 }
 
 // Commands returns the rows of the table that every daemon has.
@@ -195,23 +198,4 @@ func (a *Answers) timeOffset(_ context.Context, c *listen.Call) error {
 		c.Conn.PutInt(v)
 	}
 	return c.Conn.EndMessage()
-}
-
-// setConfig refuses: this daemon's configuration is in its files.
-func (a *Answers) setConfig(_ context.Context, c *listen.Call) error {
-	_, err := c.Conn.String() // which administrator
-	if err != nil {
-		return err
-	}
-	text, err := c.Conn.String()
-	if err != nil {
-		return err
-	}
-	if err := c.Conn.EndOfMessage(); err != nil {
-		return err
-	}
-	c.Conn.PutInt(-1)
-	return errors.Join(
-		errs.E("daemon.setConfig", errs.Denied, fmt.Sprintf("%.80q", firstLine(text)), fmt.Errorf("%s may not change settings from afar", c.Request.Peer.User)),
-		c.Conn.EndMessage())
 }

@@ -43,7 +43,10 @@ type Door struct {
 	// session that is not kept; Dial is listen.Dialer's.
 	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
 	Dial   func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
-	File   AddressFile
+	// File shows where we are. Super is what tools of administrators read
+	// first, for a socket that is never busy with others: every connection here
+	// has a goroutine of its own, so it shows the same.
+	File, Super AddressFile
 	// Changed is told the public address whenever it is another one. It must
 	// not wait.
 	Changed func(public cedar.Sinful)
@@ -209,7 +212,7 @@ func (d *Door) Serve(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	return errors.Join(first, d.File.Remove(d.Local()))
+	return errors.Join(first, d.File.Remove(d.Local()), d.Super.Remove(d.Local()))
 }
 
 func (d *Door) broker(n int, address string) *listen.Broker {
@@ -269,7 +272,7 @@ func (d *Door) set(local, public cedar.Sinful, known bool) {
 	d.local, d.public, d.known = local, public, known
 	d.mu.Unlock()
 	if moved {
-		if err := d.File.Write(local); err != nil {
+		if err := errors.Join(d.File.Write(local), d.Super.Write(local)); err != nil {
 			d.Log.Error("could not write the address file", "err", err)
 		}
 	}

@@ -88,6 +88,8 @@ func shown(t *testing.T, d *Door) string {
 func TestOwnDoor(t *testing.T) {
 	t.Parallel()
 	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\n")
+	d.Super = d.File
+	d.Super.Path += ".super"
 	if err := d.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +104,9 @@ func TestOwnDoor(t *testing.T) {
 	text, err := os.ReadFile(d.File.Path)
 	if want := shown(t, d) + "\n" + d.File.Version + "\n" + d.File.Platform + "\n"; err != nil || string(text) != want {
 		t.Errorf("the file holds %q, %v; want %q", text, err, want)
+	}
+	if super, err := os.ReadFile(d.Super.Path); err != nil || string(super) != string(text) {
+		t.Errorf("the file for administrators holds %q, %v; want %q", super, err, text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
@@ -121,8 +126,10 @@ func TestOwnDoor(t *testing.T) {
 		t.Error(err)
 	}
 	d.Server.Wait(t.Context())
-	if _, err := os.Stat(d.File.Path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the address file is left: %v", err)
+	for _, path := range []string{d.File.Path, d.Super.Path} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the address file %s is left: %v", path, err)
+		}
 	}
 	if _, err := net.Dial("tcp", to.HostPort()); err == nil {
 		t.Error("the port still answers")

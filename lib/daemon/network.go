@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -427,4 +428,21 @@ func only6(a netip.Addr) netip.Addr {
 		return a
 	}
 	return netip.Addr{}
+}
+
+// Local reports whether an address is of this machine.
+func Local(a netip.Addr) bool {
+	if a = a.Unmap(); a.IsLoopback() {
+		return true
+	}
+	all, err := Interfaces()
+	if err != nil {
+		return false
+	}
+	for _, i := range all {
+		if slices.Contains(i.Addrs, a) {
+			return true
+		}
+	}
+	return false
 }
