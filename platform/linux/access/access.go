@@ -46,14 +46,33 @@ func (a *Files) Enter(u *host.Identity, dir string) error {
 // The file itself is looked at once it is open: it is emptied only when it is
 // what it should be.
 func (a *Files) Overwrite(u *host.Identity, path string) (*os.File, error) {
+	return a.open(u, path, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NOFOLLOW, func(fd int) error {
+		if err := plain(fd); err != nil {
+			return err
+		}
+		return unix.Ftruncate(fd, 0)
+	})
+}
+
+// Append implements host.Access.
+func (a *Files) Append(u *host.Identity, path string) (*os.File, error) {
+	return a.open(u, path, unix.O_WRONLY|unix.O_APPEND|unix.O_NOFOLLOW, plain)
+}
+
+// Read implements host.Access.
+func (a *Files) Read(u *host.Identity, path string) (*os.File, error) {
+	return a.open(u, path, unix.O_RDONLY, readable)
+}
+
+// open opens path with the rights of u, if check has nothing against it.
+func (a *Files) open(u *host.Identity, path string, flags int, check func(fd int) error) (*os.File, error) {
 	var f *os.File
 	err := a.As(u, func() error {
-		// O_NONBLOCK keeps a named pipe without a reader from holding us up.
-		const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-		fd, err := unix.Open(path, flags, 0o644)
+		// O_NONBLOCK keeps a named pipe without an other end from holding us up.
+		fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o644)
 		if err == nil {
-			if err = plain(fd); err == nil {
-				err = unix.Ftruncate(fd, 0)
+			if err = check(fd); err == nil {
+				err = unix.SetNonblock(fd, false) // writing and reading waits as it does for any file
 			}
 			if err != nil {
 				unix.Close(fd)
@@ -68,8 +87,19 @@ func (a *Files) Overwrite(u *host.Identity, path string) (*os.File, error) {
 	return f, err
 }
 
-// plain refuses what is no regular file with one name, and makes writing to it
-// wait as it does for any file.
+// readable refuses what reading may hang on, and what is read by other means.
+func readable(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if t := st.Mode & unix.S_IFMT; t != unix.S_IFREG && t != unix.S_IFCHR {
+		return fmt.Errorf("it is no regular file and no device: %w", unix.EINVAL)
+	}
+	return nil
+}
+
+// plain refuses what is no regular file with one name.
 func plain(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -81,35 +111,68 @@ func plain(fd int) error {
 	case st.Nlink != 1:
 		return fmt.Errorf("it is a file with %d names: %w", st.Nlink, unix.EMLINK)
 	}
-	return unix.SetNonblock(fd, false)
+	return nil
 }
 
-// As calls f on a thread that reaches files with the rights of u alone and is
-// used for nothing else. f must not start a goroutine that is to have them too.
+// As implements host.Access: f is called on a thread that reaches files with the
+// rights of u alone and is used for nothing else. Other calls do not wait for f.
 func (a *Files) As(u *host.Identity, f func() error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	done := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread ends with this goroutine, whatever its
 		// rights are by then. The system's calls below change one thread, those
 		// of the syscall package would change all.
 		runtime.LockOSThread()
-		// With the rights of a thread the kernel changes who may look into the
-		// process, which is to stay as it was.
-		dumpable, derr := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-		err := become(u)
+		err := a.turn(u)
 		if err == nil {
 			err = f()
-		} else {
-			err = errs.E("access.As", errs.Denied, u.Name, err)
-		}
-		if derr == nil {
-			_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
 		}
 		done <- err
 	}()
 	return <-done
+}
+
+// Give implements host.Access. All is asked of the open file, so that nobody can
+// put another one in its place.
+func (a *Files) Give(u *host.Identity, root *os.Root, name string) error {
+	const op = "access.Give"
+	f, err := root.OpenFile(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return errs.E(op, errs.Broken, name, err)
+	}
+	defer f.Close()
+	fd := int(f.Fd())
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return errs.E(op, errs.Broken, name, err)
+	}
+	kind := st.Mode & unix.S_IFMT
+	switch {
+	case st.Uid == u.UID:
+		return nil
+	case st.Uid != uint32(os.Getuid()), kind != unix.S_IFDIR && (kind != unix.S_IFREG || st.Nlink != 1):
+		return errs.E(op, errs.Denied, name, fmt.Errorf("it is of the user %d and has %d names, want a file that was just made: %w", st.Uid, st.Nlink, unix.EPERM))
+	}
+	if err := unix.Fchown(fd, int(u.UID), int(u.GID)); err != nil {
+		return errs.E(op, errs.Broken, name, err)
+	}
+	return nil
+}
+
+// turn gives the calling thread the file rights of u. With those of a thread the
+// kernel changes who may look into the process, which is to stay as it was.
+func (a *Files) turn(u *host.Identity) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	dumpable, derr := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	err := become(u)
+	if derr == nil {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
+	}
+	if err != nil {
+		return errs.E("access.As", errs.Denied, u.Name, err)
+	}
+	return nil
 }
 
 // become gives the calling thread the file rights of u: user, group and

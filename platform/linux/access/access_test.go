@@ -226,3 +226,125 @@ func TestCannotBecome(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestAs has the user lead root through names below a directory that nothing
+// leads out of, as a file transfer would go.
+func TestAs(t *testing.T) {
+	s := newStage(t)
+	root, err := os.OpenRoot(s.own)
+	s.must(err)
+	defer root.Close()
+	secret := filepath.Join(s.root, "secret")
+	s.write(secret, "secret\n", 0, 0)
+	s.must(os.Chmod(secret, 0o600))
+	s.must(os.Link(secret, filepath.Join(s.own, "result"))) // as where hard links are not protected
+	s.must(os.Mkdir(filepath.Join(s.own, "roots"), 0o755))
+	for what, f := range map[string]func() error{
+		"reading":  func() error { _, err := root.ReadFile("result"); return err },
+		"writing":  func() error { return root.WriteFile("result", nil, 0o644) },
+		"mode":     func() error { return root.Chmod("result", 0o666) },
+		"owner":    func() error { return root.Lchown("result", int(s.user.UID), int(s.user.GID)) },
+		"removing": func() error { return root.Remove("roots/none") },
+		"making":   func() error { return root.Mkdir("roots/new", 0o777) },
+	} {
+		want := os.ErrPermission
+		if what == "removing" {
+			want = os.ErrNotExist
+		}
+		if err := s.files.As(s.user, f); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	// Longer work of one holds up nobody.
+	s.must(s.files.As(s.user, func() error {
+		if err := s.files.Enter(s.user, s.own); err != nil {
+			return err
+		}
+		return root.WriteFile("new", []byte("x"), 0o640)
+	}))
+	info, err := root.Lstat("new")
+	s.must(err)
+	if st := info.Sys().(*syscall.Stat_t); st.Uid != s.user.UID || st.Gid != s.user.GID {
+		t.Errorf("made as %d:%d", st.Uid, st.Gid)
+	}
+	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret\n" {
+		t.Errorf("the secret is %q, %v", b, err)
+	}
+	if err := s.files.As(s.user, func() error { return os.ErrClosed }); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("%v, want what the function returned", err)
+	}
+}
+
+// TestReadAndAppend opens standard files of a job that goes on where it was.
+func TestReadAndAppend(t *testing.T) {
+	s := newStage(t)
+	path := filepath.Join(s.own, "file")
+	s.write(path, "before ", int(s.user.UID), int(s.user.GID))
+	f, err := s.files.Append(s.user, path)
+	s.must(err)
+	_, err = io.WriteString(f, "after")
+	s.must(errors.Join(err, f.Close()))
+	in, err := s.files.Read(s.user, path)
+	s.must(err)
+	b, err := io.ReadAll(in)
+	s.must(errors.Join(err, in.Close()))
+	if string(b) != "before after" {
+		t.Errorf("%q", b)
+	}
+	null, err := s.files.Read(s.user, os.DevNull)
+	s.must(err)
+	s.must(null.Close())
+	secret := filepath.Join(s.root, "secret")
+	s.write(secret, "secret\n", 0, 0)
+	s.must(os.Chmod(secret, 0o600))
+	hard, soft, pipe := filepath.Join(s.own, "hard"), filepath.Join(s.own, "soft"), filepath.Join(s.own, "pipe")
+	s.must(errors.Join(os.Link(secret, hard), os.Symlink(secret, soft), unix.Mkfifo(pipe, 0o666), os.Chmod(pipe, 0o666)))
+	for _, tt := range []struct {
+		path         string
+		read, append error
+	}{
+		{hard, unix.EACCES, unix.EACCES}, {soft, unix.EACCES, unix.ELOOP}, {pipe, unix.EINVAL, unix.ENXIO},
+		{filepath.Join(s.own, "none"), unix.ENOENT, unix.ENOENT}, {s.own, unix.EINVAL, unix.EISDIR},
+	} {
+		if _, err := s.files.Read(s.user, tt.path); !errors.Is(err, tt.read) {
+			t.Errorf("reading %s: %v, want %v", tt.path, err, tt.read)
+		}
+		if _, err := s.files.Append(s.user, tt.path); !errors.Is(err, tt.append) {
+			t.Errorf("appending to %s: %v, want %v", tt.path, err, tt.append)
+		}
+	}
+}
+
+// TestGive gives away what root made, and nothing else that is found in its
+// place.
+func TestGive(t *testing.T) {
+	s := newStage(t)
+	root, err := os.OpenRoot(s.own)
+	s.must(err)
+	defer root.Close()
+	owner := func(path string) uint32 {
+		info, err := os.Lstat(path)
+		s.must(err)
+		return info.Sys().(*syscall.Stat_t).Uid
+	}
+	in := func(name string) string { return filepath.Join(s.own, name) }
+	s.write(in("made"), "x", 0, 0)
+	s.must(os.Mkdir(in("dir"), 0o700))
+	s.write(in("its own"), "x", int(s.user.UID), int(s.user.GID))
+	for _, name := range []string{"made", "dir", "its own"} {
+		if err := s.files.Give(s.user, root, name); err != nil || owner(in(name)) != s.user.UID {
+			t.Errorf("%s: %v, of %d", name, err, owner(in(name)))
+		}
+	}
+	secret := filepath.Join(s.root, "shadow")
+	s.must(errors.Join(os.Link(secret, in("hard")), os.Symlink(secret, in("soft")), unix.Mkfifo(in("pipe"), 0o666)))
+	s.write(in("others"), "x", 61299, 61299)
+	for _, name := range []string{"hard", "soft", "pipe", "others", "none"} {
+		if err := s.files.Give(s.user, root, name); err == nil {
+			t.Errorf("%s was given away", name)
+		}
+	}
+	if owner(secret) != 0 {
+		t.Error("a file of root is the user's")
+	}
+}

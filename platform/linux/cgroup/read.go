@@ -42,6 +42,44 @@ func Field(text []byte, key string) (n int64, ok bool, err error) {
 	return 0, false, nil
 }
 
+// IO is what a group read from and wrote to block devices.
+type IO struct {
+	ReadBytes, WriteBytes int64
+	Reads, Writes         int64 // operations
+}
+
+// IOStat adds up the devices of a file like io.stat, whose lines are a device
+// and pairs "key=number".
+func IOStat(text []byte) (sum IO, err error) {
+	for line := range strings.Lines(string(text)) {
+		for i, pair := range strings.Fields(line) {
+			key, value, found := strings.Cut(pair, "=")
+			if i == 0 || !found {
+				continue // the device
+			}
+			var to *int64
+			switch key {
+			case "rbytes":
+				to = &sum.ReadBytes
+			case "wbytes":
+				to = &sum.WriteBytes
+			case "rios":
+				to = &sum.Reads
+			case "wios":
+				to = &sum.Writes
+			default:
+				continue
+			}
+			n, err := Number([]byte(value))
+			if err != nil {
+				return IO{}, fmt.Errorf("%s: %w", key, err)
+			}
+			*to += n
+		}
+	}
+	return sum, nil
+}
+
 // Pids reads cgroup.procs or tasks.
 func Pids(text []byte) ([]int, error) {
 	var pids []int

@@ -37,6 +37,25 @@ func TestField(t *testing.T) {
 	}
 }
 
+func TestIOStat(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text string
+		want IO
+		bad  bool
+	}{
+		{"", IO{}, false},
+		{"8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0\n8:0 rbytes=800 wbytes=4 rios=8 wios=1 dbytes=5 dios=1\n",
+			IO{ReadBytes: 1460000, WriteBytes: 314773508, Reads: 200, Writes: 354}, false},
+		{"8:0\n253:0 \n", IO{}, false}, // nothing yet
+		{"8:0 rbytes=x", IO{}, true},
+	} {
+		if got, err := IOStat([]byte(c.text)); got != c.want || (err != nil) != c.bad {
+			t.Errorf("%q: %+v, %v", c.text, got, err)
+		}
+	}
+}
+
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{"42\n": 42, "max\n": -1, "0": 0} {

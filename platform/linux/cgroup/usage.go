@@ -22,6 +22,8 @@ type Usage struct {
 	RSS      int64 // anonymous memory now, bytes
 	Peak     int64 // the most memory charged so far, page cache included, bytes; 0 if the kernel does not keep it
 	OOMKills int64 // processes killed for memory
+	Block    bool  // what was read and written is known
+	IO       IO
 }
 
 // Usage reads the counters. A controller that is not there leaves its part
@@ -62,6 +64,13 @@ func (g *Group) usage2() (Usage, error) {
 		u.CPU = ok && all == nil
 		u.Total = time.Duration(total) * time.Microsecond
 		u.User, u.Sys = time.Duration(user)*time.Microsecond, time.Duration(sys)*time.Microsecond
+	}
+	if exists(dir, "io.stat") {
+		text, err := os.ReadFile(filepath.Join(dir, "io.stat"))
+		if err == nil {
+			u.IO, err = IOStat(text)
+		}
+		u.Block, all = err == nil, errors.Join(all, err)
 	}
 	if !exists(dir, "memory.stat") {
 		return u, all

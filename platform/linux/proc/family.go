@@ -32,6 +32,7 @@ type family struct {
 	// op is held by whatever stops, kills or measures: one at a time.
 	op     sync.Mutex
 	closed bool
+	frozen bool       // its group is
 	left   int        // counted by Close
 	final  host.Usage // set by Close
 
@@ -163,6 +164,7 @@ func (f *family) Suspend() (int, error) {
 	f.op.Lock()
 	defer f.op.Unlock()
 	if f.group != nil {
+		f.frozen = true
 		if _, err := f.group.Freeze(); err != nil {
 			return 0, err
 		}
@@ -217,7 +219,9 @@ func (f *family) Continue() error {
 	f.op.Lock()
 	defer f.op.Unlock()
 	if f.group != nil {
-		return f.group.Thaw()
+		err := f.group.Thaw()
+		f.frozen = err != nil
+		return err
 	}
 	members, err := f.members()
 	if err != nil {

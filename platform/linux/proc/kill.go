@@ -30,18 +30,19 @@ func (f *family) killAll() (int, error) {
 		if f.spotless() {
 			return max(len(killed), byGroup), nil
 		}
+		inGroup := 0
 		if f.group != nil {
 			n, err := f.group.Kill()
 			if err != nil && time.Now().After(deadline) {
 				return max(len(killed), byGroup), err
 			}
-			byGroup = max(byGroup, n)
+			byGroup, inGroup = max(byGroup, n), n
 		}
 		left, err := f.killTree(killed)
 		if err == nil && left == 0 && f.spawner.role != Starter {
 			return max(len(killed), byGroup), nil
 		}
-		if err == nil && left == 0 && f.othersOpen() {
+		if err == nil && left == 0 && inGroup == 0 && f.othersOpen() {
 			return max(len(killed), byGroup), nil
 		}
 		if time.Now().After(deadline) {

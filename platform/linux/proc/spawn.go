@@ -75,8 +75,13 @@ func niceness() int {
 
 // spawn starts spec from the calling thread, to which the goroutine is locked.
 func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
-	const op = "proc.Spawn"
 	f := &family{spawner: s, marker: spec.Marker, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
+	if spec.Beside != nil {
+		if err := s.forkBeside(spec, f); err != nil {
+			return nil, failed(spec, err)
+		}
+		return f, nil
+	}
 	if spec.Group != "" && s.groups != nil {
 		if g, err := s.groups.Create(spec.Group); err == nil {
 			f.group = g
@@ -84,30 +89,53 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 			_ = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight, OOMTogether: true})
 		}
 	}
-	err := s.fork(spec, f)
+	err := s.fork(spec, f, f.group)
 	if err != nil && f.group != nil {
 		// the group may be what the kernel did not like
 		_ = f.group.Remove()
 		f.group = nil
-		err = s.fork(spec, f)
+		err = s.fork(spec, f, nil)
 	}
 	if err != nil {
-		kind := errs.Broken
-		switch {
-		case errors.Is(err, unix.ENOENT):
-			kind = errs.NotFound
-		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-			kind = errs.Denied
-		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ETXTBSY):
-			kind = errs.Transient
-		}
-		return nil, errs.E(op, kind, spec.Path, err)
+		return nil, failed(spec, err)
 	}
 	return f, nil
 }
 
-// fork starts the process and enters it among the families.
-func (s *Spawner) fork(spec host.SpawnSpec, f *family) error {
+// failed says what kept a process from being started.
+func failed(spec host.SpawnSpec, err error) error {
+	kind := errs.Broken
+	switch {
+	case errs.Is(err, errs.Conflict):
+		kind = errs.Conflict
+	case errors.Is(err, unix.ENOENT):
+		kind = errs.NotFound
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		kind = errs.Denied
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ETXTBSY):
+		kind = errs.Transient
+	}
+	return errs.E("proc.Spawn", kind, spec.Path, err)
+}
+
+// forkBeside starts a process in the group of another family, which meanwhile is
+// neither stopped nor closed: who enters a frozen group stands still himself.
+func (s *Spawner) forkBeside(spec host.SpawnSpec, f *family) error {
+	other, ok := spec.Beside.(*family)
+	if !ok || other.spawner != s {
+		return errs.E("proc.Beside", errs.Conflict, spec.Path, errors.New("the other family is not of this spawner"))
+	}
+	other.op.Lock()
+	defer other.op.Unlock()
+	if other.closed || other.frozen {
+		return errs.E("proc.Beside", errs.Conflict, spec.Path, errors.New("the other family is over or suspended"))
+	}
+	return s.fork(spec, f, other.group)
+}
+
+// fork starts the process in a group, nil for none, and enters it among the
+// families.
+func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) error {
 	files, closeFiles, err := standardFiles(spec)
 	if err != nil {
 		return err
@@ -123,8 +151,8 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family) error {
 	if spec.Bond == host.Bound {
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
-	if f.group != nil && f.group.Version() == 2 {
-		dir, err := f.group.OpenDir()
+	if group != nil && group.Version() == 2 {
+		dir, err := group.OpenDir()
 		if err != nil {
 			return err
 		}
@@ -134,18 +162,18 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family) error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.group != nil && f.group.Version() == 1 {
-		if err := f.group.Enter(); err != nil {
+	if group != nil && group.Version() == 1 {
+		if err := group.Enter(); err != nil {
 			return err
 		}
 	}
 	undo := inherit(s.table.root, spec)
 	pid, err := syscall.ForkExec(spec.Path, spec.Args, attr)
 	undo()
-	if f.group != nil && f.group.Version() == 1 {
+	if group != nil && group.Version() == 1 {
 		// A thread that cannot go back stays in the job's group and is killed
 		// with it: then the job cannot be run there at all.
-		if lerr := f.group.Leave(); lerr != nil && err == nil {
+		if lerr := group.Leave(); lerr != nil && err == nil {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 			err = lerr

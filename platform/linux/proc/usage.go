@@ -62,6 +62,10 @@ func (f *family) usage() (host.Usage, error) {
 			// group's count alone
 			u.UserCPU += max(0, g.Total-u.UserCPU-u.SysCPU)
 		}
+		if g.Block {
+			u.BlockReads, u.BlockWrites = g.IO.Reads, g.IO.Writes
+			u.BlockReadBytes, u.BlockWriteBytes = g.IO.ReadBytes, g.IO.WriteBytes
+		}
 		if g.Memory {
 			u.OOMKills = g.OOMKills
 			u.RSSKiB = g.RSS / 1024

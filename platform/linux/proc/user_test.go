@@ -6,54 +6,72 @@
 package proc
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// TestSpawnAsUser starts a program for somebody else: with that one's numbers,
-// and in no directory that is closed to that one.
-func TestSpawnAsUser(t *testing.T) {
+func TestHasUser(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can start programs for others")
-	}
-	s := guest(t)
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	closed := t.TempDir()
-	if err := os.Chmod(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	spec := host.SpawnSpec{
-		Path: "/bin/sh", Args: []string{"sh", "-c", "id -u; id -ru; id -g; id -G; cd " + closed + " || :"}, Env: []string{"PATH=/usr/bin:/bin"},
-		Dir: "/", Stdout: out, Bond: host.Bound, User: &host.Identity{Name: "somebody", UID: 61234, GID: 61235, Groups: []uint32{61236, 61237}},
-	}
-	f, err := s.Spawn(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-f.Done()
-	if _, err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	text, err := os.ReadFile(out.Name())
-	if want := "61234\n61234\n61235\n61235 61236 61237\n"; err != nil || string(text) != want {
-		t.Errorf("got %q, want %q, %v", text, want, err)
-	}
-	spec.Dir = closed
-	if f, err := s.Spawn(spec); !errors.Is(err, unix.EACCES) {
-		t.Errorf("started in a directory that is closed to the user: %v", err)
-		if err == nil {
-			f.Close()
+	const status = "Name:\tsleep\nUid:\t0\t1001\t77\t55\nGid:\t99\t99\t99\t99\n"
+	for uid, want := range map[uint32]bool{0: true, 1001: true, 77: true, 55: false, 99: false, 7: false} {
+		if got := hasUser([]byte(status), uid); got != want {
+			t.Errorf("%d: %v", uid, got)
 		}
 	}
+	if hasUser([]byte("Uid:\t5"), 5) || hasUser([]byte("Name:\tx\nUid:"), 0) {
+		t.Error("a text without the line has users")
+	}
+}
+
+// All processes of an account go, whoever started them; nobody else's do.
+func TestKillUser(t *testing.T) {
+	t.Parallel()
+	s, err := New(Options{Role: Guest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range []uint32{0, uint32(os.Getuid())} {
+		if _, err := s.KillUser(uid); !errs.Is(err, errs.Denied) {
+			t.Errorf("%d: %v", uid, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // only root has processes of others
+	}
+	const uid, other = 61301, 61302
+	start := func(uid uint32) *exec.Cmd {
+		cmd := exec.Command("/bin/sh", "-c", "trap '' TERM; while sleep 1000; do :; done & wait")
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	one, two, bystander := start(uid), start(uid), start(other)
+	ended := make(chan string, 2)
+	for _, cmd := range []*exec.Cmd{one, two} {
+		go func() { ended <- cmd.Wait().Error() }()
+	}
+	n, err := s.KillUser(uid)
+	if err != nil || n < 2 {
+		t.Errorf("%d killed, %v", n, err)
+	}
+	for range 2 {
+		if why := <-ended; !strings.Contains(why, "killed") {
+			t.Error(why)
+		}
+	}
+	if !running(bystander.Process.Pid) {
+		t.Error("a process of another user is gone")
+	}
+	if n, err := s.KillUser(other); err != nil || n < 1 {
+		t.Errorf("%d killed, %v", n, err)
+	}
+	_ = bystander.Wait()
 }
