@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -232,6 +233,48 @@ func TestCopyOutListed(t *testing.T) {
 	want := map[string]string{"b": "1", "d/": "", "d/x": "2", "d/e/": "", "d/e/y": "3", "d/l": "2", "unlisted": "4"}
 	if diff := cmp.Diff(want, tree(t, sub)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Named pipes are no files, and nobody waits for who writes to them.
+func TestPipesAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	mkfifo, err := exec.LookPath("mkfifo")
+	if err != nil {
+		t.Skip(err)
+	}
+	sub, scratch := t.TempDir(), root(t)
+	for _, dir := range []string{sub, scratch.Name()} {
+		if err := exec.Command(mkfifo, filepath.Join(dir, "pipe")).Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, scratch.Name(), map[string]string{"link": "-> pipe"})
+	dest := filepath.Join(sub, "out")
+	for what, move := range map[string]func() error{
+		"standard output": func() error {
+			_, err := Output{Std: []Std{{Name: "pipe", Dest: dest}}, Listed: true}.CopyOut(t.Context(), scratch, nil)
+			return err
+		},
+		"a link as standard output": func() error {
+			_, err := Output{Std: []Std{{Name: "link", Dest: dest}}, Listed: true}.CopyOut(t.Context(), scratch, nil)
+			return err
+		},
+		"an input file": func() error {
+			_, err := Input{Items: []Item{{Source: filepath.Join(sub, "pipe"), Name: "in"}}}.CopyIn(t.Context(), scratch)
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		go func() { done <- move() }()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "not a plain file") {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: the pipe is waited for", what)
+		}
 	}
 }
 

@@ -101,6 +101,9 @@ func (c copier) dir(source, name string, depth int) *Failure {
 // file copies one plain file. The copy has the mode and the time of the
 // original, so that a change of it by the job shows.
 func (c copier) file(source, name string, executable bool) *Failure {
+	if info, err := os.Stat(source); err == nil && !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
+		return &Failure{Path: source, Err: errPlain}
+	}
 	from, err := os.Open(source)
 	if err != nil {
 		return &Failure{Path: source, Err: cause(err)}
@@ -111,7 +114,7 @@ func (c copier) file(source, name string, executable bool) *Failure {
 		return &Failure{Path: source, Err: cause(err)}
 	}
 	if !info.Mode().IsRegular() {
-		return &Failure{Path: source, Err: errors.New("not a plain file")}
+		return &Failure{Path: source, Err: errPlain}
 	}
 	mode := info.Mode().Perm()
 	if executable {

@@ -72,6 +72,7 @@ func (o Output) CopyOut(ctx context.Context, scratch *os.Root, before Listing) (
 		if names, err = o.changed(scratch, before); err != nil {
 			return s.got, &Failure{Path: scratch.Name(), Total: 1, Err: cause(err)}
 		}
+		sort.Strings(names)
 	}
 	var bad failures
 	for _, name := range names {
@@ -100,7 +101,7 @@ func (f *Failure) orCancelled() error {
 	return f
 }
 
-// changed lists what comes back by itself.
+// changed lists what comes back by itself, in the order of the directory.
 func (o Output) changed(scratch *os.Root, before Listing) ([]string, error) {
 	entries, err := top(scratch)
 	if err != nil {
@@ -128,7 +129,6 @@ func (o Output) changed(scratch *os.Root, before Listing) ([]string, error) {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
 	return names, nil
 }
 
@@ -203,10 +203,15 @@ func (s *sender) dir(name, dest string, depth int) *Failure {
 	return nil
 }
 
+var errPlain = errors.New("not a plain file")
+
 // file copies one plain file to dest: beside it first, then in its place, so
 // that dest is never half a file.
 func (s *sender) file(name, dest string) *Failure {
 	path := filepath.Join(s.from.Name(), name)
+	if info, err := s.from.Stat(name); err == nil && !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
+		return &Failure{Path: path, Err: errPlain}
+	}
 	from, err := s.from.Open(name)
 	if err != nil {
 		return &Failure{Path: path, Err: cause(err)}
@@ -217,7 +222,7 @@ func (s *sender) file(name, dest string) *Failure {
 		return &Failure{Path: path, Err: cause(err)}
 	}
 	if !info.Mode().IsRegular() {
-		return &Failure{Path: path, Err: errors.New("not a plain file")}
+		return &Failure{Path: path, Err: errPlain}
 	}
 	to, commit, err := create(dest, info.Mode().Perm())
 	if err != nil {

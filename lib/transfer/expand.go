@@ -1,0 +1,232 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package transfer
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// SendItem is one file, directory or URL that is to be sent.
+type SendItem struct {
+	// Source is a name below the root, with a slash at its end for the
+	// contents of a directory, or a URL that the other end is to fetch.
+	Source string
+	// URL is where the file is stored, by a plugin; "" sends it to the other
+	// end.
+	URL string
+	// Name is what the other end calls it, "" for the last part of Source.
+	Name string
+}
+
+// entry is one thing on its way, after directories were looked into.
+type entry struct {
+	source string // below the root, or a URL
+	name   string // at the other end
+	dest   string // URL
+	size   int64
+	mode   fs.FileMode
+	dir    bool
+	link   bool // source is a link to a directory, which is not sent
+	remote bool // source is a URL
+	err    error
+}
+
+// tree is where files are sent from.
+type browser interface {
+	Stat(name string) (fs.FileInfo, error)
+	Lstat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+}
+
+type rootTree struct{ root *os.Root }
+
+func (t rootTree) Stat(name string) (fs.FileInfo, error)  { return t.root.Stat(name) }
+func (t rootTree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
+func (t rootTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	dir, err := t.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	all, err := dir.ReadDir(-1)
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return all, err
+}
+
+// expander turns items into entries.
+type expander struct {
+	tree     browser
+	quiet    map[string]bool
+	preserve bool
+	made     map[string]bool // directories of preserved paths
+	all      []entry
+}
+
+// expand looks into the directories of items. Of entries with the same name
+// the last one stays; what goes to URLs comes first, and what is fetched from
+// URLs last.
+func expand(t browser, p SendPlan) []entry {
+	x := &expander{tree: t, quiet: p.Quiet, preserve: p.Preserve, made: map[string]bool{}}
+	for _, item := range p.Items {
+		x.item(item)
+	}
+	seen := map[string]bool{}
+	kept := x.all[:0:0]
+	for _, e := range slices.Backward(x.all) {
+		if e.dest == "" && !e.dir {
+			if seen[e.name] {
+				continue
+			}
+			seen[e.name] = true
+		}
+		kept = append(kept, e)
+	}
+	slices.Reverse(kept)
+	slices.SortStableFunc(kept, func(a, b entry) int { return a.rank() - b.rank() })
+	return kept
+}
+
+func (e entry) rank() int {
+	switch {
+	case e.dest != "":
+		return 0
+	case e.remote:
+		return 2
+	}
+	return 1
+}
+
+func (x *expander) item(item SendItem) {
+	if isURL(item.Source) {
+		name := item.Name
+		if name == "" {
+			plain, _, _ := strings.Cut(item.Source, "?")
+			name = path.Base(plain)
+		}
+		x.all = append(x.all, entry{source: item.Source, name: name, remote: true})
+		return
+	}
+	source := filepath.ToSlash(item.Source)
+	contents := strings.HasSuffix(source, "/")
+	source = path.Clean(source)
+	name := item.Name
+	if name == "" {
+		name = path.Base(source)
+	}
+	if contents {
+		name = ""
+	} else if x.preserve && item.URL == "" && item.Name == "" {
+		name = source
+		x.parents(path.Dir(source))
+	}
+	x.walk(source, name, item.URL, contents, 0)
+}
+
+// parents adds the directories that lead to a preserved path.
+func (x *expander) parents(dir string) {
+	if dir == "." || dir == "/" || x.made[dir] {
+		return
+	}
+	x.parents(path.Dir(dir))
+	x.made[dir] = true
+	e := entry{source: dir, name: dir, dir: true, mode: 0o755}
+	if info, err := x.tree.Stat(filepath.FromSlash(dir)); err == nil {
+		e.mode = info.Mode().Perm()
+	}
+	x.all = append(x.all, e)
+}
+
+func (x *expander) walk(source, name, dest string, contents bool, depth int) {
+	if x.quiet[path.Base(source)] {
+		return
+	}
+	e := entry{source: source, name: name, dest: dest}
+	local := filepath.FromSlash(source)
+	if !filepath.IsLocal(local) {
+		e.err = errNotPermitted
+		x.all = append(x.all, e)
+		return
+	}
+	info, err := x.tree.Lstat(local)
+	link := err == nil && info.Mode()&fs.ModeSymlink != 0
+	if link {
+		info, err = x.tree.Stat(local)
+	}
+	if err != nil {
+		e.err = err
+		x.all = append(x.all, e)
+		return
+	}
+	e.mode = info.Mode().Perm()
+	switch {
+	case info.Mode().IsRegular():
+		e.size = info.Size()
+		x.all = append(x.all, e)
+		return
+	case !info.IsDir():
+		if info.Mode()&(fs.ModeSocket|fs.ModeNamedPipe) == 0 {
+			e.err = errNotPermitted // a device
+			x.all = append(x.all, e)
+		}
+		return // sockets and pipes are passed over, as in the original
+	case link && !contents:
+		e.link = true
+		x.all = append(x.all, e)
+		return
+	}
+	if !contents && !x.made[name] && dest == "" {
+		x.made[name] = true
+		e.dir = true
+		x.all = append(x.all, e)
+	}
+	if depth >= maxDepth {
+		e.dir, e.err = false, errTooDeep
+		x.all = append(x.all, e)
+		return
+	}
+	entries, err := x.tree.ReadDir(local)
+	if err != nil {
+		e.dir, e.err = false, err
+		x.all = append(x.all, e)
+		return
+	}
+	for _, sub := range entries {
+		to := ""
+		if dest != "" {
+			to = strings.TrimSuffix(dest, "/") + "/" + sub.Name()
+		}
+		x.walk(path.Join(source, sub.Name()), path.Join(name, sub.Name()), to, false, depth+1)
+	}
+}
+
+// isURL reports whether a name is one: letters, then ://.
+func isURL(name string) bool {
+	scheme, rest, ok := strings.Cut(name, "://")
+	if !ok || rest == "" || scheme == "" || !isLetter(scheme[0]) {
+		return false
+	}
+	for i := range len(scheme) {
+		if c := scheme[i]; !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// methodOf is the plugin method of a URL: its scheme, of "chtc+osdf://" the
+// part behind the last plus sign.
+func methodOf(u string) string {
+	scheme, _, _ := strings.Cut(u, ":")
+	if i := strings.LastIndexAny(scheme, "+.-"); i >= 0 && strings.Contains(u, "://") {
+		scheme = scheme[i+1:]
+	}
+	return strings.ToLower(scheme)
+}
