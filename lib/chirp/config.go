@@ -1,0 +1,166 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chirp
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/shadow"
+)
+
+// Knobs are the settings that Config.Knob and AllowFrom ask for.
+var Knobs = [...]string{
+	"CHIRP_DELAYED_UPDATE_MAX_ATTRS",
+	"CHIRP_DELAYED_UPDATE_PREFIX",
+	"ENABLE_CHIRP",
+	"ENABLE_CHIRP_DELAYED",
+	"ENABLE_CHIRP_IO",
+	"ENABLE_CHIRP_UPDATES",
+}
+
+// Files are the calls for files at the submit machine, as *shadow.Caller has
+// them.
+type Files interface {
+	FileInfo(ctx context.Context, logical string) (url string, err error)
+	Open(ctx context.Context, path string, flags, mode int) (fd int, err error)
+	Close(ctx context.Context, fd int) error
+	Fsync(ctx context.Context, fd int) error
+	Read(ctx context.Context, fd, n int) ([]byte, error)
+	Pread(ctx context.Context, fd, n int, offset int64) ([]byte, error)
+	Sread(ctx context.Context, fd, n int, offset, length, skip int64) ([]byte, error)
+	Write(ctx context.Context, fd int, b []byte) (int, error)
+	Pwrite(ctx context.Context, fd int, b []byte, offset int64) (int, error)
+	Swrite(ctx context.Context, fd int, b []byte, offset, length, skip int64) (int, error)
+	Seek(ctx context.Context, fd int, offset int64, whence int) (int64, error)
+	Fchmod(ctx context.Context, fd, mode int) error
+	Fchown(ctx context.Context, fd, uid, gid int) error
+	Ftruncate(ctx context.Context, fd int, size int64) error
+	Fstat(ctx context.Context, fd int) (shadow.Stat, error)
+	Fstatfs(ctx context.Context, fd int) (shadow.Statfs, error)
+}
+
+// Paths are the calls for names of files there.
+type Paths interface {
+	Unlink(ctx context.Context, path string) error
+	Rename(ctx context.Context, from, to string) error
+	Mkdir(ctx context.Context, path string, mode int) error
+	Rmdir(ctx context.Context, path string) error
+	RmAll(ctx context.Context, path string) error
+	Link(ctx context.Context, old, name string) error
+	Symlink(ctx context.Context, old, name string) error
+	Readlink(ctx context.Context, path string, n int) (string, error)
+	Access(ctx context.Context, path string, mode int) error
+	Chmod(ctx context.Context, path string, mode int) error
+	Chown(ctx context.Context, path string, uid, gid int) error
+	Lchown(ctx context.Context, path string, uid, gid int) error
+	Truncate(ctx context.Context, path string, size int64) error
+	Utime(ctx context.Context, path string, read, changed int64) error
+	Stat(ctx context.Context, path string) (shadow.Stat, error)
+	Lstat(ctx context.Context, path string) (shadow.Stat, error)
+	Statfs(ctx context.Context, path string) (shadow.Statfs, error)
+	GetDir(ctx context.Context, path string) ([]string, error)
+	GetLongDir(ctx context.Context, path string) ([]shadow.Entry, error)
+	Whoami(ctx context.Context, n int) (string, error)
+	WhoAreYou(ctx context.Context, host string, n int) (string, error)
+}
+
+// Updates are the calls for the job's ad and log.
+type Updates interface {
+	JobAttr(ctx context.Context, name string) (string, error)
+	SetJobAttr(ctx context.Context, name, expr string) error
+	Constrain(ctx context.Context, expr string) error
+	Log(ctx context.Context, event *classad.Ad) error
+}
+
+// Remote is the submit side. A refused call is a *shadow.CallError.
+// *shadow.Caller is one.
+type Remote interface {
+	Files
+	Paths
+	Updates
+}
+
+var _ Remote = (*shadow.Caller)(nil)
+
+// Allow says which groups of requests a job may make.
+type Allow struct {
+	IO      bool // files
+	Updates bool // attributes and the log
+	Delayed bool // attributes, with the next update
+}
+
+// Any reports whether there is anything to offer.
+func (a Allow) Any() bool { return a.IO || a.Updates || a.Delayed }
+
+// AllowFrom reads what the job wants and the machine offers. Without knobs all
+// of it is offered.
+func AllowFrom(job *classad.Ad, knob func(string) string) Allow {
+	on := func(name string) bool {
+		switch strings.ToLower(strings.TrimSpace(knob(name))) {
+		case "", "true", "t", "yes", "y", "1":
+			return true
+		}
+		return false
+	}
+	wants := func(name string, otherwise bool) bool {
+		if b, ok := job.EvalBool(name, nil); ok {
+			return b
+		}
+		return otherwise
+	}
+	if !on("ENABLE_CHIRP") {
+		return Allow{}
+	}
+	var a Allow
+	a.IO = wants("WantIOProxy", false) && on("ENABLE_CHIRP_IO")
+	a.Updates = wants("WantRemoteUpdates", a.IO) && on("ENABLE_CHIRP_UPDATES")
+	a.Delayed = wants("WantDelayedUpdates", true) && on("ENABLE_CHIRP_DELAYED")
+	return a
+}
+
+// Config says whom a proxy serves.
+type Config struct {
+	Remote Remote
+	Allow  Allow
+	Job    *classad.Ad // as the starter has it, for attributes that were not set yet
+	Knob   func(name string) string
+	// Address is where to listen; the zero value is the loopback interface. A
+	// job in a container has another one.
+	Address netip.Addr
+	// Acknowledge tells the system to acknowledge at once what came on nc
+	// (Linux: TCP_QUICKACK). The clients there are send a request and then its
+	// data, and their system keeps the data until the request is acknowledged,
+	// 40 ms for each without this. Nil does nothing.
+	Acknowledge func(nc net.Conn)
+	Log         *slog.Logger // nil for none
+}
+
+func (c *Config) knob(name string) string {
+	if c.Knob == nil {
+		return ""
+	}
+	return strings.TrimSpace(c.Knob(name))
+}
+
+// prefixes are the patterns of attributes that may be set with a delay.
+func (c *Config) prefixes() []string {
+	text := c.knob("CHIRP_DELAYED_UPDATE_PREFIX")
+	if text == "" {
+		text = "Chirp*"
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+}
+
+func (c *Config) mostDelayed() int {
+	if n, err := strconv.Atoi(c.knob("CHIRP_DELAYED_UPDATE_MAX_ATTRS")); err == nil && n >= 0 {
+		return n
+	}
+	return 100
+}
