@@ -1,0 +1,341 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// The commands of a starter.
+const (
+	CACommand       = 1200 // CA_CMD: the command stands in an ad
+	VacateJob       = 1500 // STARTER_VACATE_JOB
+	CreateOwnerSess = 1501 // CREATE_JOB_OWNER_SEC_SESSION
+	StartSSHD       = 1502 // START_SSHD
+	Peek            = 1503 // STARTER_PEEK
+)
+
+// Attributes of requests and answers.
+const (
+	attrCommand     = "Command"
+	attrResult      = "Result"
+	attrErrorString = "ErrorString"
+	attrRetry       = "Retry"
+	attrClaimID     = "ClaimId"
+	attrSessionInfo = "SessionInfo"
+	attrVersion     = "CondorVersion"
+	attrPlatform    = "CondorPlatform"
+	attrStarterAddr = "StarterIpAddr"
+	attrUser        = "User"
+)
+
+func (d *Door) commands() []listen.Command {
+	// Those that only look at the job are open to whoever has a session at
+	// all, and look themselves whether it is the owner's: there is no level
+	// for owners. Authenticated keeps out those who have none.
+	return []listen.Command{
+		{Number: CACommand, Name: "CA_CMD", Level: security.Write, Handle: d.adCommand},
+		{Number: VacateJob, Name: "STARTER_VACATE_JOB", Level: security.Daemon, Handle: d.vacate},
+		{Number: CreateOwnerSess, Name: "CREATE_JOB_OWNER_SEC_SESSION", Level: security.Daemon, Handle: d.createOwnerSession},
+		{Number: StartSSHD, Name: "START_SSHD", Level: security.Allow, Authenticated: true, Handle: d.startSSHD},
+		{Number: Peek, Name: "STARTER_PEEK", Level: security.Allow, Authenticated: true, Handle: d.peek},
+		{Number: daemon.DCRaiseSignal, Name: "DC_RAISESIGNAL", Level: security.Daemon, Handle: d.raise},
+		{Number: daemon.DCNop, Name: "DC_NOP", Level: security.Allow, Authenticated: true, Handle: nop},
+		{Number: daemon.DCQueryInstance, Name: "DC_QUERY_INSTANCE", Level: security.Allow, Authenticated: true, Handle: d.instance},
+	}
+}
+
+func nop(_ context.Context, c *listen.Call) error { return c.Conn.EndOfMessage() }
+
+// readAd reads the one ad that a request is.
+func readAd(c *listen.Call) (*classad.Ad, error) {
+	ad, err := c.Conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return ad, c.Conn.EndOfMessage()
+}
+
+// ofClaim reports whether a call comes under the session of the claim.
+func (d *Door) ofClaim(c *listen.Call) bool {
+	s := c.Request.Session
+	return s != nil && s.ID == d.id.Public && c.Request.Peer.User == security.SubmitSide
+}
+
+// adCommand answers a command whose name stands in an ad.
+func (d *Door) adCommand(_ context.Context, c *listen.Call) error {
+	ad, err := readAd(c)
+	if err != nil {
+		return err
+	}
+	name, ok := ad.EvalString(attrCommand, nil)
+	switch {
+	case !ok:
+		return d.refuseAd(c.Conn, "InvalidRequest", "the request has no "+attrCommand)
+	case !strings.EqualFold(name, "CA_RECONNECT_JOB"):
+		return d.refuseAd(c.Conn, "InvalidRequest", "a starter does not support the command ("+shown(name)+"); want CA_RECONNECT_JOB")
+	case !d.ofClaim(c):
+		return d.refuseAd(c.Conn, "NotAuthorized", "CA_RECONNECT_JOB needs the session of the claim")
+	}
+	// Whoever goes on with the connection may read it from another goroutine:
+	// nobody else may hold it then.
+	conn := c.Conn
+	if !c.Detach() {
+		return nil
+	}
+	conn.SetLimits(cedar.Limits{}) // a conversation carries more than a command
+	if err := d.cfg.Job.Reconnect(d.stopped, conn, ad); err != nil {
+		err = errors.Join(err, d.refuseAd(conn, "Failure", oneLine(err.Error())))
+		_ = conn.Close()
+		return err
+	}
+	return nil
+}
+
+// refuseAd answers that nothing came of a command in an ad.
+func (d *Door) refuseAd(conn *cedar.Conn, result, why string) error {
+	ad := classad.NewAd()
+	ad.SetString(attrResult, result)
+	ad.SetString(attrErrorString, why)
+	return putReply(conn, ad, d.cfg.Version, d.cfg.Platform)
+}
+
+// ReplyReconnect tells the shadow on conn that it has its job back. info is
+// what the starter says of itself: the ad of register_starter_info, without
+// SlotAd; its CondorVersion and CondorPlatform are sent as they are.
+func ReplyReconnect(conn *cedar.Conn, info *classad.Ad) error {
+	ad := classad.NewAd()
+	if info != nil {
+		ad.Update(info)
+	}
+	ad.Delete("SlotAd")
+	ad.SetString(attrResult, "Success")
+	return putReply(conn, ad, "", "")
+}
+
+// putReply sends an answer to a command in an ad, with what each of them has.
+func putReply(conn *cedar.Conn, ad *classad.Ad, version, platform string) error {
+	if version != "" {
+		ad.SetString(attrVersion, version)
+	}
+	if platform != "" {
+		ad.SetString(attrPlatform, platform)
+	}
+	ad.SetString("MyType", "Reply")
+	ad.SetString("TargetType", "Command")
+	conn.PutAd(ad, cedar.AdOptions{NoPrivate: true})
+	return conn.EndMessage()
+}
+
+// vacate ends the job.
+func (d *Door) vacate(ctx context.Context, c *listen.Call) error {
+	why, err := c.Conn.String()
+	if err != nil {
+		return err
+	}
+	var n [3]int64 // code, subcode, soft
+	for i := range n {
+		if n[i], err = c.Conn.IntIn(-1<<31, 1<<31-1); err != nil {
+			return err
+		}
+	}
+	if err := c.Conn.EndOfMessage(); err != nil {
+		return err
+	}
+	c.Log.Info("vacate by command", "user", c.Request.Peer.User, "reason", why, "code", n[0], "subcode", n[1], "soft", n[2] != 0)
+	c.Conn.PutInt(1)
+	if err := c.Conn.EndMessage(); err != nil {
+		return err
+	}
+	return d.cfg.Job.Vacate(ctx, why, int(n[0]), int(n[1]), n[2] != 0)
+}
+
+// The signals that a starter heeds, as daemons number them.
+const (
+	signalQuit = 3
+	signalTerm = 15
+)
+
+// raise ends the job as the two signals do that end a starter.
+func (d *Door) raise(ctx context.Context, c *listen.Call) error {
+	n, err := c.Conn.Int()
+	if err != nil {
+		return err
+	}
+	if err := c.Conn.EndOfMessage(); err != nil {
+		return err
+	}
+	switch n {
+	case signalTerm, signalQuit:
+		c.Log.Info("signal by command", "user", c.Request.Peer.User, "signal", n)
+		return d.cfg.Job.Vacate(ctx, fmt.Sprintf("%s sent the signal %d", c.Request.Peer.User, n), 0, 0, n == signalTerm)
+	}
+	return errs.E("reach.raise", errs.Unsupported, fmt.Sprintf("signal %d", n), errors.New("a starter heeds 15 (SIGTERM) and 3 (SIGQUIT) by command"))
+}
+
+// instance tells this process from an earlier one at the same address.
+func (d *Door) instance(_ context.Context, c *listen.Call) error {
+	if err := c.Conn.EndOfMessage(); err != nil {
+		return err
+	}
+	c.Conn.PutBytes(fmt.Appendf(nil, "%016x", d.instanceID))
+	return c.Conn.EndMessage()
+}
+
+// mostOwnerSessions bounds the sessions that are kept for the job's owner.
+const mostOwnerSessions = 64
+
+// createOwnerSession makes a session for the owner of the job, which the
+// schedd, who knows that one, hands on.
+func (d *Door) createOwnerSession(_ context.Context, c *listen.Call) error {
+	ad, err := readAd(c)
+	if err != nil {
+		return err
+	}
+	shownID, _ := ad.EvalString(attrClaimID, nil)
+	if subtle.ConstantTimeCompare([]byte(shownID), []byte(d.cfg.Claim.Reveal())) != 1 {
+		// The original does not answer this one either.
+		return errs.E("reach.createOwnerSession", errs.Denied, c.Request.Peer.User, errors.New("the claim id in the request is not that of the job"))
+	}
+	t, _ := d.cfg.Job.Running()
+	if t.Job == nil {
+		return refuse(c.Conn, d.cfg.Version, true, "the job is not yet initialized")
+	}
+	owner, ok := t.Job.EvalString(attrUser, nil)
+	if !ok || owner == "" {
+		return refuse(c.Conn, d.cfg.Version, false, "the job ad has no User, so nobody is known to be its owner")
+	}
+	wish, _ := ad.EvalString(attrSessionInfo, nil)
+	id, err := d.newOwnerSession(owner, wish)
+	if err != nil {
+		return errors.Join(err, refuse(c.Conn, d.cfg.Version, false, oneLine(err.Error())))
+	}
+	c.Log.Info("session for the owner of the job", "owner", owner)
+	reply := classad.NewAd()
+	reply.SetBool(attrResult, true)
+	reply.SetString(attrClaimID, id.Reveal())
+	reply.SetString(attrStarterAddr, d.Address())
+	reply.SetString(attrVersion, d.cfg.Version)
+	c.Conn.PutAd(reply, cedar.AdOptions{})
+	return c.Conn.EndMessage()
+}
+
+// newOwnerSession makes a session by which its holder is the owner.
+func (d *Door) newOwnerSession(owner, wish string) (security.CapabilityID, error) {
+	if wish != "" {
+		info, err := security.ParseInfo(wish)
+		if err != nil {
+			return security.CapabilityID{}, err
+		}
+		if len(info.Crypto) > 0 && !slices.Contains(info.Crypto, "AES") {
+			return security.CapabilityID{}, errs.E("reach.session", errs.Unsupported, "", errors.New("the session info offers no AES, the only cipher that is spoken here"))
+		}
+	}
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return security.CapabilityID{}, err
+	}
+	key, err := security.NewKeyText(nil)
+	if err != nil {
+		return security.CapabilityID{}, err
+	}
+	version := ""
+	if v, ok := cedar.ParseVersion(d.cfg.Version); ok {
+		version = v.String()
+	}
+	id := security.NewCapabilityID(hex.EncodeToString(random[:]), security.DefaultInfo(version), key.Reveal())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Tools take a new one each time, and nobody tells when one is done with:
+	// the oldest makes room. What it has opened goes on.
+	for len(d.ownerIDs) >= mostOwnerSessions {
+		d.sessions.Forget(d.ownerIDs[0])
+		delete(d.owners, d.ownerIDs[0])
+		d.ownerIDs = d.ownerIDs[1:]
+	}
+	if err := d.sessions.Add(&security.Session{
+		ID: id.Session, Key: security.DeriveKey([]byte(key.Reveal())),
+		Peer: security.Peer{User: owner, Method: security.MethodMatch},
+	}, 0); err != nil {
+		return security.CapabilityID{}, err
+	}
+	d.owners[id.Session] = owner
+	d.ownerIDs = append(d.ownerIDs, id.Session)
+	return id, nil
+}
+
+// owner returns who asks if that is the owner of the job, by a session that
+// was made for him here.
+func (d *Door) owner(c *listen.Call, t Target) error {
+	denied := errs.E("reach.owner", errs.Denied, c.Request.Peer.User, errors.New("only the owner of the job may"))
+	s := c.Request.Session
+	if s == nil {
+		return denied
+	}
+	d.mu.Lock()
+	who, ours := d.owners[s.ID]
+	d.mu.Unlock()
+	if !ours && d.cfg.Secure == nil || c.Request.Peer.User == "" || ours && who != c.Request.Peer.User {
+		return denied
+	}
+	if t.Job == nil {
+		return nil // nothing to see yet; the answer says so
+	}
+	if user, ok := t.Job.EvalString(attrUser, nil); !ok || user != c.Request.Peer.User {
+		return denied
+	}
+	return nil
+}
+
+// refuse answers a request of tools that nothing came of; retry says that it
+// may later.
+func refuse(conn *cedar.Conn, version string, retry bool, why string) error {
+	ad := classad.NewAd()
+	ad.SetBool(attrResult, false)
+	ad.SetString(attrErrorString, why)
+	if retry {
+		ad.SetBool(attrRetry, true)
+	}
+	if version != "" {
+		ad.SetString(attrVersion, version)
+	}
+	conn.PutAd(ad, cedar.AdOptions{})
+	return conn.EndMessage()
+}
+
+// unready says why nobody can be let to the job now, "" if he can.
+func (t Target) unready(running bool) (why string, retry bool) {
+	switch {
+	case t.Finished:
+		return "the job is finished", false
+	case t.Job == nil:
+		return "the job is not yet initialized", true
+	case !running || t.Root == nil:
+		return "the job has not started yet", true
+	}
+	return "", false
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, text)
+}

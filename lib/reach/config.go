@@ -1,0 +1,199 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// Knobs are the settings that Config.Knob is asked for. All are optional.
+var Knobs = [...]string{
+	"BIND_ALL_INTERFACES",
+	"CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY",
+	"DAEMON_SOCKET_DIR",
+	"ENABLE_PEEK_JOB",
+	"ENABLE_SSH_TO_JOB",
+	"HIGHPORT",
+	"IN_HIGHPORT",
+	"IN_LOWPORT",
+	"LIB",
+	"LOCK",
+	"LOWPORT",
+	"NETWORK_INTERFACE",
+	"SSH_TO_JOB_SSHD",
+	"SSH_TO_JOB_SSHD_ARGS",
+	"SSH_TO_JOB_SSHD_CONFIG_TEMPLATE",
+	"SSH_TO_JOB_SSH_KEYGEN",
+	"SSH_TO_JOB_SSH_KEYGEN_ARGS",
+	"STARTER_USE_SHARED_PORT",
+	"TCP_FORWARDING_HOST",
+	"USE_SHARED_PORT",
+}
+
+// Config says where a starter is reached and for whom it opens.
+type Config struct {
+	// Claim is the whole claim id, session info and key included. It is what
+	// CREATE_JOB_OWNER_SEC_SESSION must show, and its session is let in.
+	Claim claim.Secret
+	// Address is the public sinful of the startd: the starter is on the same
+	// host and reached in the same way, at a port or endpoint of its own.
+	Address string
+	Job     Handler
+
+	// Knob returns the value of a setting, already expanded, "" if there is
+	// none. Nil has none.
+	Knob func(name string) string
+	// SharedPort makes the named socket id below dir, which is "" where the
+	// configuration names none. Nil: there is no shared port on this system,
+	// USE_SHARED_PORT is not heeded.
+	SharedPort func(dir, id string) (listen.NamedSocket, error)
+	// Broker opens a connection to a broker for CCB_REGISTER under a session
+	// that is not kept, and Dial connects to those who ask for us. They are
+	// used when Address has brokers and the starter a port of its own; without
+	// them the address has no broker then.
+	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
+	Dial   func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
+	// Changed is told the address when it becomes another one, as by a broker.
+	// It must not wait. Nil is nobody.
+	Changed func(address string)
+
+	// Secure makes what lets others in than those with a session: what the
+	// configuration's ALLOW lists and SEC_ knobs say, and who finds out who they
+	// are. It is called once, when the first connection comes. An error, or nil
+	// as Secure, lets nobody negotiate: then only sessions open the door.
+	Secure func() (*security.Settings, security.Authenticator, error)
+	// Names looks up the host names of who comes, for lists with names, and
+	// gives only those that lead back to the address; nil finds none.
+	Names func(netip.Addr) []string
+
+	Version  string // $CondorVersion…
+	Platform string // $CondorPlatform…
+	PID      int    // 0 is this process's
+	Clock    clock.Clock
+	Log      *slog.Logger // nil for none
+}
+
+// Handler is the activation as those who reach into it see it. Its methods are
+// called from many goroutines.
+type Handler interface {
+	// Reconnect takes over conn, on which a shadow asks to go on with the job
+	// (CA_RECONNECT_JOB with ad). It answers with ReplyReconnect; conn is then
+	// the conversation. If it returns an error before it answered, the shadow
+	// is told why and conn is closed.
+	Reconnect(ctx context.Context, conn *cedar.Conn, ad *classad.Ad) error
+	// Vacate ends the job, softly or at once. The codes tell whether it is
+	// evicted or put on hold.
+	Vacate(ctx context.Context, reason string, code, subcode int, soft bool) error
+	// Running returns the job. It is false as long as the job has not started
+	// and after it ended; Target.Job is set once the ad is known all the same.
+	Running() (Target, bool)
+}
+
+// Target is a running job, as far as others may see it.
+type Target struct {
+	Job     *classad.Ad // nil as long as it is not known
+	Machine *classad.Ad // the slot, for the knobs that are expressions; may be nil
+	// Root is the scratch directory and Scratch its path.
+	Root    *os.Root
+	Scratch string
+	// As calls a function whose dealings with files are those of User, in the
+	// goroutine that calls it; nil calls it as it is. Everything below Root is
+	// reached in this way, for the job may have put anything there.
+	As func(func() error) error
+	// Stdout and Stderr are the files of the standard streams, relative to
+	// Root; "" where the stream is no file there.
+	Stdout, Stderr string
+	// Spawn starts a process beside the job's: of the same family, under the
+	// same limits and as its user, whatever the spec says of those.
+	Spawn func(host.SpawnSpec) (host.Family, error)
+	Env   []string       // of the job
+	PIDs  []int          // of the job, for people to see
+	User  *host.Identity // nil: jobs run as the starter's own user
+	// Suspended and Finished say why nobody can be let to the job now.
+	Suspended, Finished bool
+}
+
+// as calls f with the rights of the job's user to files.
+func (t Target) as(f func() error) error {
+	if t.As != nil {
+		return t.As(f)
+	}
+	return f()
+}
+
+func (c *Config) knob(name string) string {
+	if c.Knob == nil {
+		return ""
+	}
+	return strings.TrimSpace(c.Knob(name))
+}
+
+// truth reads a setting that is a boolean or an expression over the job, and
+// is true where nothing is set.
+func (c *Config) truth(name string, t Target) bool {
+	text := c.knob(name)
+	switch strings.ToLower(text) {
+	case "", "true", "t", "yes", "y", "1":
+		return true
+	case "false", "f", "no", "n", "0":
+		return false
+	}
+	e, err := classad.ParseExpr(text, classad.Old)
+	if err != nil {
+		return false
+	}
+	b, ok := e.Eval(&classad.Env{My: t.Machine, Target: t.Job, Now: c.Clock.Now().Wall}).AsBool()
+	return ok && b
+}
+
+// ports reads a range of ports, or that of LOWPORT and HIGHPORT.
+func (c *Config) ports() listen.Ports {
+	for _, n := range [...][2]string{{"IN_LOWPORT", "IN_HIGHPORT"}, {"LOWPORT", "HIGHPORT"}} {
+		low, err1 := strconv.ParseUint(c.knob(n[0]), 10, 16)
+		high, err2 := strconv.ParseUint(c.knob(n[1]), 10, 16)
+		if err1 == nil && err2 == nil && 0 < low && low <= high {
+			return listen.Ports{Low: int(low), High: int(high)}
+		}
+	}
+	return listen.Ports{}
+}
+
+// sharedPort reports whether the starter is an endpoint of the shared port that
+// the startd is behind, and in which folder; "" leaves that to the system.
+func (c *Config) sharedPort(startd cedar.Sinful) (dir string, ok bool) {
+	if c.SharedPort == nil || startd.SockID == "" {
+		return "", false
+	}
+	text := c.knob("STARTER_USE_SHARED_PORT")
+	if text == "" {
+		text = c.knob("USE_SHARED_PORT")
+	}
+	switch strings.ToLower(text) {
+	case "true", "t", "yes", "y", "1":
+	default:
+		return "", false
+	}
+	dir = c.knob("DAEMON_SOCKET_DIR")
+	if dir == "" || strings.EqualFold(dir, "auto") {
+		if dir = ""; c.knob("LOCK") != "" {
+			dir = filepath.Join(c.knob("LOCK"), "daemon_sock")
+		}
+	}
+	return dir, true
+}

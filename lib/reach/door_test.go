@@ -1,0 +1,236 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+func knobs(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+// noSocket is a named socket that nothing comes through.
+type noSocket struct{ done chan struct{} }
+
+func (s noSocket) Accept() (net.Conn, error)          { <-s.done; return nil, net.ErrClosed }
+func (s noSocket) Receive(net.Conn) (net.Conn, error) { return nil, errors.New("nothing comes") }
+func (s noSocket) Touch(time.Time) error              { return nil }
+func (s noSocket) Close() error                       { return nil }
+func (s noSocket) Addr() net.Addr                     { return &net.UnixAddr{Name: "none", Net: "unix"} }
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, startd string
+		knob         func(string) string
+		want         string // with PORT and ID for what is by chance
+	}{
+		{name: "a port of its own", startd: startdText, want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>"},
+		{name: "only at the interface", startd: startdText, knob: knobs("BIND_ALL_INTERFACES", "false"), want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>"},
+		{
+			name: "forwarded", startd: "<192.0.2.7:9618?addrs=192.0.2.7-9618&noUDP>", knob: knobs("TCP_FORWARDING_HOST", "192.0.2.7", "BIND_ALL_INTERFACES", "false", "NETWORK_INTERFACE", "127.0.0.1"),
+			want: "<192.0.2.7:PORT?addrs=192.0.2.7-PORT&noUDP>",
+		},
+		{
+			name: "a private network", startd: "<192.0.2.7:9618?PrivAddr=%3c10.0.0.7:9618%3e&PrivNet=cluster&addrs=192.0.2.7-9618>",
+			want: "<192.0.2.7:PORT?PrivAddr=%3c10.0.0.7:PORT%3e&PrivNet=cluster&addrs=192.0.2.7-PORT&noUDP>",
+		},
+		{
+			name: "brokers that nobody registers at", startd: "<192.0.2.7:9618?CCBID=198.51.100.1:9618%3faddrs%3d198.51.100.1-9618#17&addrs=192.0.2.7-9618&noUDP>",
+			want: "<192.0.2.7:PORT?addrs=192.0.2.7-PORT&noUDP>",
+		},
+		{
+			name: "a shared port", startd: "<192.0.2.7:9618?addrs=192.0.2.7-9618&alias=ep&noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/run/sock"),
+			want: "<192.0.2.7:9618?addrs=192.0.2.7-9618&alias=ep&noUDP&sock=ID>",
+		},
+		{
+			name: "a startd that is not behind the shared port", startd: startdText, knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/run/sock"),
+			want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>",
+		},
+		{
+			name: "a folder by default", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "auto", "LOCK", "/run"),
+			want: "<127.0.0.1:9618?noUDP&sock=ID>",
+		},
+		{
+			name: "a shared port that cannot be", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/broken"),
+			want: "<127.0.0.1:PORT?noUDP>",
+		},
+		{
+			name: "no shared port for starters", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "STARTER_USE_SHARED_PORT", "false", "DAEMON_SOCKET_DIR", "/run/sock"),
+			want: "<127.0.0.1:PORT?noUDP>",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			made := ""
+			socket := noSocket{make(chan struct{})}
+			d, err := Open(t.Context(), Config{
+				Claim: testClaim(), Address: c.startd, Knob: c.knob, Job: &job{}, PID: 4711,
+				SharedPort: func(dir, id string) (listen.NamedSocket, error) {
+					if dir == "/broken" {
+						return nil, errors.New("nobody can write there")
+					}
+					made = dir + "/" + id
+					return socket, nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			close(socket.done)
+			got, err := cedar.ParseSinful(d.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.ReplaceAll(c.want, "PORT", portText(d))
+			if strings.Contains(want, "ID") {
+				_, id, ok := strings.Cut(strings.Replace(made, "daemon_sock", "sock", 1), "/run/sock/")
+				if !ok || !strings.HasPrefix(id, "starter_4711_") {
+					t.Fatalf("the endpoint is %q", made)
+				}
+				want = strings.Replace(want, "=ID", "="+id, 1)
+			} else if made != "" {
+				t.Errorf("an endpoint was made: %q", made)
+			}
+			wanted, err := cedar.ParseSinful(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != wanted.String() {
+				t.Errorf("address\n%s\nwant\n%s", got, wanted)
+			}
+		})
+	}
+}
+
+func portText(d *Door) string {
+	if len(d.listeners) == 0 {
+		return ""
+	}
+	_, port, _ := net.SplitHostPort(d.listeners[0].Addr().String())
+	return port
+}
+
+func TestPortsOfARange(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		knob      func(string) string
+		low, high int
+	}{
+		{knobs("IN_LOWPORT", "20000", "IN_HIGHPORT", "20100", "LOWPORT", "1", "HIGHPORT", "2"), 20000, 20100},
+		{knobs("LOWPORT", "30000", "HIGHPORT", "30010"), 30000, 30010},
+		{knobs("LOWPORT", "30000"), 0, 0},
+		{knobs("LOWPORT", "9", "HIGHPORT", "8"), 0, 0},
+		{knobs("LOWPORT", "a", "HIGHPORT", "99999"), 0, 0},
+	} {
+		cfg := Config{Knob: c.knob}
+		if got := cfg.ports(); got != (listen.Ports{Low: c.low, High: c.high}) {
+			t.Errorf("ports %v, want %d to %d", got, c.low, c.high)
+		}
+	}
+	d, err := Open(t.Context(), Config{Claim: testClaim(), Address: startdText, Job: &job{}, Knob: knobs("LOWPORT", "41000", "HIGHPORT", "41999")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if p := portText(d); !strings.HasPrefix(p, "41") || len(p) != 5 {
+		t.Errorf("port %s, want one from 41000 to 41999", p)
+	}
+}
+
+func TestOpenRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cfg  Config
+		kind errs.Kind
+	}{
+		{Config{Claim: "nonsense", Address: startdText}, errs.Invalid},
+		{Config{Claim: testClaim(), Address: "<"}, errs.Invalid},
+	} {
+		_, err := Open(t.Context(), c.cfg)
+		if !errs.Is(err, c.kind) || strings.Contains(err.Error(), keyText) {
+			t.Errorf("error %v, want kind %v without the key", err, c.kind)
+		}
+	}
+}
+
+// A claim whose id has no session info has no session: the starter runs, and
+// nobody reaches it.
+func TestClaimWithoutSession(t *testing.T) {
+	t.Parallel()
+	d, err := Open(t.Context(), Config{Claim: claim.Secret(startdText + "#1700000000#1#" + keyText), Address: startdText, Job: &job{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if n := d.sessions.Len(); n != 0 {
+		t.Errorf("there are %d sessions", n)
+	}
+}
+
+// BenchmarkOpen is what a starter pays before anybody comes.
+func BenchmarkOpen(b *testing.B) {
+	b.ReportAllocs()
+	cfg := Config{Claim: testClaim(), Address: startdText, Job: &job{}, Version: testVersion}
+	for b.Loop() {
+		d, err := Open(b.Context(), cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = d.Address()
+		d.Close()
+	}
+}
+
+// What a broker calls us stands in the address, and those who were told the
+// old one are told.
+func TestBrokers(t *testing.T) {
+	t.Parallel()
+	var told []string
+	d, err := Open(t.Context(), Config{
+		Claim: testClaim(), Job: &job{}, Address: "<192.0.2.7:9618?CCBID=198.51.100.1:9618#17%20198.51.100.2:9618#3&PrivNet=n&noUDP>",
+		Broker:  func(context.Context, string) (*cedar.Conn, error) { return nil, errors.New("no broker") },
+		Dial:    func(context.Context, cedar.Sinful) (net.Conn, error) { return nil, errors.New("nobody") },
+		Changed: func(address string) { told = append(told, address) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	all := d.brokers()
+	if strings.Join(all, " ") != "198.51.100.1:9618 198.51.100.2:9618" {
+		t.Fatalf("brokers %q", all)
+	}
+	d.broker(1, all[1]).Registered("198.51.100.2:9618#99")
+	s, err := cedar.ParseSinful(d.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.CCB) != 1 || s.CCB[0].String() != "198.51.100.2:9618#99" || s.PrivNet != "n" {
+		t.Errorf("the address is %s", s)
+	}
+	d.broker(1, all[1]).Registered("")
+	if len(told) != 2 || told[0] != s.String() || strings.Contains(told[1], "CCBID") {
+		t.Errorf("told %q", told)
+	}
+}
