@@ -30,6 +30,8 @@ type EnvSpec struct {
 	Home         string   // of the user the job runs as; "" leaves HOME as the job has it
 	Temp         string   // TMPDIR and its likes: "/tmp" where the job has one of its own; "" is Scratch
 	Inherited    []string // the starter's own environment
+	Chirp        string   // path of the file by which the job reaches its shadow, "" for none
+	Creds        string   // path of the directory with credentials, "" for none
 	Marker       string   // NAME=value that tells the job's processes apart, "" for none
 }
 
@@ -112,6 +114,12 @@ func (s EnvSpec) publish(env jobenv.Env) {
 	}
 	env["_CONDOR_MACHINE_AD"] = filepath.Join(s.Scratch, MachineAdFile)
 	env["_CONDOR_JOB_AD"] = filepath.Join(s.Scratch, JobAdFile)
+	if s.Chirp != "" {
+		env["_CONDOR_CHIRP_CONFIG"] = s.Chirp
+	}
+	if s.Creds != "" {
+		env["_CONDOR_CREDS"] = s.Creds
+	}
 	if p := s.Knob("CHIRP_DELAYED_UPDATE_PREFIX"); p != "" {
 		env["_CHIRP_DELAYED_UPDATE_PREFIX"] = p
 	}

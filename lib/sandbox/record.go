@@ -102,12 +102,19 @@ func ParseRecord(text []byte) (Record, error) {
 
 // readLimited reads a file below root, but no more than maxRecord bytes.
 func readLimited(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
+		return nil, fmt.Errorf("%s is no record", name)
+	}
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	info, err = f.Stat()
 	if err != nil {
 		return nil, err
 	}

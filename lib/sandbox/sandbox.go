@@ -46,6 +46,10 @@ type Spec struct {
 	Mode    fs.FileMode // of the scratch directory; see Mode
 	// Owner is whose the directories for the job are; nil is the caller.
 	Owner *host.Identity
+	// As calls a function whose dealings with files are the owner's; nil calls
+	// it as it is. Everything below those directories is written in this way,
+	// for the owner may have put anything there.
+	As func(func() error) error
 }
 
 // Mode returns the mode that a word of JOB_EXECDIR_PERMISSIONS stands for:
@@ -68,7 +72,9 @@ type Sandbox struct {
 	name    string
 	execute *os.Root
 	own     *os.Root // htcondor/
+	user    *os.Root // user/
 	scratch *os.Root
+	as      func(func() error) error
 	ledger  *os.File
 }
 
@@ -77,7 +83,10 @@ type Sandbox struct {
 func Create(spec Spec) (*Sandbox, error) {
 	const op = "sandbox.Create"
 	name := prefix + strconv.Itoa(spec.Starter.PID)
-	s := &Sandbox{dir: filepath.Join(spec.Execute, name), name: name}
+	s := &Sandbox{dir: filepath.Join(spec.Execute, name), name: name, as: spec.As}
+	if s.as == nil {
+		s.as = func(f func() error) error { return f() }
+	}
 	fail := func(err error) (*Sandbox, error) {
 		s.Close()
 		return nil, errs.E(op, kindOf(err), "EXECUTE "+spec.Execute, err)
@@ -116,6 +125,9 @@ func Create(spec Spec) (*Sandbox, error) {
 	if s.own, err = dir.OpenRoot(ownDir); err != nil {
 		return fail(err)
 	}
+	if s.user, err = dir.OpenRoot(userDir); err != nil {
+		return fail(err)
+	}
 	if s.scratch, err = dir.OpenRoot(scratchDir); err != nil {
 		return fail(err)
 	}
@@ -149,11 +161,30 @@ func (s *Sandbox) Root() *os.Root { return s.scratch }
 // for it to write.
 func (s *Sandbox) WriteAds(job, machine string) error {
 	for _, f := range []struct{ name, text string }{{JobAdFile, job}, {MachineAdFile, machine}} {
-		if err := s.scratch.WriteFile(f.name, []byte(f.text), 0o444); err != nil {
+		if err := s.writeNew(s.scratch, f.name, f.text, 0o444); err != nil {
 			return errs.E("sandbox.WriteAds", kindOf(err), f.name, err)
 		}
 	}
 	return nil
+}
+
+// writeNew writes a file of the job's user in place of what is there: a link is
+// replaced, never followed.
+func (s *Sandbox) writeNew(root *os.Root, name, text string, mode fs.FileMode) error {
+	return s.as(func() error {
+		const create = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+		f, err := root.OpenFile(name, create, mode)
+		if errors.Is(err, fs.ErrExist) {
+			if err = root.RemoveAll(name); err == nil {
+				f, err = root.OpenFile(name, create, mode)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		return errors.Join(err, f.Close())
+	})
 }
 
 // Close lets go of the directory and leaves it in place.
@@ -161,12 +192,12 @@ func (s *Sandbox) Close() {
 	if s.ledger != nil {
 		s.ledger.Close()
 	}
-	for _, r := range []*os.Root{s.scratch, s.own, s.execute} {
+	for _, r := range []*os.Root{s.scratch, s.user, s.own, s.execute} {
 		if r != nil {
 			r.Close()
 		}
 	}
-	s.ledger, s.scratch, s.own, s.execute = nil, nil, nil, nil
+	s.ledger, s.scratch, s.user, s.own, s.execute = nil, nil, nil, nil, nil
 }
 
 // Remove takes the sandbox away with everything in it, whatever modes the job
@@ -211,4 +242,17 @@ func unlock(root *os.Root, name string) {
 			unlock(root, filepath.Join(name, e.Name()))
 		}
 	}
+}
+
+// ChirpFile is the name of the file that says how a job reaches its shadow.
+const ChirpFile = ".chirp.config"
+
+// WriteChirp writes that file into the directory for the job's user, for its
+// owner alone, and returns its path.
+func (s *Sandbox) WriteChirp(text string) (string, error) {
+	path := filepath.Join(s.User(), ChirpFile)
+	if err := s.writeNew(s.user, ChirpFile, text, 0o700); err != nil {
+		return "", errs.E("sandbox.WriteChirp", kindOf(err), path, err)
+	}
+	return path, nil
 }

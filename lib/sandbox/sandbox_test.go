@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -341,6 +343,37 @@ func TestSweepDoesNotFollowLinks(t *testing.T) {
 	}
 	if _, err := os.Stat(outside); err != nil {
 		t.Errorf("what a link leads to is gone: %v", err)
+	}
+}
+
+// A named pipe that somebody left as a record does not hold up the daemon's
+// start.
+func TestSweepDoesNotWaitForPipes(t *testing.T) {
+	t.Parallel()
+	mkfifo, err := exec.LookPath("mkfifo")
+	if err != nil {
+		t.Skip(err)
+	}
+	execute := t.TempDir()
+	own := filepath.Join(execute, "dir_6", ownDir)
+	if err := errors.Join(os.MkdirAll(own, 0o755), exec.Command(mkfifo, filepath.Join(own, recordFile)).Run()); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan int, 1)
+	go func() {
+		swept, err := Sweep(execute, &census{})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- len(swept.Removed)
+	}()
+	select {
+	case n := <-done:
+		if n != 1 {
+			t.Errorf("%d were removed", n)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the pipe is waited for")
 	}
 }
 

@@ -6,6 +6,7 @@ package sandbox
 import (
 	"io/fs"
 	"os"
+	"time"
 )
 
 // maxWalk bounds how many files a measurement looks at. A job that makes more
@@ -55,4 +56,20 @@ func (u *Usage) walk(root *os.Root, name string) {
 			}
 		}
 	}
+}
+
+// Written returns when the job's standard files in the scratch directory were
+// written last, zero for one that is not there.
+func (s *Sandbox) Written() (stdout, stderr time.Time) {
+	at := func(name string) time.Time {
+		if s.scratch == nil {
+			return time.Time{}
+		}
+		info, err := s.scratch.Lstat(name)
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	return at(StdoutFile), at(StderrFile)
 }

@@ -1,0 +1,75 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// CredsDir is the directory in the scratch directory in which a job finds
+// credentials.
+const CredsDir = ".condor_creds"
+
+// credFile is the name of the file for a service, an error if that can be none.
+func credFile(service string) (string, error) {
+	name := strings.ReplaceAll(service, "*", "_") + ".use"
+	if service == "" || strings.ContainsAny(name, "/\\\x00") || !filepath.IsLocal(name) || name[0] == '.' {
+		return "", fmt.Errorf("the service %.80q cannot be the name of a file", service)
+	}
+	return name, nil
+}
+
+// WriteCreds writes the credentials of the services, each into a file that only
+// the job's user can read and which is there whole at any time, and returns the
+// path of their directory.
+func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
+	dir := filepath.Join(s.Scratch(), CredsDir)
+	err := s.as(func() error {
+		if err := s.scratch.Mkdir(CredsDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		for service, data := range creds {
+			name, err := credFile(service)
+			if err == nil {
+				err = s.replace(filepath.Join(CredsDir, name), data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", errs.E("sandbox.WriteCreds", kindOf(err), dir, err)
+	}
+	return dir, nil
+}
+
+// replace puts a file of mode 0600 in place of what is at a name in the scratch
+// directory.
+func (s *Sandbox) replace(name string, data []byte) error {
+	next := name + ".tmp"
+	if err := s.scratch.RemoveAll(next); err != nil {
+		return err
+	}
+	f, err := s.scratch.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.scratch.Rename(next, name)
+	}
+	if err != nil {
+		err = errors.Join(err, s.scratch.Remove(next))
+	}
+	return err
+}
