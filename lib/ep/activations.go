@@ -84,6 +84,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.activations++
 	id := claim.NewActivationID(sl.name, e.activations)
 	sl.act = &activation{Activation: claim.Start(id, ev.Job, universe, policy.Pledge(v), e.now)}
+	sl.act.nameJob()
 	if e.drain.on {
 		sl.act.Admitted = true
 		sl.ad.SetAdmitted(true)
@@ -100,6 +101,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	if user, ok := ev.Job.EvalString("User", nil); ok {
 		sl.cur.Client.User = user
 	}
+	machine := sl.ad.Snapshot(e.now) // as the job found it
 	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
 	sl.ad.SetRank(sl.cur.Rank)
 	sl.ad.SetRetirement(policy.RetirementLeft(e.look(sl)))
@@ -113,7 +115,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.told(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
 	e.emit(StartStarter{
 		Activation: id, Claim: sl.cur.ID, Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
-		Job: ev.Job, MachineAd: sl.ad.Snapshot(e.now), Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.look(sl)),
+		Job: ev.Job, MachineAd: machine, Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.look(sl)),
 	})
 }
 
@@ -128,6 +130,12 @@ func (e *Engine) starterStarted(ev StarterStarted) {
 		sl.act.proc = ev.Proc
 		sl.ad.SetStarter(ev.Proc.PID)
 		e.emit(AdChanged{Slot: sl.s.ID})
+	}
+}
+
+func (e *Engine) starterReached(ev StarterReached) {
+	if sl, ok := e.running(ev.Activation); ok {
+		sl.act.address = ev.Address
 	}
 }
 
@@ -213,7 +221,11 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal in
 	why := "starter exited, was in " + sl.pair.String()
 	switch sl.pair {
 	case policy.ClaimedBusy, policy.ClaimedSuspended:
+		released := sl.cur.Released // its client knows that it is over
 		e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
+		if released && sl.pair == policy.ClaimedIdle && sl.s.Broken == nil {
+			e.told(sl, policy.PreemptingVacating, policy.Told, policy.ByCommand, "Claim deactivated")
+		}
 	case policy.ClaimedRetiring:
 		e.told(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
 	case policy.ClaimedCleaning:
@@ -239,15 +251,17 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 		return
 	}
 	closing := sl.pair.State != policy.Claimed || sl.pair.Activity == policy.Retiring || sl.waiting != nil ||
-		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.look(sl)), e.now)
-	sl.cur.Closing = closing
+		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.look(sl)), e.now) ||
+		e.drain.on && (sl.act == nil || !sl.act.Admitted)
 	if ev.Ref != 0 {
 		e.emit(Reply{Ref: ev.Ref, Closing: closing})
 	}
-	if ev.How == JobDone || sl.pair.State != policy.Claimed {
+	if ev.How == Asking || sl.pair.State != policy.Claimed {
 		return
 	}
-	if sl.act != nil {
+	sl.cur.Closing = closing
+	if sl.act != nil && ev.How != JobDone {
+		sl.act.final = ev.Final
 		sl.vacate = vacateFor(int(reason.ClaimDeactivated))
 		if ev.How == Forcibly {
 			sl.vacate.reason = "Claim deactivated forcibly"
@@ -261,7 +275,7 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 	}
 	// The client was told that the claim closes and will not release it.
 	sl.byClient = true
-	if sl.pair == policy.ClaimedCleaning {
+	if sl.pair == policy.ClaimedCleaning || sl.act != nil && ev.How == JobDone {
 		sl.cur.Released = true
 		return
 	}

@@ -109,6 +109,9 @@ type OrderStarter struct {
 	Reason        string
 	Code, Subcode int
 	Hold          bool
+	// Final says of a SoftKill that the output of the job is wanted although it
+	// will not run again.
+	Final bool
 	// Deadline is when the engine will ask for more than this order does: a
 	// hard kill after a soft one, the end of the starter after a hard one.
 	Deadline clock.Instant

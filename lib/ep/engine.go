@@ -211,13 +211,17 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	case Published:
 		e.publish(ev)
 	case ClaimRequested:
+		e.ads.ClaimAsked(e.now)
 		e.claimRequested(ev)
 	case ClaimWithdrawn:
 		e.claimWithdrawn(ev)
 	case ActivateRequested:
+		e.ads.ActivationAsked(e.now)
 		e.activateRequested(ev)
 	case StarterStarted:
 		e.starterStarted(ev)
+	case StarterReached:
+		e.starterReached(ev)
 	case StarterFailed:
 		e.starterGone(ev.Activation, false, 0)
 	case JobRunning:
@@ -264,6 +268,10 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.drainCancelled(ev)
 	case Reconfigured:
 		e.reconfigured(ev)
+	case Rehomed:
+		e.rehomed()
+	case CoalesceRequested:
+		e.coalesceRequested(ev)
 	}
 	e.finish()
 	return e.effects

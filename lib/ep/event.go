@@ -91,6 +91,13 @@ type StarterStarted struct {
 	Proc       host.ProcID
 }
 
+// StarterReached says at which address a starter is reached by shadows and
+// tools.
+type StarterReached struct {
+	Activation claim.ActivationID
+	Address    string // a sinful
+}
+
 // StarterFailed says that the starter of an activation could not be started.
 // No StarterExited follows.
 type StarterFailed struct {
@@ -150,10 +157,14 @@ type StarterExited struct {
 }
 
 // DeactivateRequested asks to end the job under a claim and to keep the claim.
+// A Reply that says Closing has given the claim back, unless it was only asked.
 type DeactivateRequested struct {
 	Ref   uint64
 	Claim claim.ID
 	How   Deactivation
+	// Final says that the job will not run again and its output is wanted all
+	// the same.
+	Final bool
 }
 
 // Deactivation says how a job is ended by its access point.
@@ -163,7 +174,8 @@ type Deactivation uint8
 const (
 	Gracefully Deactivation = iota // with the job's vacate time
 	Forcibly                       // at once
-	JobDone                        // it has ended by itself; only the claim is asked about
+	JobDone                        // it has ended by itself
+	Asking                         // nothing is ended: may another job follow under the claim?
 )
 
 // ReleaseRequested gives a claim back. A job under it is killed.
@@ -239,6 +251,7 @@ func (ClaimRequested) event()      {}
 func (ClaimWithdrawn) event()      {}
 func (ActivateRequested) event()   {}
 func (StarterStarted) event()      {}
+func (StarterReached) event()      {}
 func (StarterFailed) event()       {}
 func (JobRunning) event()          {}
 func (JobUsage) event()            {}

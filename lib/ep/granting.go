@@ -124,11 +124,12 @@ func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
 	}
 	_, consumes := parent.ad.Ad().Lookup("ConsumptionCpus")
 	claimed := parent.pair.State == policy.Claimed
+	if consumes {
+		wanted = min(wanted, 1) // each is to be matched by itself
+	}
 	switch {
 	case wanted < 0 || wanted > slot.MaxDynamicSlots:
 		no(errs.Invalid, refusedBadRequest, fmt.Errorf("%d dynamic slots", wanted))
-	case wanted > 1 && consumes:
-		no(errs.Unsupported, refusedBadRequest, fmt.Errorf("%d dynamic slots at once from a slot with a consumption policy", wanted))
 	case parent.pair.State == policy.Preempting:
 		no(errs.Conflict, refusedUnclaimed, fmt.Errorf("the slot is %v", parent.pair))
 	case ev.Whole && !e.wholeClaims:

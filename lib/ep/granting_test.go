@@ -185,7 +185,10 @@ func TestManyAtOnce(t *testing.T) {
 	s.refused(s.request(ClaimRequested{Slot: slot1, DynamicSlots: 5}, ad), errs.Exhausted, "Cpus 1 > 0")
 	s.refused(s.request(ClaimRequested{Slot: slot1, DynamicSlots: -1}, ad), errs.Invalid, "-1 dynamic slots")
 	cp := newStage(t, 3, "CONSUMPTION_POLICY = true")
-	s.refused(cp.request(ClaimRequested{Slot: slot1, DynamicSlots: 2}, ad), errs.Unsupported, "consumption policy")
+	// One at a time, where each has its own price.
+	if r = cp.request(ClaimRequested{Slot: slot1, DynamicSlots: 2}, ad); r.Err != nil || parts(r.Granted) != "slot1_1" {
+		t.Errorf("a slot with a consumption policy gave %v", r)
+	}
 }
 
 // TestWholeSlot claims a partitionable slot itself, carves from it, and sees

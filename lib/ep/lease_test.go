@@ -174,7 +174,7 @@ func TestWorklife(t *testing.T) {
 	s.run(21 * time.Second)
 	s.activate(g.Claim, ad) // at 21 s of 30
 	s.run(15 * time.Second)
-	r, _ := s.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: JobDone} })
+	r, _ := s.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: Asking} })
 	if r.Err != nil || !r.Closing {
 		t.Errorf("at 36 s the client was told %+v", r)
 	}

@@ -192,6 +192,10 @@ func vacateFor(code int) vacate {
 		text = "Startd was shutdown"
 	case reason.StartdDraining:
 		text = "Startd was draining"
+	case reason.StartdRehoming:
+		text = "rehome"
+	case reason.StartdCoalesce:
+		text = "Claim was coalesced"
 	case reason.StartdReleaseCommand:
 		text = "Schedd released the claim"
 	case reason.StartdPreemptingClaimRank:

@@ -76,6 +76,7 @@ func (e *Engine) order(sl *slotState, op Order, deadline time.Duration) {
 	if h := sl.act.hold; h != nil {
 		o.Reason, o.Code, o.Subcode, o.Hold = h.Reason, h.Code, h.Subcode, true
 	}
+	o.Final = op == SoftKill && sl.act.final
 	sl.act.told = sl.vacate
 	e.emit(o)
 }

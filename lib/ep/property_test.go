@@ -198,7 +198,7 @@ func (m *model) event() Event {
 	kinds := []string{
 		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
 		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare", "benched",
-		"match", "match", "backfill", "backfill", "drain", "drained", "drained",
+		"match", "match", "backfill", "backfill", "drain", "drained", "drained", "coalesce", "coalesce",
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
 	case "sample":
@@ -283,6 +283,17 @@ func (m *model) event() Event {
 			return SuspendRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
 		}
 		return ContinueRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+	case "coalesce":
+		ev := CoalesceRequested{Ref: m.nextRef(), Claims: []claim.ID{m.anyClaim()}, Job: m.job()}
+		for v := range m.eng.Views() {
+			if v.Kind == slot.Dynamic && v.Pair == policy.ClaimedIdle && rapid.IntRange(0, 4).Draw(m.rt, "one") > 0 {
+				ev.Claims = append(ev.Claims, v.Claim)
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(m.rt, "good") > 0 && len(ev.Claims) > 1 {
+			ev.Claims = ev.Claims[1:]
+		}
+		return ev
 	case "match":
 		return MatchTold{Ref: m.nextRef(), Slot: m.anySlot()}
 	case "backfill":
@@ -313,6 +324,9 @@ func (m *model) event() Event {
 	case "rare":
 		if rapid.IntRange(0, 20).Draw(m.rt, "down") == 5 {
 			return ShutdownRequested{Manner: Manner(rapid.IntRange(0, 2).Draw(m.rt, "manner"))}
+		}
+		if rapid.IntRange(0, 20).Draw(m.rt, "rehome") == 5 {
+			return Rehomed{}
 		}
 		if len(m.waiting) > 0 {
 			refs := slices.Sorted(maps.Keys(m.waiting))
@@ -361,7 +375,7 @@ func endOf(ev Event) claim.ActivationID {
 func asks(ev Event) bool {
 	switch ev.(type) {
 	case ClaimRequested, ActivateRequested, DeactivateRequested, ReleaseRequested, WorkEnded, SuspendRequested, ContinueRequested, VacateRequested,
-		MatchTold, DrainRequested, DrainCancelled:
+		MatchTold, DrainRequested, DrainCancelled, CoalesceRequested:
 		return true
 	}
 	return false

@@ -40,9 +40,13 @@ type SlotView struct {
 	Phase      claim.Phase
 	Job        *classad.Ad // of the activation; not to be changed
 	Starter    host.ProcID
-	Usage      host.Usage
-	DiskKiB    int64
-	RunTime    time.Duration // of the job, without the time it was suspended
+	// StarterAddress is where the starter is reached, a sinful, "" if it has not
+	// said so. GlobalJobID and JobID are those of Job, "" if it does not say.
+	StarterAddress     string
+	GlobalJobID, JobID string
+	Usage              host.Usage
+	DiskKiB            int64
+	RunTime            time.Duration // of the job, without the time it was suspended
 
 	open bool
 }
@@ -82,7 +86,8 @@ func (e *Engine) viewOf(sl *slotState) SlotView {
 	}
 	if a := sl.act; a != nil {
 		v.Activation, v.Phase, v.Job, v.Starter, v.Usage, v.DiskKiB = a.ID, a.Phase, a.Job, a.proc, a.usage, a.diskKiB
-		v.RunTime = a.RunTime(e.now)
+		v.RunTime, v.StarterAddress = a.RunTime(e.now), a.address
+		v.GlobalJobID, v.JobID = a.globalJob, a.job
 	}
 	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed || sl.pair.State == policy.Backfill ||
 		e.drain.start != nil && sl.pair.State == policy.Drained

@@ -5,6 +5,7 @@ package ep
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/ad"
@@ -49,6 +50,10 @@ type slotState struct {
 type activation struct {
 	claim.Activation
 	proc      host.ProcID
+	globalJob string        // GlobalJobId of the job
+	job       string        // its number, "7.2"
+	address   string        // where the starter is reached, "" if it has not said
+	final     bool          // the output is wanted although the job will not run again
 	ranFrom   clock.Instant // when the job itself began, zero before
 	usage     host.Usage
 	usageAt   time.Duration // run time at which usage was measured
@@ -66,6 +71,15 @@ type activation struct {
 	exit    Exit         // of the job, if exited
 	exited  bool
 	broken  *slot.BrokenReason
+}
+
+// nameJob notes what the job is called.
+func (a *activation) nameJob() {
+	a.globalJob, _ = a.Job.EvalString("GlobalJobId", nil)
+	cluster, ok := a.Job.EvalInt("ClusterId", nil)
+	if proc, ok2 := a.Job.EvalInt("ProcId", nil); ok && ok2 {
+		a.job = strconv.FormatInt(cluster, 10) + "." + strconv.FormatInt(proc, 10)
+	}
 }
 
 // waiting is a request that waits for the slot of a claim to be preempted.

@@ -65,6 +65,20 @@ type Access interface {
 	// to; one that is not there is made and is u's. Its last name may be no
 	// symbolic link, no second name of a file and nothing but a regular file.
 	Overwrite(u *Identity, path string) (*os.File, error)
+	// Append is Overwrite for a file that is there already and keeps what it
+	// holds.
+	Append(u *Identity, path string) (*os.File, error)
+	// Read opens the file at path for a process of u to read from: a regular
+	// one or a device.
+	Read(u *Identity, path string) (*os.File, error)
+	// As calls f, all of whose dealings with files are then u's: what u could
+	// not open, make, rename or remove f cannot either, and what f makes is u's.
+	// That goes for the goroutine which calls f and for none that f starts.
+	As(u *Identity, f func() error) error
+	// Give makes a file or directory below root u's, which this process, or a
+	// program with its rights, has made there. One that is u's already is none of
+	// its business, and one that is anybody else's or has a second name is Denied.
+	Give(u *Identity, root *os.Root, name string) error
 }
 
 // Unlimited is the value of a limit that does not limit.
@@ -96,6 +110,12 @@ type SpawnSpec struct {
 	// spawner was given, "" for none. A spawner that cannot make the group
 	// starts the process without one; Family.Grouped tells.
 	Group string
+	// Beside puts the process into the control group of another family of the
+	// same spawner, which stays that family's: it has the limits of both, dies
+	// with it at the latest, and is a family of its own in everything else. Group
+	// and CPUWeight mean nothing then. A family without a group takes nobody in,
+	// one that is closed or suspended is a Conflict. nil is none.
+	Beside Family
 	// CPUWeight is the family's share of the processors while they are short,
 	// 100 for each core; it needs a group. 0 leaves the system's default.
 	CPUWeight int
@@ -203,6 +223,12 @@ type Usage struct {
 	ImageSizeKiB int64         `json:"image_size_kib"` // the largest address space seen
 	Procs        int           `json:"procs"`          // processes alive now
 	OOMKills     int64         `json:"oom_kills"`      // processes that the kernel killed for memory; 0 without a control group
+	// What was read from and written to block devices, 0 where that is not
+	// counted.
+	BlockReads      int64 `json:"block_reads,omitempty"` // operations
+	BlockWrites     int64 `json:"block_writes,omitempty"`
+	BlockReadBytes  int64 `json:"block_read_bytes,omitempty"`
+	BlockWriteBytes int64 `json:"block_write_bytes,omitempty"`
 }
 
 // Remains is what is known about a family whose parent is gone, from the

@@ -86,6 +86,7 @@ const (
 	JobRemoved                    Code = 1023
 	ScratchDirError               Code = 1024
 	SuccessfulCheckpoint          Code = 1025
+	StartdRehoming                Code = 1037 // the EP moves to another access point
 )
 
 // Subcodes of JobOutOfResources.
@@ -148,4 +149,5 @@ var names = [...]struct {
 	{StartdPreemptingClaimRank, "StartdPreemptingClaimRank"}, {StartdPreemptingClaimUserPrio, "StartdPreemptingClaimUserPrio"},
 	{VMError, "VMError"}, {ContainerError, "ContainerError"}, {ScheddVacate, "ScheddVacate"}, {JobRemoved, "JobRemoved"},
 	{ScratchDirError, "ScratchDirError"}, {SuccessfulCheckpoint, "SuccessfulCheckpoint"},
+	{StartdRehoming, "StartdRehoming"},
 }
