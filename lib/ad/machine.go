@@ -147,9 +147,7 @@ func (m *Machine) publishStatic() {
 	if m.set.attached != "" {
 		ad.SetString("IsDirectAttach", m.set.attached)
 	}
-	if path := inv.Execute.Path; path != "" {
-		ad.SetString(attrScratch, path)
-	}
+	ad.SetString(attrScratch, scratchWord)
 	m.set.publishHealth(ad)
 	for attr, knob := range map[string]string{"UidDomain": "UID_DOMAIN", "FileSystemDomain": "FILESYSTEM_DOMAIN"} {
 		if v := m.set.cfg.String(knob); v != "" {

@@ -72,3 +72,8 @@ const (
 	attrVirtualMemory        = "VirtualMemory"
 	attrWithinLimits         = "WithinResourceLimits"
 )
+
+// scratchWord stands for the scratch directory of the job in a slot's ad: the
+// job's own ad may refer to it long before there is one, and the starter puts
+// the path in.
+const scratchWord = "#CoNdOrScRaTcHdIr#"

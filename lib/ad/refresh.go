@@ -29,6 +29,7 @@ func (m *Machine) Refresh(s machine.Sample, now clock.Instant) {
 	m.ad.SetInt("ClockDay", int64(local.Weekday()))
 	m.ad.SetReal(attrTotalLoadAvg, hundredths(s.LoadAvg))
 	m.ad.SetInt(attrTotalSlots, int64(len(m.slots)))
+	m.counts(m.ad, now)
 	m.idle(s, now)
 	m.load()
 	env := &m.refreshing

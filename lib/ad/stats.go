@@ -68,6 +68,7 @@ func (s *statistic) add(v float64, quantum int64) {
 // statistics are those of an EP.
 type statistics struct {
 	starts, preempted, byRank, byPriority statistic
+	claimRequests, activationRequests     statistic
 	busy, lasted                          statistic
 }
 
@@ -77,6 +78,15 @@ func (m *Machine) quantum(now clock.Instant) int64 {
 
 // JobStarted counts a job that was activated.
 func (m *Machine) JobStarted(now clock.Instant) { m.stats.starts.add(1, m.quantum(now)) }
+
+// ClaimAsked counts a request for a claim, ActivationAsked one to activate a
+// claim, whatever is answered.
+func (m *Machine) ClaimAsked(now clock.Instant) { m.stats.claimRequests.add(1, m.quantum(now)) }
+
+// ActivationAsked is described at ClaimAsked.
+func (m *Machine) ActivationAsked(now clock.Instant) {
+	m.stats.activationRequests.add(1, m.quantum(now))
+}
 
 // Preempted counts a claim that has to make room for another one, because of
 // its rank or, without that, of the user's priority.
@@ -99,39 +109,56 @@ func (m *Machine) JobLasted(d time.Duration, now clock.Instant) {
 	m.stats.lasted.add(d.Seconds(), m.quantum(now))
 }
 
-// statistics shows them. Of durations there is only the count as long as
-// nothing was counted.
-func (m *Machine) statistics(ad *classad.Ad, now clock.Instant) {
+// recently returns what the recent window has of a statistic.
+func (s *statistic) recently(quantum int64) tally {
+	s.reach(quantum)
+	var recent tally
+	for _, t := range s.recent {
+		recent.join(t)
+	}
+	return recent
+}
+
+// counts shows what is counted: slots show it of the whole EP.
+func (m *Machine) counts(ad *classad.Ad, now clock.Instant) {
 	q := m.quantum(now)
-	both := func(s *statistic, show func(prefix string, t tally)) {
-		s.reach(q)
-		var recent tally
-		for _, t := range s.recent {
-			recent.join(t)
-		}
-		show("", s.all)
-		show("Recent", recent)
-	}
 	for _, c := range [...]struct {
-		name string
-		s    *statistic
+		name, recent string
+		s            *statistic
 	}{
-		{"JobStarts", &m.stats.starts}, {"JobPreemptions", &m.stats.preempted},
-		{"JobRankPreemptions", &m.stats.byRank}, {"JobUserPrioPreemptions", &m.stats.byPriority},
+		{"JobStarts", "RecentJobStarts", &m.stats.starts},
+		{"JobPreemptions", "RecentJobPreemptions", &m.stats.preempted},
+		{"JobRankPreemptions", "RecentJobRankPreemptions", &m.stats.byRank},
+		{"JobUserPrioPreemptions", "RecentJobUserPrioPreemptions", &m.stats.byPriority},
+		{"ClaimRequests", "RecentClaimRequests", &m.stats.claimRequests},
+		{"ActivationRequests", "RecentActivationRequests", &m.stats.activationRequests},
 	} {
-		both(c.s, func(prefix string, t tally) { ad.SetInt(prefix+c.name, t.count) })
+		ad.SetInt(c.recent, c.s.recently(q).count)
+		ad.SetInt(c.name, c.s.all.count)
 	}
+}
+
+// statistics shows counts and durations. Of durations there is only the count
+// as long as nothing was counted.
+func (m *Machine) statistics(ad *classad.Ad, now clock.Instant) {
+	m.counts(ad, now)
+	q := m.quantum(now)
 	for _, c := range [...]struct {
 		name string
 		s    *statistic
 	}{{"JobBusyTime", &m.stats.busy}, {"JobDuration", &m.stats.lasted}} {
-		both(c.s, func(prefix string, t tally) {
-			ad.SetInt(prefix+c.name+"Count", t.count)
+		recent := c.s.recently(q)
+		for _, shown := range [...]struct {
+			name string
+			t    tally
+		}{{c.name, c.s.all}, {"Recent" + c.name, recent}} {
+			name, t := shown.name, shown.t
+			ad.SetInt(name+"Count", t.count)
 			if t.count > 0 {
-				ad.SetReal(prefix+c.name+"Avg", t.sum/float64(t.count))
-				ad.SetReal(prefix+c.name+"Min", t.min)
-				ad.SetReal(prefix+c.name+"Max", t.max)
+				ad.SetReal(name+"Avg", t.sum/float64(t.count))
+				ad.SetReal(name+"Min", t.min)
+				ad.SetReal(name+"Max", t.max)
 			}
-		})
+		}
 	}
 }

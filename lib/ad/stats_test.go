@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // Statistics count since the beginning and for the last five quanta of four
@@ -40,6 +42,17 @@ func TestStatistics(t *testing.T) {
 	m.JobLasted(500*time.Millisecond, now)
 	expect(t, "counts", look("JobStarts", "JobPreemptions", "JobRankPreemptions", "JobUserPrioPreemptions"), "2 2 3 3 1 1 2 2")
 	expect(t, "starters", look("JobBusyTimeCount", "JobBusyTimeAvg", "JobBusyTimeMin", "JobBusyTimeMax"), "2 2 2.0 2.0 1.0 1.0 3.0 3.0")
+	m.ClaimAsked(now)
+	m.ActivationAsked(now)
+	m.ActivationAsked(now)
+	expect(t, "requests", look("ClaimRequests", "ActivationRequests"), "1 1 2 2")
+	m.Refresh(machine.Sample{At: now}, now)
+	shared := m.Ad()
+	for name, want := range map[string]int64{"JobStarts": 2, "RecentJobStarts": 2, "JobRankPreemptions": 1, "ClaimRequests": 1, "RecentActivationRequests": 2} {
+		if got, ok := shared.EvalInt(name, nil); !ok || got != want {
+			t.Errorf("slots show %s = %d, %v; want %d", name, got, ok, want)
+		}
+	}
 	expect(t, "jobs", look("JobDurationCount", "JobDurationAvg"), "1 1 0.5 0.5")
 	now = goldenStart.Add(19 * time.Minute)
 	m.JobStarted(now)
