@@ -14,18 +14,38 @@ import (
 // Only what this one really does stands here.
 var abilities = [...]string{"HasFileTransfer", "HasJobNetworking"}
 
+// afarAbilities are those for jobs that come from a shadow.
+var afarAbilities = [...]string{
+	"HasIOProxy", "HasJobDeferral", "HasOsUser", "HasPerFileEncryption", "HasReconnect", "HasSelfCheckpointTransfers",
+	"HasTransferInputRemaps",
+}
+
 // Advertise adds to a machine's ad what its starters can do: an attribute that
 // is true for each ability, and StarterAbilityList, before what the machine's
 // scanners put there.
-func Advertise(ad *classad.Ad) {
-	list := abilities[:]
-	for _, name := range abilities {
+func Advertise(ad *classad.Ad) { advertise(ad, abilities[:]) }
+
+// AdvertiseAfar adds what starters can do besides for the jobs of a pool.
+// methods are the schemes of the URLs that they can move, none when
+// URLs are not moved at all.
+func AdvertiseAfar(ad *classad.Ad, methods []string) {
+	list := afarAbilities[:]
+	if len(methods) > 0 {
+		list = append(list[:len(list):len(list)], "HasJobTransferPlugins")
+		ad.SetString("HasFileTransferPluginMethods", strings.Join(methods, ","))
+	}
+	advertise(ad, list)
+}
+
+func advertise(ad *classad.Ad, names []string) {
+	list := slices.Clone(names)
+	for _, name := range names {
 		ad.SetBool(name, true)
 	}
 	if found, ok := ad.EvalString("StarterAbilityList", nil); ok {
 		for _, name := range strings.Split(found, ",") {
 			if !slices.Contains(list, name) {
-				list = append(list[:len(list):len(list)], name)
+				list = append(list, name)
 			}
 		}
 	}

@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -37,6 +41,32 @@ type Host struct {
 	Home string // home directory of the user that jobs run as, "" if unknown
 	// Access is for jobs of another user; nil where there can be none.
 	Access host.Access
+	// KillUser ends every process of a user, whoever started it, and returns how
+	// many there were; nil where that cannot be.
+	KillUser func(uid uint32) (int, error)
+	// UserName is what a user is called on this machine, NotFound for a number
+	// that nobody has; nil where nobody can be another user.
+	UserName func(uid uint32) (string, error)
+	// Socket returns the connection that came with the plan, once; the caller
+	// closes it. nil where none can come.
+	Socket func() (net.Conn, error)
+	// SharedPort makes the named socket id, where a shared port hands on
+	// connections, below dir or with condor_master's cookie; nil where there is
+	// none.
+	SharedPort func(cookie, dir, id string) (listen.NamedSocket, error)
+	// Acknowledge has the system acknowledge at once what came on a connection
+	// (Linux: TCP_QUICKACK), nil where it cannot be told.
+	Acknowledge func(net.Conn)
+	// System is what registering with a broker needs of this process. nil knows
+	// no method that needs anything.
+	System func() authn.System
+	// Moment is how long a shadow may take to hear how the job ended when the
+	// starter has to end at once. 0 is ten seconds.
+	Moment time.Duration
+	// Log is the starter's log, nil for none, until a plan asks for one that
+	// OpenLog opens.
+	Log     *slog.Logger
+	OpenLog func(LogPlan) (*slog.Logger, error)
 }
 
 // activation does what its life says. It belongs to one goroutine; longer work
@@ -48,6 +78,8 @@ type activation struct {
 	life   life
 
 	plan   *Plan
+	side   side         // nil before the plan
+	log    *slog.Logger // what the plan asks for, nil for none
 	job    *job
 	holds  holds
 	box    *sandbox.Sandbox
@@ -56,7 +88,8 @@ type activation struct {
 	record ExitRecord
 	note   sandbox.Record
 	disk   sandbox.Usage
-	ended  bool // the last word is said
+	ended  bool      // the last word is said
+	exitAt time.Time // when the job's main process ended
 
 	step     chan func() []duty // the end of work done beside
 	cancel   context.CancelFunc // of that work
@@ -65,10 +98,16 @@ type activation struct {
 	updates  *time.Timer        // next usage report
 	polls    *time.Ticker       // looks at usage in between, for the peaks
 	settled  *time.Timer        // the job has run for a moment
+	lease    *time.Timer        // nil unless the shadow is away
+	hurry    *time.Timer        // ends what is done beside; nil unless that has to end in a moment
+	gone     <-chan struct{}    // the conversation with the shadow broke; nil without one
+	calls    chan func() []duty // what others want done, from outside of the activation
+	over     chan struct{}      // closed when the last word is said
+	jobEnv   []string           // the job's
 }
 
 func newActivation(h Host, env []string, report func(Report)) *activation {
-	return &activation{host: h, env: env, report: report, step: make(chan func() []duty, 1)}
+	return &activation{host: h, env: env, report: report, step: make(chan func() []duty, 1), calls: make(chan func() []duty), over: make(chan struct{})}
 }
 
 // run lives one activation. orders is closed when the startd is gone. It
@@ -87,6 +126,12 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 				duties = a.life.orphaned()
 				break
 			}
+			select {
+			case <-a.gone: // before the order came: then it counts for it
+				a.gone = nil
+				a.perform(a.life.parted())
+			default:
+			}
 			duties = a.take(o)
 		case next := <-a.step:
 			a.cancel()
@@ -101,6 +146,13 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 			a.updates.Reset(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates))
 		case <-ticks(a.polls):
 			_, _ = a.family.Usage() // the family remembers its peaks
+		case <-a.gone:
+			a.gone = nil
+			duties = a.life.parted()
+		case <-channel(a.lease):
+			duties = a.life.leaseOver()
+		case call := <-a.calls:
+			duties = call()
 		case <-channel(a.settled):
 			if a.host.Stop != nil {
 				stop = a.host.Stop()
@@ -111,8 +163,42 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 		}
 		a.perform(duties)
 	}
+	close(a.over)
 	a.stopTimers()
+	if a.side != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		if a.plan.Shadow != nil {
+			go a.heed(ctx, cancel, orders, stop)
+		}
+		a.side.close(ctx)
+		cancel()
+	}
 	return a.cleanUp()
+}
+
+// heed gives what is left to be told a moment, once the starter has to end at
+// once.
+func (a *activation) heed(ctx context.Context, cancel context.CancelFunc, orders <-chan Order, stop <-chan struct{}) {
+	e := a.life.evicted
+	for urgent := e != nil && e.hard; !urgent; {
+		select {
+		case o, ok := <-orders:
+			if urgent = ok && o.Op == OpHardKill || !ok && a.plan.Orphan != OrphanStay; !ok {
+				orders = nil
+			}
+		case <-stop:
+			urgent = true
+		case <-ctx.Done():
+			return
+		}
+	}
+	timer := time.NewTimer(a.moment())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		cancel()
+	case <-ctx.Done():
+	}
 }
 
 func channel(t *time.Timer) <-chan time.Time {
@@ -133,6 +219,17 @@ func (a *activation) stopTimers() {
 	if a.deadline != nil {
 		a.deadline.Stop()
 	}
+	a.stopWatching()
+	if a.lease != nil {
+		a.lease.Stop()
+	}
+	if a.hurry != nil {
+		a.hurry.Stop()
+	}
+}
+
+// stopWatching ends looking at a run of the job.
+func (a *activation) stopWatching() {
 	if a.updates != nil {
 		a.updates.Stop()
 		a.polls.Stop()
@@ -143,8 +240,14 @@ func (a *activation) stopTimers() {
 func (a *activation) take(o Order) []duty {
 	if o.Op == OpPlan && o.Plan != nil && a.plan == nil {
 		a.plan = o.Plan
+		a.openLog()
+		a.side = here{}
+		if o.Plan.Shadow != nil {
+			a.side = newAfar(a, o.Plan.Shadow)
+		}
 		return a.life.planned(o.Plan)
 	}
+	a.logOrder(o)
 	switch o.Op {
 	case OpSuspend, OpContinue, OpSoftKill, OpHardKill:
 		return a.life.ordered(o)
@@ -163,6 +266,7 @@ func (a *activation) refuse(o Order, why error) {
 
 func (a *activation) say(r Report) {
 	r.At = time.Now()
+	a.logReport(r)
 	a.report(r)
 }
 
@@ -177,9 +281,11 @@ func (a *activation) perform(duties []duty) {
 			n, err := a.family.Suspend()
 			a.problem(err)
 			a.say(Report{Op: OpSuspended, Count: n})
+			a.side.changed(a)
 		case dutyContinue:
 			a.problem(a.family.Continue())
 			a.say(Report{Op: OpContinued})
+			a.side.changed(a)
 		case dutySignal:
 			a.problem(a.family.Signal(a.job.killSignal(a.life.evicted.manner, a.host.Signal)))
 		case dutyDeadline:
@@ -193,6 +299,19 @@ func (a *activation) perform(duties []duty) {
 			}
 		case dutyFinish:
 			a.finish()
+		case dutyOutput:
+			a.side.send(a)
+		case dutyTell:
+			a.side.tell(a)
+		case dutyHold:
+			a.side.hold(a)
+		case dutyLease:
+			a.lease = time.NewTimer(a.side.lease())
+		case dutyRejoin:
+			a.lease.Stop()
+			a.side.rejoined(a)
+		case dutyHurry:
+			a.hurry = time.AfterFunc(a.moment(), a.cancel)
 		case dutyEnd:
 			a.end()
 		}
@@ -214,66 +333,51 @@ func (a *activation) beside(work func(ctx context.Context) func() []duty) {
 	go func() { a.step <- work(ctx) }()
 }
 
-// prepare makes the sandbox and brings the input.
+// prepare learns the job, makes the sandbox and brings the input.
 func (a *activation) prepare() {
-	p := a.plan
-	a.holds = holds{slot: p.SlotFullName, errno: a.host.Errno}
-	fail := func(h *Hold) { a.perform(a.life.prepared(h)) }
-	ad, err := classad.ParseAd(p.JobAd, classad.Old)
+	a.holds = holds{slot: a.plan.SlotFullName, errno: a.host.Errno, bare: a.plan.Shadow != nil}
+	a.side.learn(a)
+}
+
+// learned goes on with the job's ad.
+func (a *activation) learned(ad *classad.Ad, err error) []duty {
 	if err != nil {
-		fail(a.holds.broken(fmt.Errorf("job ad: %w", err)))
-		return
+		return a.life.prepared(a.holds.broken(fmt.Errorf("job ad: %w", err)))
+	}
+	if a.life.evicted != nil {
+		return a.life.prepared(nil)
 	}
 	if err := a.canRunAs(); err != nil {
-		fail(a.holds.broken(err))
-		return
+		return a.life.prepared(a.holds.broken(err))
 	}
 	if err := a.makeSandbox(); err != nil {
 		// That is the machine's fault, not the job's: it leaves and may be
 		// matched again.
-		a.life.evicted = &eviction{asked: "starter", reason: err.Error(), code: int(reason.ScratchDirError), hard: true}
-		fail(nil)
-		return
+		return a.unfit(err, int(reason.ScratchDirError))
 	}
-	if a.job, err = readJob(ad, p.Submit.Iwd, a.box.Scratch()); err != nil {
-		fail(a.holds.broken(err))
-		return
+	if a.job, err = a.side.read(a, ad); err != nil {
+		return a.life.prepared(a.holds.broken(err))
 	}
 	if err := a.mayRunAs(); err != nil {
-		fail(a.holds.broken(err))
-		return
+		return a.life.prepared(a.holds.broken(err))
 	}
-	if !a.job.transfer {
-		fail(nil) // nothing to bring
-		return
+	a.side.bring(a)
+	return nil
+}
+
+// unfit ends an activation that cannot be set up here, without blame for the
+// job.
+func (a *activation) unfit(err error, code int) []duty {
+	if a.life.evicted == nil {
+		a.life.evicted = &eviction{asked: "starter", reason: err.Error(), code: code, hard: true}
 	}
-	in, err := transfer.InputOf(ad, a.job.iwd)
-	a.say(Report{Op: OpTransferInStart})
-	if err == nil && len(in.Items) == 0 {
-		a.say(Report{Op: OpTransferInDone})
-		fail(nil)
-		return
-	}
-	a.beside(func(ctx context.Context) func() []duty {
-		var got transfer.Result
-		if err == nil {
-			got, err = in.CopyIn(ctx, a.box.Root())
-		}
-		return func() []duty {
-			a.record.BytesIn = got.Bytes
-			a.say(Report{Op: OpTransferInDone, Files: got.Files, Bytes: got.Bytes})
-			if err != nil {
-				return a.life.prepared(a.holds.input(err))
-			}
-			return a.life.prepared(nil)
-		}
-	})
+	return a.life.prepared(nil)
 }
 
 func (a *activation) makeSandbox() error {
 	p, self := a.plan, a.host.Census.Self()
 	box, err := sandbox.Create(sandbox.Spec{
-		Execute: p.Execute, Starter: self, Mode: sandbox.Mode(p.knob("JOB_EXECDIR_PERMISSIONS")), Owner: p.RunAs,
+		Execute: p.Execute, Starter: self, Mode: sandbox.Mode(p.knob("JOB_EXECDIR_PERMISSIONS")), Owner: p.RunAs, As: a.asUser,
 	})
 	if err != nil {
 		return err
@@ -299,14 +403,17 @@ func (a *activation) makeSandbox() error {
 // back.
 func (a *activation) finish() {
 	a.record.Status = a.family.Status()
-	evicted := a.life.evicted != nil
+	a.exitAt = time.Now()
 	closing := func() func() []duty {
 		left, err := a.family.Close()
 		usage, uerr := a.family.Usage()
+		if n, kerr := a.clearAccount(); kerr != nil || n > 0 {
+			left, err = left+n, errors.Join(err, kerr)
+		}
 		return func() []duty {
 			a.record.Leftovers, a.record.Usage = left, usage
 			a.problem(errors.Join(err, uerr))
-			return a.sendOutput(evicted)
+			return a.sendOutput()
 		}
 	}
 	if a.family.Alone() {
@@ -316,36 +423,28 @@ func (a *activation) finish() {
 	a.beside(func(context.Context) func() []duty { return closing() })
 }
 
-func (a *activation) sendOutput(evicted bool) []duty {
+func (a *activation) sendOutput() []duty {
 	a.disk = a.box.Usage()
 	if a.record.Status.Core {
 		a.nameCore()
 	}
-	some, whole := a.job.wantsOutput(a.record.Status, evicted)
-	if !some || a.life.evicted != nil && a.life.evicted.hard {
-		return a.life.finished(nil)
-	}
-	out, err := a.job.outputs(a.box.Scratch(), whole)
-	a.say(Report{Op: OpTransferOutStart})
-	sending := func(ctx context.Context) func() []duty {
-		var sent transfer.Result
-		if err == nil {
-			sent, err = out.CopyOut(ctx, a.box.Root(), a.before)
-		}
-		return func() []duty {
-			a.record.BytesOut = sent.Bytes
-			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
-			if err != nil {
-				return a.life.finished(a.holds.output(err))
-			}
-			return a.life.finished(nil)
-		}
-	}
-	if !a.disk.Cut && a.disk.KiB <= littleKiB {
-		return sending(context.Background())()
-	}
-	a.beside(sending)
+	a.side.send(a)
 	return nil
+}
+
+// output says which output is wanted back, if any, and whether all of it.
+func (a *activation) output() (some, whole bool) {
+	e := a.life.evicted
+	some, whole = a.job.wantsOutput(a.record.Status, e != nil)
+	switch {
+	case e == nil:
+		return some, whole
+	case e.hard || a.life.held:
+		return false, false
+	case e.final && a.job.transfer:
+		return true, true
+	}
+	return some, whole
 }
 
 // littleKiB is how much output is sent without listening for orders meanwhile.
@@ -371,7 +470,10 @@ func (a *activation) nameCore() {
 func (a *activation) usage() {
 	u, err := a.family.Usage()
 	a.problem(err)
-	a.say(Report{Op: OpUsage, Usage: &u, DiskKiB: a.box.Usage().KiB})
+	a.record.Usage, a.disk = u, a.box.Usage()
+	all := a.side.total(u)
+	a.say(Report{Op: OpUsage, Usage: &all, DiskKiB: a.disk.KiB})
+	a.side.changed(a)
 }
 
 // end writes and tells how it went, and removes the sandbox.
@@ -382,7 +484,10 @@ func (a *activation) end() {
 	if a.plan != nil {
 		r.Activation = a.plan.Activation
 	}
-	r.Held = a.life.hold
+	r.Held, r.Lost = a.life.hold, a.life.lost
+	if a.side != nil {
+		r.Usage = a.side.total(r.Usage)
+	}
 	if e := a.life.evicted; e != nil {
 		r.Evicted, r.Asked, r.Reason, r.Code, r.Subcode = true, e.asked, e.reason, e.code, e.subcode
 	}

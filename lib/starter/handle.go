@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type Handle struct {
 	exited  chan struct{}
 
 	sendMu sync.Mutex
-	stdin  *os.File
+	stdin  Channel
 
 	mu       sync.Mutex
 	settled  func() // see whenSettled
@@ -40,7 +41,7 @@ type Handle struct {
 	leftover int
 }
 
-func newHandle(spec LaunchSpec, family host.Family, stdin, stdout *os.File) *Handle {
+func newHandle(spec LaunchSpec, family host.Family, stdin Channel, stdout *os.File) *Handle {
 	h := &Handle{
 		spec: spec, family: family, stdin: stdin,
 		reports: make(chan Report, 16), exited: make(chan struct{}),
@@ -82,7 +83,10 @@ func (h *Handle) Leftovers() int {
 
 // Send hands an order to the starter. It does not wait for it to be obeyed. A
 // starter that is gone is NotFound.
-func (h *Handle) Send(o Order) error {
+func (h *Handle) Send(o Order) error { return h.send(o, nil) }
+
+// send is Send with a connection that goes along, nil for none.
+func (h *Handle) send(o Order, nc net.Conn) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return errs.E("starter.Send", errs.Invalid, o.Op, err)
@@ -93,10 +97,19 @@ func (h *Handle) Send(o Order) error {
 	h.sendMu.Lock()
 	defer h.sendMu.Unlock()
 	_ = h.stdin.SetWriteDeadline(time.Now().Add(sendTimeout)) // unsupported on some systems: then it waits
-	if _, err := h.stdin.Write(append(line, '\n')); err != nil {
+	line = append(line, '\n')
+	if nc != nil {
+		err = h.stdin.Pass(line, nc)
+	} else {
+		_, err = h.stdin.Write(line)
+	}
+	if err != nil {
 		kind := errs.NotFound
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			kind = errs.Transient
+		case errs.Is(err, errs.Unsupported):
+			kind = errs.Unsupported
 		}
 		return errs.E("starter.Send", kind, o.Op, err)
 	}
@@ -110,11 +123,11 @@ func (h *Handle) Kill() error {
 	return err
 }
 
-func (h *Handle) give(plan *Plan) error {
+func (h *Handle) give(plan *Plan, nc net.Conn) error {
 	h.mu.Lock()
 	h.execute = plan.Execute
 	h.mu.Unlock()
-	return h.Send(Order{Op: OpPlan, Plan: plan})
+	return h.send(Order{Op: OpPlan, Plan: plan}, nc)
 }
 
 // whenSettled has f called once, when the job runs or the starter is gone.

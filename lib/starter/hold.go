@@ -21,6 +21,8 @@ import (
 type holds struct {
 	slot  string // "slot1_1@host.example.org"
 	errno host.Errno
+	// bare leaves the slot out of the reason: a shadow puts it in front itself.
+	bare bool
 }
 
 // number gives the errno of err and its text; without one it is 0 and Go's
@@ -33,7 +35,10 @@ func (h holds) number(err error) (int, string) {
 }
 
 func (h holds) from(code reason.Code, subcode int, text string) *Hold {
-	return &Hold{Code: int(code), Subcode: subcode, Reason: reason.From(h.slot, text)}
+	if !h.bare {
+		text = reason.From(h.slot, text)
+	}
+	return &Hold{Code: int(code), Subcode: subcode, Reason: text}
 }
 
 // exec is a program that could not be executed. The kernel blames the script

@@ -25,19 +25,25 @@ type job struct {
 	cmd      string // path to execute
 	args     []string
 	stdin    string // path, "" for none
-	stdout   stdFile
-	stderr   stdFile
+	// stdinStream is what is read at the submit machine instead, "" for none.
+	stdinStream string
+	stdout      stdFile
+	stderr      stdFile
 }
 
 // stdFile is an output of the job: where it writes, and where that goes.
 type stdFile struct {
 	path string // "" for none
 	dest string // submit side; "" when it is written in place
+	// stream is the path at the submit machine to which it is written while the
+	// job runs, "" if it is not.
+	stream string
 }
 
-// readJob reads ad. scratch is the path of the scratch directory.
-func readJob(ad *classad.Ad, iwd, scratch string) (*job, error) {
-	j := &job{ad: ad, iwd: iwd, transfer: transfer.Wanted(ad)}
+// readJob reads ad. scratch is the path of the scratch directory; move says
+// that files are moved there.
+func readJob(ad *classad.Ad, iwd, scratch string, move bool) (*job, error) {
+	j := &job{ad: ad, iwd: iwd, transfer: move}
 	if j.iwd == "" {
 		j.iwd = j.text("Iwd")
 	}

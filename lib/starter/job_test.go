@@ -21,7 +21,7 @@ func read(t *testing.T, ad string) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := readJob(a, "", "/s")
+	j, err := readJob(a, "", "/s", transfer.Wanted(a))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestJobArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readJob(a, "", "/s"); err == nil {
+	if _, err := readJob(a, "", "/s", transfer.Wanted(a)); err == nil {
 		t.Error("arguments with an open quote were read")
 	}
 }

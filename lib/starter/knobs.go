@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -19,17 +20,55 @@ var Knobs = [...]string{
 	"AUTO_SET_NVIDIA_VISIBLE_DEVICES",
 	"BASE_CGROUP",
 	"BIN",
+	"BIND_ALL_INTERFACES",
 	"CGROUP_POLLING_INTERVAL",
+	"CHIRP_DELAYED_UPDATE_MAX_ATTRS",
 	"CHIRP_DELAYED_UPDATE_PREFIX",
+	"CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY",
 	"CREATE_CGROUP_WITHOUT_ROOT",
+	"DAEMON_SOCKET_DIR",
+	"ENABLE_CHIRP",
+	"ENABLE_CHIRP_DELAYED",
+	"ENABLE_CHIRP_IO",
+	"ENABLE_CHIRP_UPDATES",
+	"ENABLE_PEEK_JOB",
+	"ENABLE_SSH_TO_JOB",
+	"ENABLE_URL_TRANSFERS",
+	"FILETRANSFER_PLUGINS",
+	"FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT",
+	"HIGHPORT",
+	"IN_HIGHPORT",
+	"IN_LOWPORT",
 	"JOB_EXECDIR_PERMISSIONS",
 	"JOB_INHERITS_STARTER_ENVIRONMENT",
 	"JOB_RENICE_INCREMENT",
+	"LIB",
+	"LOCK",
+	"LOWPORT",
+	"MAX_FILE_TRANSFER_PLUGIN_LIFETIME",
+	"MEMORY_USAGE_METRIC",
+	"NETWORK_INTERFACE",
+	"OUT_HIGHPORT",
+	"OUT_LOWPORT",
+	"PRIVATE_NETWORK_NAME",
+	"RUN_FILETRANSFER_PLUGINS_WITH_ROOT",
+	"SEC_CREDENTIAL_REFRESH",
+	"SSH_TO_JOB_SSHD",
+	"SSH_TO_JOB_SSHD_ARGS",
+	"SSH_TO_JOB_SSHD_CONFIG_TEMPLATE",
+	"SSH_TO_JOB_SSH_KEYGEN",
+	"SSH_TO_JOB_SSH_KEYGEN_ARGS",
+	"STARTER_DEBUG",
 	"STARTER_INITIAL_UPDATE_INTERVAL",
 	"STARTER_JOB_ENVIRONMENT",
 	"STARTER_NUM_THREADS_ENV_VARS",
 	"STARTER_SETS_HOME_ENV",
 	"STARTER_UPDATE_INTERVAL",
+	"STARTER_UPLOAD_TIMEOUT",
+	"STARTER_USE_SHARED_PORT",
+	"STATISTICS_WINDOW_SECONDS",
+	"TCP_FORWARDING_HOST",
+	"USE_SHARED_PORT",
 }
 
 // ResourceKnobs are the knobs that say how a job is told which assets of the
@@ -44,6 +83,18 @@ const (
 	nextUpdates = 300 * time.Second
 	polling     = 5 * time.Second
 )
+
+// outgoing are the ports that connections to the shadow come from.
+func (p *Plan) outgoing() listen.Ports {
+	for _, n := range [...][2]string{{"OUT_LOWPORT", "OUT_HIGHPORT"}, {"LOWPORT", "HIGHPORT"}} {
+		low, err1 := strconv.ParseUint(strings.TrimSpace(p.knob(n[0])), 10, 16)
+		high, err2 := strconv.ParseUint(strings.TrimSpace(p.knob(n[1])), 10, 16)
+		if err1 == nil && err2 == nil && 0 < low && low <= high {
+			return listen.Ports{Low: int(low), High: int(high)}
+		}
+	}
+	return listen.Ports{}
+}
 
 func (p *Plan) knob(name string) string { return p.Config[name] }
 

@@ -5,11 +5,15 @@ package starter
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -23,8 +27,35 @@ type LaunchSpec struct {
 	Args    []string     // its whole argument vector, e.g. {"condor_starter"} or {"condor_ep", "starter"}
 	Env     []string     // its environment
 	Stderr  *os.File     // its standard error, the starter's log; nil is the null device
+	// Channel makes the standard input of a starter and the other end of it. A
+	// connection can be passed along with a plan if that end can. nil is a pipe,
+	// by which none can.
+	Channel func() (child *os.File, parent Channel, err error)
 	Standby int          // how many starters are kept running ahead, waiting for a plan
 	Log     *slog.Logger // nil is silence
+}
+
+// Channel is the startd's end of a starter's standard input.
+type Channel interface {
+	io.WriteCloser
+	SetWriteDeadline(time.Time) error
+	// Pass writes a line with which the descriptor of nc arrives. nc stays the
+	// caller's, who closes it: the connection lives on at the other end.
+	Pass(line []byte, nc net.Conn) error
+}
+
+// pipe is a Channel by which no connection can be passed.
+type pipe struct{ *os.File }
+
+// Pass refuses.
+func (p pipe) Pass([]byte, net.Conn) error {
+	return errs.E("starter.Pass", errs.Unsupported, "", errors.New("a connection cannot be passed through a pipe"))
+}
+
+// openPipe is the Channel of a LaunchSpec without one.
+func openPipe() (child *os.File, parent Channel, err error) {
+	r, w, err := os.Pipe()
+	return r, pipe{w}, err
 }
 
 // Launcher starts starters. It is safe for concurrent use.
@@ -55,6 +86,9 @@ func NewLauncher(spec LaunchSpec) *Launcher {
 	if spec.Log == nil {
 		spec.Log = slog.New(slog.DiscardHandler)
 	}
+	if spec.Channel == nil {
+		spec.Channel = openPipe
+	}
 	spec.Env = append(slices.DeleteFunc(slices.Clone(spec.Env), isLean), lean...)
 	l := &Launcher{spec: spec}
 	l.refill()
@@ -64,9 +98,13 @@ func NewLauncher(spec LaunchSpec) *Launcher {
 // Launch gives plan to a starter of the standby, or to a new one, and returns
 // as soon as the plan is on its way. What comes of it arrives through the
 // handle. An error means that no starter holds the plan. The context bounds
-// Launch itself, not the starter.
-func (l *Launcher) Launch(ctx context.Context, plan *Plan) (*Handle, error) {
+// Launch itself, not the starter. The connection nc, nil for none, goes with the
+// plan; the launcher owns it, and closes it here whatever happens.
+func (l *Launcher) Launch(ctx context.Context, plan *Plan, nc net.Conn) (*Handle, error) {
 	const op = "starter.Launch"
+	if nc != nil {
+		defer nc.Close()
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, errs.E(op, errs.Transient, plan.Activation, err)
 	}
@@ -75,7 +113,7 @@ func (l *Launcher) Launch(ctx context.Context, plan *Plan) (*Handle, error) {
 		if h == nil {
 			break
 		}
-		if err := h.give(plan); err == nil {
+		if err := h.give(plan, nc); err == nil {
 			return h, nil
 		}
 		l.discard(h) // it died while it waited
@@ -84,7 +122,7 @@ func (l *Launcher) Launch(ctx context.Context, plan *Plan) (*Handle, error) {
 	if err != nil {
 		return nil, errs.E(op, errs.Other, plan.Activation, err)
 	}
-	if err := h.give(plan); err != nil {
+	if err := h.give(plan, nc); err != nil {
 		l.discard(h)
 		return nil, errs.E(op, errs.Other, plan.Activation, err)
 	}
@@ -150,7 +188,7 @@ func (l *Launcher) refill() {
 
 // start runs one starter without a plan.
 func (l *Launcher) start() (*Handle, error) {
-	stdinR, stdinW, err := os.Pipe()
+	stdinR, stdinW, err := l.spec.Channel()
 	if err != nil {
 		return nil, err
 	}

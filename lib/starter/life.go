@@ -17,6 +17,7 @@ const (
 	preparing              // sandbox and input
 	running                // the job's main process lives
 	finishing              // it has ended: what is left is killed, output goes back
+	telling                // the shadow is told how it went; without one there is nobody to tell
 	over                   // nothing more to be done
 )
 
@@ -34,6 +35,12 @@ const (
 	dutyAbort                    // give up the transfer in progress
 	dutyFinish                   // kill what is left, bring the output back if wanted
 	dutyEnd                      // write the record, report it, clean up
+	dutyOutput                   // bring the output back: once more, for the shadow was away
+	dutyTell                     // tell the shadow how the job ended
+	dutyHold                     // tell the shadow at once that the job is to be held
+	dutyLease                    // the shadow is away: start the clock of the job's lease
+	dutyRejoin                   // the shadow is back: it gets to know the starter again
+	dutyHurry                    // the shadow has a moment left to hear how the job ended
 )
 
 // eviction is an order to leave.
@@ -45,6 +52,7 @@ type eviction struct {
 	subcode  int
 	deadline time.Duration
 	hard     bool
+	final    bool // the job will not come back, and its output is wanted
 }
 
 // life is the state of one activation: what was ordered and how far it is. It
@@ -55,6 +63,14 @@ type life struct {
 	evicted   *eviction
 	hold      *Hold
 	orphan    string // the plan's
+
+	remote bool // a shadow is to be told
+	ran    bool // the job's main process was started
+	apart  bool // the conversation with the shadow is broken
+	held   bool // the shadow knows that the job is to be held: it hears no more
+	lost   bool // the shadow did not come back in time
+	owed   duty // what could not be done while the shadow was away; 0 is nothing
+	hurry  bool // it has to leave at once, though the job had ended by itself
 }
 
 // planned takes the plan.
@@ -62,7 +78,7 @@ func (l *life) planned(p *Plan) []duty {
 	if l.phase != waiting {
 		return nil // a starter runs one activation
 	}
-	l.phase, l.orphan = preparing, p.Orphan
+	l.phase, l.orphan, l.remote = preparing, p.Orphan, p.Shadow != nil
 	return []duty{dutyPrepare}
 }
 
@@ -77,6 +93,15 @@ func (l *life) prepared(hold *Hold) []duty {
 	if l.evicted == nil {
 		l.hold = hold
 	}
+	return l.conclude()
+}
+
+// conclude ends an activation of which nothing is left.
+func (l *life) conclude() []duty {
+	if l.remote && !l.held {
+		l.phase = telling
+		return []duty{dutyTell}
+	}
 	l.phase = over
 	return []duty{dutyEnd}
 }
@@ -87,10 +112,10 @@ func (l *life) spawned(hold *Hold) []duty {
 		return nil
 	}
 	if hold != nil {
-		l.phase, l.hold = over, hold
-		return []duty{dutyEnd}
+		l.hold = hold
+		return l.conclude()
 	}
-	l.phase = running
+	l.phase, l.ran = running, true
 	if l.suspended {
 		return []duty{dutySuspend}
 	}
@@ -112,11 +137,10 @@ func (l *life) finished(hold *Hold) []duty {
 	if l.phase != finishing {
 		return nil
 	}
-	if l.evicted == nil || !l.evicted.hard {
+	if (l.evicted == nil || !l.evicted.hard) && l.hold == nil {
 		l.hold = hold
 	}
-	l.phase = over
-	return []duty{dutyEnd}
+	return l.conclude()
 }
 
 // ordered takes what the startd wants.
@@ -127,7 +151,7 @@ func (l *life) ordered(o Order) []duty {
 	case OpContinue:
 		return l.proceed()
 	case OpSoftKill:
-		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline})
+		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline, final: o.Final})
 	case OpHardKill:
 		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true})
 	}
@@ -164,22 +188,39 @@ func (l *life) evict(e eviction) []duty {
 		return nil
 	}
 	if l.evicted == nil {
-		if l.phase == finishing && !e.hard {
+		if l.phase >= finishing && !e.hard {
 			return nil
 		}
+		if l.phase == telling && l.owed == 0 {
+			return l.hurried()
+		}
+		e.manner = e.mannerOf()
 		l.evicted = &e
 	}
 	l.evicted.hard = e.hard
+	var duties []duty
+	// What the user asked for comes from the shadow itself.
+	if l.remote && e.manner == MannerHold && e.holds() && e.code != int(reason.UserRequest) && !l.held && l.phase != telling {
+		l.hold = &Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
+		if !l.apart { // else it hears of it when it is back
+			l.held = true
+			duties = append(duties, dutyHold)
+		}
+	}
 	switch {
 	case l.phase == waiting:
 		l.phase = over
-		return []duty{dutyEnd}
+		return append(duties, dutyEnd)
+	case l.owed != 0: // nobody is there who would take it
+		l.phase, l.owed = over, 0
+		return append(duties, dutyEnd)
+	case l.phase == telling: // the last word is on its way
+		return l.hurried()
 	case l.phase == preparing, l.phase == finishing:
-		return []duty{dutyAbort}
+		return append(duties, dutyAbort)
 	case e.hard:
-		return []duty{dutyKill}
+		return append(duties, dutyKill)
 	}
-	var duties []duty
 	if l.suspended { // it could not obey
 		l.suspended = false
 		duties = append(duties, dutyContinue)
@@ -189,6 +230,15 @@ func (l *life) evict(e eviction) []duty {
 		duties = append(duties, dutyDeadline)
 	}
 	return duties
+}
+
+// hurried bounds how long the last word may take.
+func (l *life) hurried() []duty {
+	if l.hurry {
+		return nil
+	}
+	l.hurry = true
+	return []duty{dutyHurry}
 }
 
 // overdue says that the deadline of a soft kill has passed.
@@ -216,4 +266,110 @@ func (l *life) stopped() []duty {
 		manner: MannerVacate, asked: "starter", hard: true,
 		reason: "The starter was told to end", code: int(reason.StartdShutdown),
 	})
+}
+
+// again says that what was left of the job is gone, its state is saved and it
+// is to be started once more.
+func (l *life) again() []duty {
+	if l.phase != finishing {
+		return nil
+	}
+	if l.evicted != nil || l.hold != nil {
+		return l.conclude()
+	}
+	l.phase = preparing
+	return []duty{dutySpawn}
+}
+
+// told says that the shadow knows how it went.
+func (l *life) told() []duty {
+	if l.phase != telling {
+		return nil
+	}
+	l.phase = over
+	return []duty{dutyEnd}
+}
+
+// unheard says that d could not be done because the shadow is away. It is done
+// when the shadow is back, if it is worth that; back says that it is already.
+func (l *life) unheard(d duty, back bool) []duty {
+	if l.phase != finishing && l.phase != telling {
+		return nil
+	}
+	if !l.ran || l.lost || l.held || l.hurry || l.evicted != nil && l.evicted.hard {
+		l.phase = over
+		return []duty{dutyEnd}
+	}
+	if back && !l.apart {
+		return []duty{d}
+	}
+	l.owed = d
+	if !l.apart { // it is gone and nobody saw it yet
+		l.apart = true
+		return []duty{dutyLease}
+	}
+	return nil
+}
+
+// parted says that the conversation with the shadow broke.
+func (l *life) parted() []duty {
+	if !l.remote || l.apart || l.held || l.phase == waiting || l.phase == over {
+		return nil
+	}
+	l.apart = true
+	if l.phase == preparing { // nothing is there yet that would be worth to wait
+		l.lost = true
+		return l.evict(l.away())
+	}
+	return []duty{dutyLease}
+}
+
+// rejoined says that the shadow, or its successor, is back.
+func (l *life) rejoined() []duty {
+	if !l.apart || l.phase == over {
+		return nil
+	}
+	l.apart = false
+	duties := []duty{dutyRejoin}
+	if l.owed != 0 {
+		duties = append(duties, l.owed)
+		l.owed = 0
+	}
+	return duties
+}
+
+// leaseOver says that the job's lease ended while the shadow was away.
+func (l *life) leaseOver() []duty {
+	if !l.apart || l.phase == over {
+		return nil
+	}
+	l.lost = true
+	return l.evict(l.away())
+}
+
+func (l *life) away() eviction {
+	return eviction{
+		manner: MannerVacate, asked: "starter", hard: true,
+		reason: "The shadow did not come back", code: int(reason.ReconnectFailed),
+	}
+}
+
+// holds reports whether e puts the job on hold, rather than back into the
+// queue.
+func (e *eviction) holds() bool { return reason.Holds(reason.Code(e.code), e.subcode) }
+
+// mannerOf tells a removal and a hold by the code of the reason, which is all
+// that comes from a shadow.
+func (e *eviction) mannerOf() string {
+	switch {
+	case e.manner != "" && e.manner != MannerVacate:
+		return e.manner
+	case e.code == int(reason.JobRemoved), e.code == int(reason.ClaimDeactivated):
+		// A shadow that deactivates its claim does not say why; as with the
+		// original, all that it can mean is treated as a removal.
+		return MannerRemove
+	case e.code == int(reason.UserRequest):
+		return MannerHold
+	}
+	return e.manner
 }

@@ -4,8 +4,11 @@
 package starter
 
 import (
+	"encoding/json"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/host"
 )
 
@@ -35,6 +38,61 @@ type Plan struct {
 	// RunAs is the user of the job's processes, nil the starter's own. Only for
 	// jobs that run where they are: the starter would move files as itself.
 	RunAs *host.Identity `json:"run_as,omitempty"`
+	// AskUser is who the job runs as where no account of that name is here: the
+	// shadow knows the numbers of that user and group. "" is RunAs.
+	AskUser string `json:"ask_user,omitempty"`
+	// Dedicated says that every process of the job's user is the job's.
+	Dedicated bool `json:"dedicated,omitempty"`
+	// Shadow is the access point's side of a job of a pool, whose socket comes
+	// beside the plan. With it Submit means nothing. nil is a job of the
+	// embedded access point.
+	Shadow *ShadowSide `json:"shadow,omitempty"`
+	// Log is the log that the starter writes, nil for none.
+	Log *LogPlan `json:"log,omitempty"`
+}
+
+// ShadowSide is what a starter has to know to speak with the shadow of its
+// job. It holds secrets: as JSON it is whole, printed it is not.
+type ShadowSide struct {
+	Stream cedar.State // of the socket that is passed beside the plan
+	// Claim is the whole claim id, with what is said of its session and the
+	// session's key.
+	Claim   claim.Secret `json:"-"`
+	Address string       // the startd's public address; the starter is reached at the same host and networks
+	// Version and Platform are ours, as in ads: $CondorVersion … $.
+	Version, Platform           string
+	UidDomain, FileSystemDomain string
+	// Security is what the configuration says about who may come and how that
+	// is found out, as the text of one.
+	Security string
+	// Cookie is in the names of the shared port's sockets, where condor_master
+	// chose it: nobody else can make one. "" for sockets in a directory.
+	Cookie string
+}
+
+// plainSide is a ShadowSide as JSON has it but for the claim.
+type plainSide ShadowSide
+
+// MarshalJSON writes everything, the secrets too.
+func (s ShadowSide) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainSide
+		Claim string `json:"claim"`
+	}{plainSide(s), s.Claim.Reveal()})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *ShadowSide) UnmarshalJSON(b []byte) error {
+	var in struct {
+		*plainSide
+		Claim string `json:"claim"`
+	}
+	in.plainSide = (*plainSide)(s)
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	s.Claim = claim.Secret(in.Claim)
+	return nil
 }
 
 // SubmitSide says where the job's files come from and go to.
@@ -70,6 +128,9 @@ type Order struct {
 	Reason  string `json:"reason,omitempty"`
 	Code    int    `json:"code,omitempty"`
 	Subcode int    `json:"subcode,omitempty"`
+	// Final says of a soft kill that the job will not come back and its output
+	// is wanted all the same.
+	Final bool `json:"final,omitempty"`
 	// Deadline turns a soft kill into a hard one by the starter itself when
 	// the job still runs after so long; 0 leaves that to the startd.
 	Deadline time.Duration `json:"deadline,omitempty"`
@@ -89,6 +150,7 @@ const (
 	OpTransferOutStart = "transfer-out-start"
 	OpTransferOutDone  = "transfer-out-done"
 	OpEnded            = "ended"
+	OpContact          = "contact" // the starter has an address of its own
 	OpRefused          = "refused" // an order that this starter cannot carry out; nothing has changed
 )
 
@@ -106,6 +168,7 @@ type Report struct {
 	Bytes   int64        `json:"bytes,omitempty"`    // transfer-…-done
 	Hold    *Hold        `json:"hold,omitempty"`     // held
 	Record  *ExitRecord  `json:"record,omitempty"`   // ended
+	Address string       `json:"address,omitempty"`  // contact: where the starter is reached, a sinful
 	Order   string       `json:"order,omitempty"`    // refused: the operation
 	Why     string       `json:"why,omitempty"`      // refused
 }
@@ -138,4 +201,7 @@ type ExitRecord struct {
 	Leftovers  int             `json:"leftovers"`      // processes that outlived the main one and were killed
 	Held       *Hold           `json:"held,omitempty"` // set when the job has to be held
 	Problems   []string        `json:"problems,omitempty"`
+	// Lost says that the starter gave up because its shadow was away for longer
+	// than the lease of the job.
+	Lost bool `json:"lost,omitempty"`
 }

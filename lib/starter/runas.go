@@ -4,17 +4,31 @@
 package starter
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/shadow"
 )
 
-// canRunAs says whether this starter can act for the user of the plan.
+// canRunAs says whether this starter can act for the user of the plan. One that
+// can act for others never runs a job of a pool with its own rights, whatever
+// the plan says.
 func (a *activation) canRunAs() error {
-	if u := a.plan.RunAs; u != nil && a.host.Access == nil {
-		return errs.E("starter.RunAs", errs.Unsupported, u.Name, errors.New("this starter cannot run programs for other users"))
+	const op = "starter.RunAs"
+	u := a.plan.RunAs
+	switch {
+	case u == nil && a.plan.Shadow != nil && a.host.Access != nil:
+		return errs.E(op, errs.Denied, a.plan.Activation, errors.New("the plan names no user; no job of a pool runs as root"))
+	case u == nil:
+		return nil
+	case a.host.Access == nil:
+		return errs.E(op, errs.Unsupported, u.Name, errors.New("this starter cannot run programs for other users"))
+	case u.UID == 0 || u.GID == 0:
+		return errs.E(op, errs.Denied, u.Name, errors.New("no job runs for another user as root or with the group of root"))
 	}
 	return nil
 }
@@ -27,12 +41,54 @@ func (a *activation) mayRunAs() error {
 	switch {
 	case u == nil:
 		return nil
-	case a.job.transfer:
+	case a.job.transfer && a.plan.Shadow == nil:
+		// The embedded access point copies with the rights of the starter.
 		return errs.E(op, errs.Unsupported, u.Name, errors.New("files are not moved for jobs of other users"))
-	case a.job.stdin != "":
-		return errs.E(op, errs.Unsupported, u.Name, errors.New("a job of another user has no standard input"))
 	}
 	return nil
+}
+
+// asUser calls f, whose dealings with files are then those of the job's user:
+// below the scratch directory is what that user, and the job, put there.
+func (a *activation) asUser(f func() error) error {
+	if u := a.plan.RunAs; u != nil {
+		return a.host.Access.As(u, f)
+	}
+	return f()
+}
+
+// clearAccount ends what is left of an account that is for this job alone,
+// wherever it hides.
+func (a *activation) clearAccount() (int, error) {
+	if u := a.plan.RunAs; u != nil && a.plan.Dedicated && a.host.KillUser != nil {
+		return a.host.KillUser(u.UID)
+	}
+	return 0, nil
+}
+
+// stranger asks the shadow who a submitter without an account here is.
+func (s *afar) stranger(ctx context.Context, caller *shadow.Caller) (*host.Identity, error) {
+	const op = "starter.RunAs"
+	name := s.a.plan.AskUser
+	uid, gid, err := caller.UserInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const most = 1<<32 - 2 // the one above stands for "leave it" in the system's calls
+	if uid <= 0 || gid <= 0 || uid > most || gid > most {
+		return nil, errs.E(op, errs.Denied, name, fmt.Errorf("the shadow says that it is the user %d of the group %d; no job of a pool runs as root or with the group of root", uid, gid))
+	}
+	if s.a.host.UserName == nil {
+		return nil, errs.E(op, errs.Unsupported, name, errors.New("this starter cannot run programs for other users"))
+	}
+	other, err := s.a.host.UserName(uint32(uid))
+	switch {
+	case err == nil && other != name:
+		return nil, errs.E(op, errs.Denied, name, fmt.Errorf("the shadow says that it is the user %d, who is %s on this machine", uid, other))
+	case err != nil && !errs.Is(err, errs.NotFound):
+		return nil, err
+	}
+	return &host.Identity{Name: name, UID: uint32(uid), GID: uint32(gid)}, nil
 }
 
 // home is the home directory of who the job runs as.
@@ -48,9 +104,20 @@ func (a *activation) home() string {
 func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *Hold) {
 	j := a.job
 	var err error
+	if j.stdin != "" {
+		if files[0], err = a.host.Access.Read(u, j.stdin); err != nil {
+			return files, a.holds.std(j.stdin, "standard input", err)
+		}
+	}
+	open := func(path string) (*os.File, error) {
+		if !a.record.Started.IsZero() { // the job has run before and goes on where it was
+			return a.host.Access.Append(u, path)
+		}
+		return a.host.Access.Overwrite(u, path)
+	}
 	if j.stdout.path != "" {
-		if files[1], err = a.host.Access.Overwrite(u, j.stdout.path); err != nil {
-			return files, a.holds.std(j.stdout.path, "standard output", err)
+		if files[1], err = open(j.stdout.path); err != nil {
+			hold = a.holds.std(j.stdout.path, "standard output", err)
 		}
 	}
 	switch {
@@ -58,9 +125,9 @@ func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *Hold)
 	case j.stderr.path == j.stdout.path:
 		files[2] = files[1]
 	default:
-		if files[2], err = a.host.Access.Overwrite(u, j.stderr.path); err != nil {
+		if files[2], err = open(j.stderr.path); err != nil && hold == nil {
 			return files, a.holds.std(j.stderr.path, "standard error", err)
 		}
 	}
-	return files, nil
+	return files, hold
 }

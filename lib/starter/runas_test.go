@@ -41,6 +41,27 @@ func (a *access) Overwrite(u *host.Identity, path string) (*os.File, error) {
 	return os.Create(path)
 }
 
+func (a *access) Append(u *host.Identity, path string) (*os.File, error) {
+	if err := a.reach("appends", u, path); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+}
+
+func (a *access) Read(u *host.Identity, path string) (*os.File, error) {
+	if err := a.reach("reads", u, path); err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+func (a *access) Give(u *host.Identity, _ *os.Root, name string) error {
+	return a.reach("gets", u, name)
+}
+
+// As notes nothing: what is done is seen by who does it.
+func (a *access) As(_ *host.Identity, f func() error) error { return f() }
+
 // TestRunAs runs a job for another user, where it is.
 func TestRunAs(t *testing.T) {
 	t.Parallel()
@@ -65,13 +86,17 @@ func TestRunAs(t *testing.T) {
 		{name: "a starter without the rights", code: reason.FailedToCreateProcess, hold: "cannot run programs for other users"},
 		{name: "files to be moved", ad: "ShouldTransferFiles = \"YES\"\n", access: &access{},
 			code: reason.FailedToCreateProcess, hold: "files are not moved for jobs of other users"},
-		{name: "standard input", ad: "In = \"in\"\n", access: &access{},
-			code: reason.FailedToCreateProcess, hold: "no standard input"},
+		{name: "standard input", ad: "In = \"in\"\n", access: &access{}, calls: []string{"boinc enters iwd", "boinc reads in"}},
+		{name: "standard input of others", ad: "In = \"in\"\n", access: &access{closed: "in"}, calls: []string{"boinc enters iwd", "boinc reads in"},
+			code: reason.UnableToOpenInput, hold: "as standard input"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			iwd := filepath.Join(t.TempDir(), "iwd")
 			if err := os.Mkdir(iwd, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(iwd, "in"), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			k := newTalk(t, t.TempDir(), func(*hosttest.Process) host.ExitStatus {
@@ -82,7 +107,7 @@ func TestRunAs(t *testing.T) {
 				}
 			})
 			// One that anybody may give a directory to.
-			user := &host.Identity{Name: "boinc", UID: uint32(max(os.Getuid(), 0)), GID: uint32(max(os.Getgid(), 0)), Home: "/var/lib/boinc"}
+			user := &host.Identity{Name: "boinc", UID: uint32(max(os.Getuid(), 1)), GID: uint32(max(os.Getgid(), 1)), Home: "/var/lib/boinc"}
 			k.plan(func(p *Plan) {
 				p.RunAs = user
 				p.JobAd = fmt.Sprintf("Cmd = \"/bin/job\"\nIwd = %q\nShouldTransferFiles = \"NO\"\n%s", iwd, tt.ad)
@@ -116,6 +141,30 @@ func TestRunAs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever a plan says, a starter that has the rights of root keeps them to
+// itself.
+func TestNeverAsRoot(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		plan Plan
+		host Host
+		ok   bool
+	}{
+		{"its own user, with a shadow", Plan{Shadow: &ShadowSide{}}, Host{}, true},
+		{"root, with a shadow", Plan{Shadow: &ShadowSide{}}, Host{Access: &access{}}, false},
+		{"root, of the embedded access point", Plan{}, Host{Access: &access{}}, true},
+		{"a user, with a shadow", Plan{Shadow: &ShadowSide{}, RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{Access: &access{}}, true},
+		{"a user without the rights", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{}, false},
+		{"root by name", Plan{RunAs: &host.Identity{Name: "a", GID: 5}}, Host{Access: &access{}}, false},
+		{"the group of root", Plan{RunAs: &host.Identity{Name: "a", UID: 5}}, Host{Access: &access{}}, false},
+	} {
+		if err := (&activation{plan: &tt.plan, host: tt.host}).canRunAs(); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 

@@ -49,17 +49,23 @@ func (a *activation) spawn() *Hold {
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
 		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: scratch, Iwd: dir, Cpus: p.Cpus,
-		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Marker: a.note.Marker,
+		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.side.chirpConfig(), Creds: a.side.credentials(), Marker: a.note.Marker,
 	})
 	a.record.Problems = append(a.record.Problems, problems...)
 	if err != nil {
 		return a.holds.broken(err)
 	}
-	if err := a.box.WriteAds(j.forSandbox(scratch).Text(classad.Old), p.MachineAd); err != nil {
-		return a.holds.broken(err)
+	a.jobEnv = env
+	if a.record.Started.IsZero() { // else the job has run before, and they are there
+		if err := a.writeAds(); err != nil {
+			return a.holds.broken(err)
+		}
 	}
-	if j.transfer {
-		if a.before, err = transfer.List(a.box.Root()); err != nil {
+	if j.transfer && a.before == nil {
+		if err := a.asUser(func() (err error) {
+			a.before, err = transfer.List(a.box.Root())
+			return err
+		}); err != nil {
 			return a.holds.broken(err)
 		}
 	}
@@ -74,6 +80,12 @@ func (a *activation) spawn() *Hold {
 	if hold != nil {
 		return hold
 	}
+	for i, f := range a.side.piped() {
+		if f != nil {
+			files[i] = f
+		}
+	}
+	a.side.starting(a)
 	core, stack := j.limits()
 	score := jobOOMScore
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
@@ -86,15 +98,22 @@ func (a *activation) spawn() *Hold {
 		return a.holds.exec(j.cmd, j.args, err)
 	}
 	a.family, a.done = family, family.Done()
+	a.side.started()
 	a.record.Started = time.Now()
 	main := family.Main()
 	a.say(Report{Op: OpRunning, Proc: &main})
 	a.note.Job = main
 	a.problem(a.box.Record(a.note))
+	a.stopWatching() // of an earlier run
 	a.updates = time.NewTimer(p.seconds("STARTER_INITIAL_UPDATE_INTERVAL", firstUpdate))
 	a.settled = time.NewTimer(settling)
 	a.polls = time.NewTicker(p.seconds("CGROUP_POLLING_INTERVAL", polling))
 	return nil
+}
+
+// writeAds writes what the job may read of itself and its slot.
+func (a *activation) writeAds() error {
+	return a.box.WriteAds(a.job.forSandbox(a.box.Scratch()).Text(classad.Old), a.plan.MachineAd)
 }
 
 // checkIwd looks whether the job can start in dir.
@@ -118,7 +137,10 @@ func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
 	if a.plan.RunAs != nil {
 		return a.openStdAs(a.plan.RunAs)
 	}
-	const write = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | os.O_APPEND
+	write := os.O_WRONLY | os.O_CREATE | os.O_TRUNC | os.O_APPEND
+	if !a.record.Started.IsZero() {
+		write &^= os.O_TRUNC // it goes on where it was
+	}
 	var err error
 	if j.stdin != "" {
 		if files[0], err = os.Open(j.stdin); err != nil {
@@ -127,20 +149,21 @@ func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
 	}
 	if j.stdout.path != "" {
 		if files[1], err = os.OpenFile(j.stdout.path, write, 0o644); err != nil {
-			return files, a.holds.std(j.stdout.path, "standard output", err)
+			hold = a.holds.std(j.stdout.path, "standard output", err)
 		}
 	}
 	switch {
 	case j.stderr.path == "":
+	case j.stderr.path == j.stdout.path && hold != nil:
 	case j.stderr.path == j.stdout.path:
 		// one open file for both, so that neither overwrites the other
 		if files[2], err = os.OpenFile(j.stderr.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 			return files, a.holds.std(j.stderr.path, "standard error", err)
 		}
 	default:
-		if files[2], err = os.OpenFile(j.stderr.path, write, 0o644); err != nil {
+		if files[2], err = os.OpenFile(j.stderr.path, write, 0o644); err != nil && hold == nil {
 			return files, a.holds.std(j.stderr.path, "standard error", err)
 		}
 	}
-	return files, nil
+	return files, hold // the standard error is there even if the output cannot be
 }

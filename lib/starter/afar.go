@@ -1,0 +1,535 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reach"
+	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/shadow"
+)
+
+// wireTimeout is STARTER_UPLOAD_TIMEOUT where the plan says nothing.
+const wireTimeout = 300 * time.Second
+
+// afar is a shadow: the job comes over the socket that came with the plan, its
+// files over connections of their own. Everything that is told goes through
+// one queue, so that the shadow hears it in the order in which it happened.
+type afar struct {
+	a        *activation
+	plan     *ShadowSide
+	clock    clock.Clock
+	log      *slog.Logger
+	machine  *classad.Ad
+	caller   *shadow.Caller // nil until the conversation has begun
+	queue    queue
+	sessions *security.Sessions
+	client   *security.Client
+	brokers  *brokers // nil without
+	dialer   *listen.Dialer
+	door     *reach.Door
+	shadows  shadows
+	doorOver chan struct{} // closed when the door's goroutine has ended
+
+	// Of the transfer of files.
+	input *parting // from what sent input; nil without
+	// finished is when transfers before this activation ended, by the attribute
+	// that says so.
+	finished map[string]int64
+	names    *security.HostNames // of those who come to the door
+	tries    int                 // output transfers that failed and may be tried again
+
+	began        time.Time // when the job was executed first
+	io           ioHistory
+	peak         int64      // the most resident memory at an update, KiB
+	spent        usedBefore // by earlier runs of the job, which have saved its state
+	checkpointNo int        // the next one; 0 before there was any
+
+	user    *host.Identity // as the shadow says; nil where it was not asked
+	missed  bool           // the job's time to start had passed
+	failed  bool           // its output could not be sent, for good
+	sentAll bool           // its output was sent
+	spooled []string
+	// credsDir is where the job's credentials are, "" for none.
+	credsDir string
+	told     string // directory of the job's manifest, "" as long as there is none
+	creds    *fetched
+	chirp    *chirpSide
+	streams  *streams
+
+	mu    sync.Mutex
+	info  *classad.Ad // what the starter says of itself; nil before it has
+	where fileServer  // changes with a reconnect, whatever is being sent
+}
+
+// fileServer is where the shadow gives and takes files.
+type fileServer struct {
+	address cedar.Sinful
+	key     cedar.Secret
+	session string // its id
+	version string
+}
+
+func newAfar(a *activation, p *ShadowSide) *afar {
+	s := &afar{a: a, plan: p, names: &security.HostNames{Resolver: net.DefaultResolver, Clock: clock.System()}, clock: clock.System(), log: a.host.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.sessions = security.NewSessions(s.clock, 64)
+	s.dialer = &listen.Dialer{Name: func() string { return "STARTER " + s.address() }, PrivateNetwork: a.plan.knob("PRIVATE_NETWORK_NAME"), Ports: a.plan.outgoing()}
+	s.client = &security.Client{
+		Sessions: s.sessions, Clock: s.clock, Dial: s.dialer.Dial, Log: s.log,
+		Version: p.Version, Subsystem: "STARTER", Address: s.address,
+	}
+	// Sessions are handed over by the shadow: nothing is ever negotiated.
+	s.client.Configure(&security.Settings{
+		Authorizer: &security.Authorizer{}, StepTimeout: 20 * time.Second, Deadline: 2 * time.Minute,
+		MatchSessions: true, ResumeResponse: true,
+	}, nil)
+	return s
+}
+
+// address is where the starter is reached, "" before it is.
+func (s *afar) address() string {
+	if s.door == nil {
+		return ""
+	}
+	return s.door.Address()
+}
+
+// learn takes the conversation up and asks for the job.
+func (s *afar) learn(a *activation) {
+	a.beside(func(ctx context.Context) func() []duty {
+		caller, ad, err := s.begin(ctx)
+		return func() []duty {
+			if caller != nil {
+				s.caller = caller
+				a.gone = caller.Lost()
+			}
+			switch {
+			case err == nil:
+			case caller == nil || errors.Is(err, shadow.ErrLost):
+				a.life.lost = true
+				return a.unfit(err, int(reason.ShadowException))
+			default:
+				return a.unfit(err, int(reason.StarterError))
+			}
+			s.finished = map[string]int64{}
+			for _, name := range []string{inputDone, outputDone} {
+				s.finished[name], _ = ad.EvalInt(name, nil)
+			}
+			if from, ok := ad.EvalString("ShadowIpAddr", nil); ok {
+				s.shadows.take(from)
+			}
+			if s.user != nil {
+				a.plan.RunAs = s.user
+			}
+			s.serveDoor()
+			return a.learned(ad, nil)
+		}
+	})
+}
+
+func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
+	const op = "starter.shadow"
+	if s.a.host.Socket == nil {
+		return nil, nil, errs.E(op, errs.Unsupported, s.a.plan.Activation, errors.New("no connection can be handed to this starter"))
+	}
+	nc, err := s.a.host.Socket()
+	if err != nil {
+		return nil, nil, errs.E(op, errs.Broken, s.a.plan.Activation, err)
+	}
+	conn, err := cedar.Resume(nc, cedar.Limits{}, s.plan.Stream)
+	if err != nil {
+		_ = nc.Close()
+		return nil, nil, errs.E(op, errs.Broken, s.a.plan.Activation, err)
+	}
+	caller := shadow.New(conn, shadow.Options{Timeout: s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout), Log: s.log, Clock: s.clock})
+	if s.machine, err = classad.ParseAd(s.a.plan.MachineAd, classad.Old); err != nil {
+		return caller, nil, errs.E(op, errs.Invalid, "machine ad", err)
+	}
+	where := reach.Config{
+		Claim: s.plan.Claim, Address: s.plan.Address, Job: visitors{s}, Knob: s.a.plan.knob, Secure: s.secure, Names: s.names.Of,
+		Version: s.plan.Version, Platform: s.plan.Platform, Clock: s.clock, Log: s.log,
+	}
+	if make := s.a.host.SharedPort; make != nil {
+		where.SharedPort = func(dir, id string) (listen.NamedSocket, error) { return make(s.plan.Cookie, dir, id) }
+	}
+	if s.brokers, err = s.newBrokers(s.dialer); err != nil {
+		s.log.Warn("the starter is not reached through a broker", "err", err)
+	} else if s.brokers != nil {
+		where.Broker, where.Dial, where.Changed = s.brokers.open, s.dialer.Dial, s.moved
+	}
+	if s.door, err = reach.Open(ctx, where); err != nil {
+		return caller, nil, err
+	}
+	ad, err := caller.JobInfo(ctx)
+	if err != nil {
+		return caller, nil, err
+	}
+	if s.a.plan.AskUser != "" {
+		if s.user, err = s.stranger(ctx, caller); err != nil {
+			return caller, nil, err
+		}
+	}
+	return caller, ad, s.taught(ad)
+}
+
+// taught has the shadow's ad say where files are given and taken from now on.
+func (s *afar) taught(ad *classad.Ad) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.where.learn(ad)
+}
+
+// server is where files are given and taken now.
+func (s *afar) server() fileServer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.where
+}
+
+// learn reads where files are given and taken from an ad of the shadow.
+func (f *fileServer) learn(ad *classad.Ad) error {
+	if v, ok := ad.EvalString("ShadowVersion", nil); ok {
+		f.version = v
+	}
+	if key, ok := ad.EvalString("TransferKey", nil); ok {
+		f.key = cedar.Secret(key)
+	}
+	text, ok := ad.EvalString("TransferSocket", nil)
+	if !ok {
+		return nil // it matters only if files are moved
+	}
+	address, err := cedar.ParseSinful(text)
+	if err != nil {
+		return errs.E("starter.shadow", errs.Invalid, "TransferSocket", err)
+	}
+	f.address = address
+	return nil
+}
+
+// serveDoor lets others in.
+func (s *afar) serveDoor() {
+	s.doorOver = make(chan struct{})
+	go func() {
+		defer close(s.doorOver)
+		if err := s.door.Serve(context.Background()); err != nil {
+			s.log.Warn("the starter cannot be reached any more", "err", err)
+		}
+	}()
+	s.a.say(Report{Op: OpContact, Address: s.door.Address()})
+}
+
+// read says how the job runs here, away from its access point.
+func (s *afar) read(a *activation, ad *classad.Ad) (*job, error) {
+	move, err := movesFiles(ad, s.plan.FileSystemDomain)
+	if err != nil {
+		return nil, err
+	}
+	if home := a.home(); home != "" {
+		ad.SetString("OSHomeDir", home)
+	}
+	ad.Delete("SpooledOutputFiles") // the output is what the job left, not what is in the spool
+	j, err := readJob(ad, "", a.box.Scratch(), move)
+	if err == nil {
+		j.streamed()
+	}
+	return j, err
+}
+
+// movesFiles decides whether files are moved: ShouldTransferFiles, where
+// IF_NEEDED depends on whether both sides see the same file systems.
+func movesFiles(ad *classad.Ad, domain string) (bool, error) {
+	const op = "starter.job"
+	word, ok := ad.EvalString("ShouldTransferFiles", nil)
+	if !ok {
+		return false, errs.E(op, errs.Invalid, "ShouldTransferFiles", errors.New("the job does not say whether its files are moved; want YES, NO or IF_NEEDED"))
+	}
+	move := false
+	switch strings.ToUpper(strings.TrimSpace(word)) {
+	case "YES", "ALWAYS":
+		move = true
+	case "NO", "NEVER":
+	case "IF_NEEDED":
+		theirs, _ := ad.EvalString("FileSystemDomain", nil)
+		move = !strings.EqualFold(theirs, domain) || domain == ""
+	default:
+		return false, errs.E(op, errs.Invalid, "ShouldTransferFiles", fmt.Errorf("%q is none of YES, NO and IF_NEEDED", word))
+	}
+	if !move {
+		return false, nil
+	}
+	switch when, _ := ad.EvalString("WhenToTransferOutput", nil); strings.ToUpper(when) {
+	case "ON_EXIT", "ON_EXIT_OR_EVICT", "ON_SUCCESS":
+		return true, nil
+	default:
+		return false, errs.E(op, errs.Invalid, "WhenToTransferOutput", fmt.Errorf("%q is none of ON_EXIT, ON_EXIT_OR_EVICT and ON_SUCCESS", when))
+	}
+}
+
+// introduce makes the starter and the shadow known to each other.
+func (s *afar) introduce(ctx context.Context) error {
+	if s.door.Brokered() {
+		s.brokers.await(ctx)
+	}
+	info := starterInfo(s.plan, s.a.plan.SlotFullName, s.address(), s.a.box.Scratch(), s.machine, s.a.job.ad)
+	s.mu.Lock()
+	s.info = info
+	s.mu.Unlock()
+	full := info.Clone()
+	full.SetValue("SlotAd", classad.AdValue(s.machine))
+	if err := s.caller.RegisterStarter(ctx, full); err != nil {
+		return err
+	}
+	if err := s.share(ctx); err != nil {
+		return err
+	}
+	return s.caller.RegisterJob(ctx, provisioned(s.machine))
+}
+
+// share asks the shadow for the sessions and keeps that for files.
+func (s *afar) share(ctx context.Context) error {
+	shared, ok, err := s.caller.Sessions(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	t := shared.Transfer
+	s.sessions.Forget(t.ID)
+	if _, err := s.sessions.AddShared(t.ID, t.Info, t.Key); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.where.session = t.ID
+	return nil
+}
+
+// bring introduces the starter, brings the input and waits until the job may
+// start.
+func (s *afar) bring(a *activation) {
+	if a.job.transfer {
+		a.say(Report{Op: OpTransferInStart})
+	}
+	a.beside(func(ctx context.Context) func() []duty {
+		err := s.introduce(ctx)
+		var got carried
+		if err == nil {
+			err = s.openCreds(ctx)
+		}
+		if err == nil && a.job.transfer {
+			got, err = s.receive(ctx)
+		}
+		if err == nil {
+			err = s.manifestIn()
+		}
+		missed := false
+		var opened *streams
+		if err == nil {
+			err = s.openChirp()
+		}
+		if err == nil {
+			missed, err = s.awaitStart(ctx, a.job.ad)
+		}
+		if err == nil && !missed {
+			opened, err = s.openStreams(ctx, shadow.StreamOut)
+		}
+		return func() []duty {
+			a.record.BytesIn = got.bytes
+			s.streams = opened
+			if a.job.transfer {
+				a.say(Report{Op: OpTransferInDone, Files: got.files, Bytes: got.bytes})
+			}
+			switch {
+			case err == nil && missed:
+				s.missed = true
+				return a.life.prepared(&Hold{Code: int(reason.MissedDeferredTime), Reason: "The job missed its time to start"})
+			case err == nil:
+				return a.life.prepared(nil)
+			case errors.Is(err, context.Canceled):
+				return a.life.prepared(nil)
+			case errors.Is(err, shadow.ErrLost):
+				a.life.lost = true
+				return a.unfit(err, int(reason.ReconnectFailed))
+			}
+			var stream *streamError
+			if errors.As(err, &stream) {
+				return a.life.prepared(stream.hold())
+			}
+			if h := holdOf(err); h != nil {
+				h.Reason = "Failed to transfer files: " + h.Reason
+				return a.life.prepared(h)
+			}
+			return a.unfit(err, int(reason.StarterError))
+		}
+	})
+}
+
+// starting tells that the job is about to be executed. The job does not wait
+// for the answer: what is told later comes later.
+func (s *afar) starting(a *activation) {
+	if s.began.IsZero() {
+		s.began = s.clock.Now().Wall
+	}
+	s.manifestEnv(a.jobEnv)
+	s.queue.add(func() {
+		if err := s.caller.BeginExecution(context.Background()); err != nil {
+			s.log.Warn("the shadow was not told that the job begins", "err", err)
+		}
+	})
+}
+
+// changed tells how the job is now. While something else waits to be told a
+// measurement is left out, a change of state never is.
+func (s *afar) changed(a *activation) {
+	if a.life.held || a.life.apart || a.family == nil {
+		return
+	}
+	state := "Running"
+	if a.life.suspended {
+		state = "Suspended"
+	}
+	s.update(a, state)
+}
+
+func (s *afar) update(a *activation, state string) {
+	s.register(s.condition(a, state).ad())
+}
+
+// register tells the shadow how the job is.
+func (s *afar) register(ad *classad.Ad) {
+	s.queue.add(func() {
+		if err := s.caller.RegisterJob(context.Background(), ad); err != nil {
+			s.log.Warn("an update did not reach the shadow", "err", err)
+		}
+	})
+}
+
+// condition is how the job is.
+func (s *afar) condition(a *activation, state string) condition {
+	u := a.record.Usage
+	u = s.spent.and(u)
+	s.peak = max(s.peak, u.RSSKiB)
+	c := condition{
+		state: state, interval: a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates), usage: u, peakRSS: s.peak,
+		diskKiB: a.disk.KiB, files: a.disk.Files, moved: a.job != nil && a.job.transfer, started: a.record.Started,
+		address: s.address(), metric: a.plan.knob("MEMORY_USAGE_METRIC"), nested: s.caller.AtLeast(25, 3, 0),
+		vacated: a.life.evicted, window: a.plan.seconds("STATISTICS_WINDOW_SECONDS", statsWindow),
+	}
+	if state != "" && !s.began.IsZero() {
+		now := s.clock.Now().Wall
+		c.counted, c.recent = max(0, now.Sub(s.began)), s.io.recent(now, blockIOOf(u), c.window)
+	}
+	if a.family != nil {
+		c.proc, c.grouped = a.family.Main(), a.family.Grouped()
+	}
+	if state == "Exited" {
+		c.ended, c.status = a.exitAt, a.record.Status
+		c.peakRSS = max(c.peakRSS, u.PeakRSSKiB)
+	}
+	if state != "Exited" || a.life.phase == telling {
+		c.delayed = s.chirp.delayed()
+	}
+	if c.moved && a.box != nil {
+		c.stdout, c.stderr = a.box.Written()
+	}
+	if s.sentAll {
+		c.isSpooled, c.spooled = true, strings.Join(s.spooled, ",")
+	}
+	return c
+}
+
+// hold has the shadow hold the job, at once.
+func (s *afar) hold(a *activation) {
+	h := *a.life.hold
+	s.queue.add(func() { s.sayHold(context.Background(), h) })
+}
+
+func (s *afar) sayHold(ctx context.Context, h Hold) error {
+	return s.caller.Log(ctx, shadow.HoldEvent(h.Reason, h.Code, h.Subcode))
+}
+
+func (s *afar) close(ctx context.Context) {
+	s.input.cut()
+	if s.caller != nil {
+		if err := s.queue.settled(ctx); err != nil {
+			s.log.Warn("the shadow does not listen to what is left to be told", "err", err)
+		}
+		s.caller.End()
+		s.queue.wait()
+	}
+	// Those who wait for the shadow see that it is gone.
+	s.creds.close()
+	s.streams.close()
+	s.chirp.close()
+	if s.door != nil {
+		s.door.Close()
+		if s.doorOver != nil {
+			<-s.doorOver
+		}
+	}
+}
+
+// queue does one thing after the other, in a goroutine of its own while there
+// is any.
+type queue struct {
+	mu   sync.Mutex
+	todo []func()
+	busy bool
+	idle sync.WaitGroup
+}
+
+func (q *queue) add(do func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.todo = append(q.todo, do)
+	if !q.busy {
+		q.busy = true
+		q.idle.Go(q.drain)
+	}
+}
+
+func (q *queue) drain() {
+	for {
+		q.mu.Lock()
+		if len(q.todo) == 0 {
+			q.busy = false
+			q.mu.Unlock()
+			return
+		}
+		do := q.todo[0]
+		q.todo = q.todo[1:]
+		q.mu.Unlock()
+		do()
+	}
+}
+
+// settled waits until all that was added so far is done, or ctx ends.
+func (q *queue) settled(ctx context.Context) error {
+	done := make(chan struct{})
+	q.add(func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (q *queue) wait() { q.idle.Wait() }

@@ -1,0 +1,191 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"errors"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// reactivateCheck (REACTIVATE_CLAIM_CHECK) asks the startd whether it would
+// take the job up again.
+const reactivateCheck = 554
+
+// promised is the ending that attributes with a prefix name: ...ExitCode, or
+// ...ExitSignal where ...ExitBySignal is true. said tells whether any does.
+func promised(ad *classad.Ad, prefix string) (status host.ExitStatus, said bool) {
+	code, haveCode := ad.EvalInt(prefix+"ExitCode", nil)
+	signal, haveSignal := ad.EvalInt(prefix+"ExitSignal", nil)
+	if by, _ := ad.EvalBool(prefix+"ExitBySignal", nil); by {
+		return host.ExitStatus{Signal: int(signal)}, haveCode || haveSignal
+	}
+	return host.ExitStatus{Exited: true, Code: int(code)}, haveCode || haveSignal
+}
+
+// as reports whether two processes ended in the same way.
+func as(a, b host.ExitStatus) bool {
+	return a.Exited == b.Exited && a.Code == b.Code && a.Signal == b.Signal
+}
+
+// checkpoints reports whether the job exits to have its state saved.
+func (j *job) checkpoints() bool {
+	yes, _ := j.ad.EvalBool("WantFTOnCheckpoint", nil)
+	return yes
+}
+
+// saved reports whether the job has exited to have its state saved and to be
+// started again.
+func (s *afar) saved(a *activation) bool {
+	if a.life.evicted != nil || a.life.hold != nil || !a.job.checkpoints() || !a.job.transfer {
+		return false
+	}
+	want, _ := promised(a.job.ad, "SuccessCheckpoint")
+	return as(a.record.Status, want)
+}
+
+// checkpoint sends the state of the job, and starts it again if the startd
+// still wants that.
+func (s *afar) checkpoint(a *activation) {
+	number, ok := s.checkpointNo, s.checkpointNo > 0
+	if n, has := a.job.ad.EvalInt("CheckpointNumber", nil); !ok && has {
+		number = int(n) + 1
+	}
+	s.checkpointNo = number + 1
+	ad := s.condition(a, "Exited").exit().ad()
+	s.spent = s.spent.plus(a.record.Usage)
+	a.record.Usage = host.Usage{}
+	ad.SetInt("CheckpointNumber", int64(number))
+	ad.SetInt("JobLastCheckpointTime", a.exitAt.Unix())
+	ad.SetInt("NewlyCommittedTime", int64(a.exitAt.Sub(a.record.Started).Seconds()))
+	ending := s.ending()
+	ending.Occasion, ending.Number = transfer.AtCheckpoint, number
+	plan, err := transfer.PlanOutput(a.job.ad, ending)
+	a.say(Report{Op: OpTransferOutStart})
+	a.beside(func(ctx context.Context) func() []duty {
+		var sent transfer.Stats
+		if err == nil {
+			sent, err = s.upload(ctx, plan, false)
+		}
+		event := classad.NewAd()
+		event.SetInt("CheckpointNumber", int64(number))
+		if err == nil {
+			event.SetString("EventType", "SuccessfulCheckpoint")
+			err = errors.Join(s.caller.RegisterJob(ctx, ad), s.caller.Notify(ctx, event))
+		} else {
+			event.SetString("EventType", "FailedCheckpoint")
+			_ = s.caller.Notify(ctx, event) // the next one may succeed
+		}
+		wanted := true
+		if err == nil {
+			wanted = s.wantedAgain(ctx)
+		}
+		// The streams of the run before have ended with it.
+		var opened *streams
+		var broken error
+		if wanted && a.job.streams() {
+			if broken = s.streams.settled(ctx); broken == nil {
+				opened, broken = s.openStreams(ctx, shadow.StreamAppend)
+			}
+		}
+		return func() []duty {
+			a.record.BytesOut += sent.Bytes
+			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			if h := holdOf(err); h != nil {
+				return a.life.finished(&Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})
+			}
+			a.problem(err)
+			if !wanted {
+				a.life.evicted = &eviction{
+					asked: "starter", code: int(reason.SuccessfulCheckpoint),
+					reason: "Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed.",
+				}
+				return a.life.finished(nil)
+			}
+			var stream *streamError
+			switch {
+			case broken == nil:
+				s.streams.close()
+				s.streams = opened
+			case errors.Is(broken, shadow.ErrLost):
+				return a.life.unheard(dutyOutput, s.caller.Connected())
+			case errors.As(broken, &stream):
+				return a.life.finished(stream.hold())
+			default:
+				if a.life.evicted == nil {
+					a.life.evicted = &eviction{asked: "starter", code: int(reason.StarterError), reason: broken.Error()}
+				}
+				return a.life.finished(nil)
+			}
+			return a.life.again()
+		}
+	})
+}
+
+// wantedAgain asks the startd whether the job may go on. A startd that does
+// not answer does not mind.
+func (s *afar) wantedAgain(ctx context.Context) bool {
+	address, err := cedar.ParseSinful(s.plan.Address)
+	if err != nil {
+		return true
+	}
+	id, err := claim.ParseID(s.plan.Claim.Reveal())
+	if err != nil {
+		return true
+	}
+	if _, known := s.sessions.Get(id.Public); !known {
+		if _, err := s.sessions.AddExecuteSide(id, s.plan.Address); err != nil {
+			return true
+		}
+	}
+	conn, _, err := s.client.Command(ctx, address, reactivateCheck, security.Options{Session: id.Public})
+	if err != nil {
+		s.log.Warn("the startd was not asked whether the job may go on", "err", err)
+		return true
+	}
+	defer func() { _ = conn.Close() }()
+	defer conn.Bind(ctx)()
+	conn.PutSecret(s.plan.Claim)
+	if err := conn.EndMessage(); err != nil {
+		return true
+	}
+	ad, err := conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		return true
+	}
+	start, said := ad.EvalBool("Start", nil)
+	return start || !said
+}
+
+func (s *afar) total(u host.Usage) host.Usage { return s.spent.and(u) }
+
+// usedBefore adds what earlier runs of the job have used.
+type usedBefore struct{ host.Usage }
+
+func (u usedBefore) plus(v host.Usage) usedBefore {
+	u.UserCPU += v.UserCPU
+	u.SysCPU += v.SysCPU
+	u.ImageSizeKiB = max(u.ImageSizeKiB, v.ImageSizeKiB)
+	u.PeakRSSKiB = max(u.PeakRSSKiB, v.PeakRSSKiB)
+	u.BlockReads += v.BlockReads
+	u.BlockWrites += v.BlockWrites
+	u.BlockReadBytes += v.BlockReadBytes
+	u.BlockWriteBytes += v.BlockWriteBytes
+	return u
+}
+
+// and is what the job has used together with its present run.
+func (u usedBefore) and(v host.Usage) host.Usage {
+	sum := u.plus(v).Usage
+	sum.RSSKiB, sum.Procs, sum.OOMKills = v.RSSKiB, v.Procs, v.OOMKills
+	return sum
+}

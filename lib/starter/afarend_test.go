@@ -1,0 +1,787 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// untilKilled leaves a file and then obeys any signal.
+func untilKilled(p *hosttest.Process) host.ExitStatus {
+	if err := os.WriteFile(filepath.Join(p.Spec().Dir, "state"), []byte("half"), 0o644); err != nil {
+		return host.ExitStatus{Exited: true, Code: 99}
+	}
+	for {
+		if sig := p.Sleep(1 << 40); sig != 0 {
+			return host.ExitStatus{Signal: sig}
+		}
+	}
+}
+
+// What the shadow hears when the job has to leave.
+func TestShadowEvictions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, ad string
+		order    Order
+		signal   int    // that the job gets
+		moved    int    // output transfers
+		final    bool   // the transfer goes to the files' final place
+		held     int    // hold code, else the job exits
+		reason   string // VacateReason
+	}{
+		{"soft", "", Order{Op: OpSoftKill, Reason: "PREEMPT is true", Code: 1011}, hosttest.SIGTERM, 0, false, 0, "PREEMPT is true"},
+		{"soft with output", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", Order{Op: OpSoftKill, Reason: "off", Code: 1013}, hosttest.SIGTERM, 1, false, 0, "off"},
+		{"soft, the last time", "", Order{Op: OpSoftKill, Reason: "removed", Code: 1023, Final: true}, hosttest.SIGTERM, 1, true, 0, "removed"},
+		{"removed", "RemoveKillSig = 12\n", Order{Op: OpSoftKill, Reason: "removed", Code: 1023}, 12, 0, false, 0, "removed"},
+		{"held by its user", "HoldKillSig = 10\n", Order{Op: OpSoftKill, Reason: "held", Code: 1}, 10, 0, false, 0, "held"},
+		{"hard", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", Order{Op: OpHardKill, Reason: "KILL", Code: 1009}, hosttest.SIGKILL, 0, false, 0, "KILL"},
+		{"held by the startd", "HoldKillSig = 10\nWhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n",
+			Order{Op: OpSoftKill, Manner: MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7}, 10, 0, false, 21, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t, c.ad, untilKilled)
+			p.until(OpRunning)
+			p.send(c.order)
+			rec := p.last()
+			end := <-p.ended
+			if rec.Status.Signal != c.signal {
+				t.Errorf("%+v, want signal %d", rec.Status, c.signal)
+			}
+			var outs []transfer.Stats
+			for _, m := range p.shadow.Transfers() {
+				if m.Command == transfer.FiletransDownload {
+					outs = append(outs, m.Stats)
+				}
+			}
+			if len(outs) != c.moved || c.moved > 0 && outs[0].Final != c.final {
+				t.Errorf("output was sent as %+v", outs)
+			}
+			if c.held != 0 {
+				if end.Held == nil || slices.Contains(p.calls(), "job_exit") {
+					t.Fatalf("%+v of %v", end, p.calls())
+				}
+				code, _ := end.Held.Ad.EvalInt("HoldReasonCode", nil)
+				sub, _ := end.Held.Ad.EvalInt("HoldReasonSubCode", nil)
+				if text, _ := end.Held.Ad.EvalString("ErrorMsg", nil); code != int64(c.held) || sub != 7 || text != c.order.Reason {
+					t.Errorf("%s", end.Held.Ad.Text(classad.Old))
+				}
+				return
+			}
+			if end.Exit == nil || end.Exit.Ints[1] != int64(shadow.ShouldRequeue) || end.Exit.Ints[0] != int64(c.signal) {
+				t.Fatalf("%+v", end.Exit)
+			}
+			why, _ := end.Exit.Ad.EvalString("VacateReason", nil)
+			if code, _ := end.Exit.Ad.EvalInt("VacateReasonCode", nil); why != c.reason || code != int64(c.order.Code) {
+				t.Errorf("%s", end.Exit.Ad.Text(classad.Old))
+			}
+		})
+	}
+}
+
+// What the shadow hears of a job that could not be run, or whose files could
+// not be moved.
+func TestShadowHolds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, ad  string
+		input     string
+		code, sub int
+		text      string // a part of what is said
+		mock      bool   // job_termination comes first
+	}{
+		{"no program", "Cmd = \"/no/such\"\n", "", 6, 2, "Failed to execute '/no/such'", false},
+		{"no input", "", "missing", 13, 2, "missing", false},
+		{"no output", "TransferOutput = \"nothing\"\n", "", 13, 2, "nothing", true},
+		{"no directory", "ShouldTransferFiles = \"NO\"\nIwd = \"/no/such\"\n", "", 14, 2, "Cannot access initial working directory /no/such", false},
+		{"nothing said of files", "ShouldTransferFiles = \"MAYBE\"\n", "", 6, 0, "MAYBE", false},
+		{"standard input is not there", "In = \"in\"\n", "", 8, 2, "as standard input", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var input []string
+			if c.input != "" {
+				input = append(input, c.input)
+			}
+			p := newPool(t, c.ad, func(*hosttest.Process) host.ExitStatus { return host.ExitStatus{Exited: true} }, input...)
+			rec := p.last()
+			end := <-p.ended
+			if end.Held == nil {
+				t.Fatalf("%+v of %v", end, p.calls())
+			}
+			ad := end.Held.Ad
+			code, _ := ad.EvalInt("HoldReasonCode", nil)
+			sub, _ := ad.EvalInt("HoldReasonSubCode", nil)
+			text, _ := ad.EvalString("ErrorMsg", nil)
+			if code != int64(c.code) || sub != int64(c.sub) || !strings.Contains(text, c.text) || strings.HasPrefix(text, "Error from") {
+				t.Errorf("%d/%d %s", code, sub, text)
+			}
+			if rec.Held == nil || rec.Held.Code != c.code {
+				t.Errorf("%+v", rec.Held)
+			}
+			if slices.Contains(p.calls(), "job_termination") != c.mock || slices.Contains(p.calls(), "job_exit") {
+				t.Errorf("%v", p.calls())
+			}
+		})
+	}
+}
+
+// When the input does not come, the files for failures are sent, once the
+// shadow is done with the input, and before it hears of the hold.
+func TestShadowFailureFiles(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "FailureFiles = \"kept\"\nTransferOutput = \"other\"\n", untilKilled, "kept", "missing")
+	rec := p.last()
+	end := <-p.ended
+	if end.Held == nil || rec.Held == nil || rec.Held.Code != int(reason.TransferInputError) || len(p.machine.Families()) != 0 {
+		t.Fatalf("%+v, %+v", end, rec)
+	}
+	moved, err := p.shadow.WaitTransfers(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := moved[1]; m.Command != transfer.FiletransDownload || !m.Stats.Final || m.Stats.Bytes != int64(len("input")) {
+		t.Errorf("%+v", moved)
+	}
+	want := []string{"get_job_info", "register_starter_info", "get_sec_session_info", "register_job_info", "get_job_info", "request_guidance", "register_job_info", "ulog"}
+	if diff := cmp.Diff(want, p.calls()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A shadow that never shows that it is done with the input is not asked to
+// take anything: it would give itself up.
+func TestShadowFailureFilesUnsafe(t *testing.T) {
+	t.Parallel()
+	p := newPoolPlan(t, "TransferInFinished = 1\n", untilKilled, func(p *pool, _ *Plan) {
+		p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
+			if request.Call == shadow.CallGetJobInfo {
+				reply.Ad.SetInt("TransferInFinished", 1)
+			}
+			return shadowtest.Send
+		})
+	}, "missing")
+	p.last()
+	if end := <-p.ended; end.Held == nil {
+		t.Fatalf("%+v", end)
+	}
+	if moved := p.shadow.Transfers(); len(moved) != 1 {
+		t.Errorf("%+v", moved)
+	}
+}
+
+// A job whose time to start has passed is not started.
+func TestShadowMissedDeferral(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "DeferralTime = 1000\nDeferralWindow = 10\n", untilKilled)
+	rec := p.last()
+	if end := <-p.ended; end.Exit == nil || end.Exit.Ints[0] != shadow.NoStatus || end.Exit.Ints[1] != int64(shadow.MissedDeferralTime) {
+		t.Errorf("%+v", end)
+	}
+	if rec.Held == nil || rec.Held.Code != int(reason.MissedDeferredTime) || len(p.machine.Families()) != 0 {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// A suspended job is told as one, and as running before it is evicted.
+func TestShadowSuspension(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "", untilKilled)
+	p.until(OpRunning)
+	p.send(Order{Op: OpSuspend})
+	p.until(OpSuspended)
+	p.send(Order{Op: OpSoftKill, Reason: "r", Code: 1011})
+	p.last()
+	<-p.ended
+	var states []string
+	for _, c := range p.shadow.Calls() {
+		if c.Request.Call == shadow.CallRegisterJobInfo {
+			s, _ := c.Request.Ad.EvalString("JobState", nil)
+			states = append(states, s)
+		}
+	}
+	if want := []string{"", "Suspended", "Running", "Exited"}; !slices.Equal(states, want) {
+		t.Errorf("%q, want %q", states, want)
+	}
+}
+
+// A shadow that goes away while the job runs finds it again; what was to be
+// told meanwhile is told then.
+func TestShadowReconnect(t *testing.T) {
+	t.Parallel()
+	for _, exited := range []bool{false, true} {
+		name := "while it runs"
+		if exited {
+			name = "after it ended"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			release := make(chan struct{})
+			p := newPool(t, "", func(h *hosttest.Process) host.ExitStatus {
+				<-release
+				return writes("result", "42", host.ExitStatus{Exited: true})(h)
+			})
+			address := p.until(OpContact).Address
+			p.until(OpRunning)
+			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
+				t.Fatal(err)
+			}
+			p.shadow.Vanish()
+			<-p.ended
+			if exited {
+				close(release)
+				p.closed()
+			}
+			p.back(address)
+			if !exited {
+				close(release)
+			}
+			rec := p.last()
+			end := <-p.ended
+			if end.Exit == nil || end.Exit.Ints[1] != int64(shadow.Exited) || rec.Lost || rec.Evicted {
+				t.Errorf("%+v, %+v", end, rec)
+			}
+			if text, err := os.ReadFile(filepath.Join(p.submit, "result")); err != nil || string(text) != "42" {
+				t.Errorf("%q, %v", text, err)
+			}
+			if n := strings.Count(strings.Join(p.calls(), " "), "get_sec_session_info"); n != 2 {
+				t.Errorf("the sessions were asked for %d times: %v", n, p.calls())
+			}
+		})
+	}
+}
+
+// The shadow of a schedd that was killed does not get the job back from that of
+// its successor, unless this is gone.
+func TestShadowReplaced(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	p := newPool(t, "", func(h *hosttest.Process) host.ExitStatus {
+		<-release
+		return writes("result", "42", host.ExitStatus{Exited: true})(h)
+	})
+	address := p.until(OpContact).Address
+	p.until(OpRunning)
+	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
+		t.Fatal(err)
+	}
+	first := *p // whose files are elsewhere
+	p.shadow = shadowtest.New(shadowtest.Job{Ad: first.shadow.ReconnectAd(), Claim: p.claim, Root: p.root})
+	var err error
+	if p.files, err = shadowtest.Listen(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	p.back(address)
+	<-first.ended // its connection was closed
+	if _, err := p.shadow.Wait(t.Context(), shadow.CallSessions, 0); err != nil {
+		t.Fatal(err)
+	}
+	startd, err := shadowtest.NewStartd("<127.0.0.1:9>", "<127.0.0.1:8>", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := first.shadow.ReconnectAt(t.Context(), startd, address); err == nil || errors.Is(err, shadowtest.ErrRefused) {
+		t.Fatalf("the first shadow was answered: %v, %v", conn, err)
+	}
+	p.shadow.Vanish()
+	<-p.ended
+	first.take(shadowtest.Files{})
+	conn, err := first.shadow.ReconnectAt(t.Context(), startd, address)
+	for err != nil && !errors.Is(err, shadowtest.ErrRefused) { // the starter may not have seen it yet
+		conn, err = first.shadow.ReconnectAt(t.Context(), startd, address)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.serve(conn)
+	close(release)
+	rec := p.last()
+	end := <-p.ended
+	if end.Exit == nil || rec.Lost || rec.Evicted || len(first.shadow.Calls()) == 0 {
+		t.Errorf("%+v, %+v", end, rec)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.submit, "result")); err != nil || string(text) != "42" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// A shadow that does not come back while the lease lasts loses the job.
+func TestShadowLeaseOver(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "JobLeaseDuration = 0\n", untilKilled)
+	p.until(OpRunning)
+	p.shadow.Vanish()
+	if rec := p.last(); !rec.Lost || !rec.Evicted || rec.Status.Signal != hosttest.SIGKILL || rec.Code != int(reason.ReconnectFailed) {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// watched tells when a connection is closed first.
+type watched struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (w *watched) Close() error {
+	w.once.Do(func() { close(w.closed) })
+	return w.Conn.Close()
+}
+
+// A job that is held while its shadow is away is held when that is back.
+func TestShadowHeldMeanwhile(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	p := newPoolOn(t, "", untilKilled, func(h *Host) {
+		socket := h.Socket
+		h.Socket = func() (net.Conn, error) {
+			nc, err := socket()
+			return &watched{Conn: nc, closed: seen}, err
+		}
+	})
+	address := p.until(OpContact).Address
+	p.until(OpRunning)
+	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.shadow.Vanish()
+	<-p.ended
+	<-seen
+	p.send(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7})
+	p.closed()
+	p.back(address)
+	rec := p.last()
+	end := <-p.ended
+	if end.Held == nil || rec.Held == nil || rec.Held.Code != 21 {
+		t.Fatalf("%+v, %+v of %v", end, rec, p.calls())
+	}
+	if code, _ := end.Held.Ad.EvalInt("HoldReasonCode", nil); code != 21 {
+		t.Errorf("%s", end.Held.Ad.Text(classad.Old))
+	}
+}
+
+// silence has the shadow not answer the calls that are of any of the kinds, the
+// first n of each.
+func silence(p *pool, n int, calls ...shadow.Call) {
+	seen := map[shadow.Call]int{}
+	p.shadow.Misbehave(func(_ int, request *shadow.Request, _ *shadow.Reply) shadowtest.Action {
+		if seen[request.Call]++; slices.Contains(calls, request.Call) && seen[request.Call] <= n {
+			return shadowtest.Silent
+		}
+		return shadowtest.Send
+	})
+}
+
+// A starter that has to end does so in a moment, whatever the shadow does not
+// answer.
+func TestShadowSilent(t *testing.T) {
+	t.Parallel()
+	kill := Order{Op: OpHardKill, Reason: "KILL", Code: 1009}
+	for _, c := range []struct {
+		name  string
+		call  shadow.Call // that is not answered
+		order Order
+	}{
+		{"the job", shadow.CallGetJobInfo, kill},
+		{"the starter", shadow.CallRegisterStarterInfo, kill},
+		{"the beginning", shadow.CallBeginExecution, kill},
+		{"the beginning of one to be held", shadow.CallBeginExecution, Order{Op: OpHardKill, Manner: MannerHold, Reason: "HOLD", Code: 21}},
+		{"the end", shadow.CallJobExit, kill},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := startPool(t, "", func(h *hosttest.Process) host.ExitStatus {
+				if c.call == shadow.CallJobExit {
+					return host.ExitStatus{Exited: true}
+				}
+				return untilKilled(h)
+			}, func(h *Host) { h.Moment = 50 * time.Millisecond }, func(p *pool, _ *Plan) { silence(p, 1, c.call) })
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := p.shadow.Wait(ctx, c.call, 0); err != nil {
+				t.Fatal(err)
+			}
+			p.send(c.order)
+			select {
+			case status := <-p.status:
+				if status != exitDone {
+					t.Errorf("exit status %d", status)
+				}
+			case <-ctx.Done():
+				t.Fatal("the starter waits for the shadow")
+			}
+		})
+	}
+}
+
+// A starter whose last word waits for the shadow still heeds orders to end.
+func TestShadowSilentHold(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		p := startPool(t, "", untilKilled, func(h *Host) { h.Moment = 50 * time.Millisecond }, func(p *pool, _ *Plan) { silence(p, 1, shadow.CallBeginExecution) })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := p.shadow.Wait(ctx, shadow.CallBeginExecution, 0); err != nil {
+			t.Fatal(err)
+		}
+		p.send(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "WANT_HOLD is true", Code: 21})
+		p.until(OpEnded)
+		if gone {
+			_ = p.in.Close()
+		} else {
+			p.send(Order{Op: OpHardKill, Reason: "KILL", Code: 1009})
+		}
+		select {
+		case <-p.status:
+		case <-ctx.Done():
+			t.Fatalf("the starter waits for the shadow; startd gone: %v", gone)
+		}
+	}
+}
+
+// A shadow that comes back before the starter has seen that it was gone hears
+// how the job ended, which it did not before.
+func TestShadowBackUnnoticed(t *testing.T) {
+	t.Parallel()
+	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *Plan) { silence(p, 1, shadow.CallJobExit) })
+	address := p.until(OpContact).Address
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := p.shadow.Wait(ctx, shadow.CallJobExit, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.back(address)
+	if _, err := p.shadow.Wait(ctx, shadow.CallJobExit, 1); err != nil {
+		t.Fatalf("the end was not told again: %v", p.calls())
+	}
+	if rec := p.last(); rec.Lost || rec.Evicted || len(rec.Problems) != 0 {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// An output transfer that may succeed another time brings the shadow back on
+// purpose.
+func TestShadowOutputAgain(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	p := newPool(t, "", func(h *hosttest.Process) host.ExitStatus {
+		<-release
+		return writes("result", "42", host.ExitStatus{Exited: true})(h)
+	})
+	address := p.until(OpContact).Address
+	p.until(OpRunning)
+	p.take(shadowtest.Files{}) // the starter's key is wrong now
+	close(release)
+	p.until(OpTransferOutDone)
+	if end := <-p.ended; end.Exit != nil || end.Held != nil {
+		t.Fatalf("%+v", end)
+	}
+	p.back(address)
+	rec := p.last()
+	if end := <-p.ended; end.Exit == nil || rec.Held != nil {
+		t.Errorf("%+v, %+v", end, rec)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.submit, "result")); err != nil || string(text) != "42" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// A job that saves its state is started again, and goes on with its output.
+func TestShadowCheckpoint(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	p := newPool(t, "WantFTOnCheckpoint = true\nSuccessCheckpointExitCode = 85\nTransferCheckpoint = \"state\"\n", func(h *hosttest.Process) host.ExitStatus {
+		runs++
+		h.Use(host.Usage{UserCPU: 2e9})
+		if runs == 1 {
+			return writes("state", "half", host.ExitStatus{Exited: true, Code: 85})(h)
+		}
+		if text, err := os.ReadFile(filepath.Join(h.Spec().Dir, "state")); err != nil || string(text) != "half" {
+			return host.ExitStatus{Exited: true, Code: 98}
+		}
+		return writes("result", "42", host.ExitStatus{Exited: true})(h)
+	})
+	rec := p.last()
+	end := <-p.ended
+	if end.Exit == nil || end.Exit.Ints[0] != 0 || runs != 2 || len(rec.Problems) != 0 {
+		t.Fatalf("%d runs, %+v, %+v", runs, end.Exit, rec)
+	}
+	if cpu, _ := end.Exit.Ad.EvalReal("RemoteUserCpu", nil); cpu != 4 || rec.Usage.UserCPU != 4*time.Second {
+		t.Errorf("RemoteUserCpu = %v, %+v", cpu, rec.Usage)
+	}
+	var finals []bool
+	for _, m := range p.shadow.Transfers() {
+		if m.Command == transfer.FiletransDownload {
+			finals = append(finals, m.Stats.Final)
+		}
+	}
+	if !slices.Equal(finals, []bool{false, true}) {
+		t.Errorf("output was sent as %v", finals)
+	}
+	var events []string
+	for _, c := range p.shadow.Calls() {
+		if c.Request.Call == shadow.CallNotify {
+			text, _ := c.Request.Ad.EvalString("EventType", nil)
+			events = append(events, text)
+		}
+	}
+	if want := []string{"SuccessfulCheckpoint", "ActivationExecutionExit"}; !slices.Equal(events, want) {
+		t.Errorf("%q", events)
+	}
+}
+
+// A job that saves its state goes on with the streams that it had.
+func TestShadowCheckpointStreams(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	used := make(chan struct{}, 2)
+	p := newPoolOn(t, "WantFTOnCheckpoint = true\nSuccessCheckpointExitCode = 85\nTransferCheckpoint = \"\"\nStreamOut = true\nStreamErr = true\n", func(h *hosttest.Process) host.ExitStatus {
+		defer func() { used <- struct{}{} }()
+		runs++
+		for i, f := range []*os.File{h.Spec().Stdout, h.Spec().Stderr} {
+			if f == nil {
+				return host.ExitStatus{Exited: true, Code: 90 + i}
+			}
+			if _, err := fmt.Fprintf(f, "%d of run %d;", i, runs); err != nil {
+				return host.ExitStatus{Exited: true, Code: 97}
+			}
+		}
+		if runs == 1 {
+			return host.ExitStatus{Exited: true, Code: 85}
+		}
+		return host.ExitStatus{Exited: true}
+	}, func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} })
+	rec := p.last()
+	if end := <-p.ended; end.Exit == nil || end.Exit.Ints[0] != 0 || runs != 2 {
+		t.Errorf("%d runs, %+v, %+v", runs, end.Exit, rec)
+	}
+	for name, want := range map[string]string{"out.txt": "0 of run 1;0 of run 2;", "err.txt": "1 of run 1;1 of run 2;"} {
+		if text, err := os.ReadFile(filepath.Join(p.submit, name)); err != nil || string(text) != want {
+			t.Errorf("%s holds %q, %v; want %q", name, text, err, want)
+		}
+	}
+}
+
+// slowSpawner returns when the program has used the files that it was given,
+// which are the caller's to close then.
+type slowSpawner struct {
+	host.Spawner
+	used chan struct{}
+}
+
+func (s slowSpawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
+	f, err := s.Spawner.Spawn(spec)
+	if err == nil {
+		<-s.used
+	}
+	return f, err
+}
+
+// Standard files that stream are at the submit machine before the job is over,
+// and are not moved afterwards.
+//
+// row: S1-033
+func TestShadowStreams(t *testing.T) {
+	t.Parallel()
+	used := make(chan struct{})
+	p := newPoolOn(t, "StreamOut = true\nStreamIn = true\nIn = \"in\"\nTransferIn = false\n", func(h *hosttest.Process) host.ExitStatus {
+		defer close(used)
+		spec := h.Spec()
+		text, err := io.ReadAll(spec.Stdin)
+		if err == nil {
+			_, err = spec.Stdout.Write(append([]byte("read "), text...))
+		}
+		if err != nil {
+			return host.ExitStatus{Exited: true, Code: 97}
+		}
+		return host.ExitStatus{Exited: true}
+	}, func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, "in")
+	rec := p.last()
+	if end := <-p.ended; end.Exit == nil || rec.Status.Code != 0 {
+		t.Fatalf("%+v, %+v", end, rec)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.submit, "out.txt")); err != nil || string(text) != "read input" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for _, m := range p.shadow.Transfers() {
+		if slices.Contains(m.Stats.Spooled, "_condor_stdout") {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// A job that wants to know gets lists of what was there before and after it,
+// and its environment.
+func TestShadowManifest(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "ManifestDir = \"told\"\nTransferOutput = \"result\"\nEnvironment = \"A='b c'\"\n", writes("result", "42", host.ExitStatus{Exited: true}), "in")
+	p.last()
+	if end := <-p.ended; end.Exit == nil {
+		t.Fatalf("%+v", end)
+	}
+	for name, want := range map[string][]string{
+		"in":          {"./.job.ad\n", "./.machine.ad\n", "./in\n", "./told/\n", "./told/in\n"},
+		"out":         {"./result\n", "./_condor_stdout\n", "./told/environment\n", "./told/out\n"},
+		"environment": {"A=b' 'c ", " _CONDOR_SLOT="},
+	} {
+		text, err := os.ReadFile(filepath.Join(p.submit, "told", name))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s has no %q: %s", name, part, text)
+			}
+		}
+		if strings.Contains(string(text), "_CONDOR_ANCESTOR") {
+			t.Errorf("%s tells what is the starter's own: %s", name, text)
+		}
+	}
+}
+
+// Nothing that a job puts in its place leads out of the scratch directory.
+func TestShadowManifestHostile(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	for _, dir := range []string{"/etc", "../x", "a/b"} {
+		p := newPool(t, "ManifestDir = \""+dir+"\"\nTransferOutput = \"\"\n", writes("result", "42", host.ExitStatus{Exited: true}))
+		p.last()
+		if end := <-p.ended; end.Exit == nil || end.Exit.Ints[0] != 0 {
+			t.Errorf("%s: %+v", dir, end)
+		}
+	}
+	p := newPool(t, "ManifestDesired = true\nTransferOutput = \"\"\n", func(h *hosttest.Process) host.ExitStatus {
+		at := filepath.Join(h.Spec().Dir, "1_0_manifest")
+		if os.RemoveAll(at) != nil || os.Symlink(outside, at) != nil {
+			return host.ExitStatus{Exited: true, Code: 9}
+		}
+		return host.ExitStatus{Exited: true}
+	})
+	p.last()
+	if end := <-p.ended; end.Exit != nil && end.Exit.Ints[0] != 0 {
+		t.Errorf("%+v", end)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// What was read and written is told, ever and within a window.
+func TestBlockIO(t *testing.T) {
+	t.Parallel()
+	var h ioHistory
+	at := time.Unix(1000, 0)
+	for _, c := range []struct {
+		after time.Duration
+		reads int64
+		want  int64
+	}{{0, 5, 5}, {100 * time.Second, 7, 7}, {100 * time.Second, 10, 5}, {1, 10, 5}, {500 * time.Second, 10, 0}} {
+		at = at.Add(c.after)
+		if got := h.recent(at, blockIO{reads: c.reads}, 150*time.Second); got.reads != c.want {
+			t.Errorf("%v: %+v, want %d", at, got, c.want)
+		}
+	}
+	c := condition{state: "Running", usage: host.Usage{BlockReads: 3, BlockWriteBytes: 4096}, recent: blockIO{reads: 1}, counted: 2000 * time.Second, window: 1200 * time.Second}
+	ad := c.ad()
+	for name, want := range map[string]int64{
+		"BlockReads": 3, "BlockWrites": 0, "BlockReadKbytes": 0, "BlockWriteKbytes": 4, "StatsLifetime": 2000,
+		"RecentBlockReads": 1, "RecentBlockWriteKbytes": 0, "RecentStatsLifetime": 1200,
+	} {
+		if got, ok := ad.EvalInt(name, nil); !ok || got != want {
+			t.Errorf("%s = %d, want %d", name, got, want)
+		}
+	}
+}
+
+// Input arrives under the names that the job wants for it.
+func TestShadowInputRemaps(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "TransferInputRemaps = \"in = name\"\nIn = \"\"\n", func(h *hosttest.Process) host.ExitStatus {
+		if text, err := os.ReadFile(filepath.Join(h.Spec().Dir, "name")); err != nil || string(text) != "input" {
+			return host.ExitStatus{Exited: true, Code: 1}
+		}
+		return host.ExitStatus{Exited: true}
+	}, "in")
+	p.last()
+	if end := <-p.ended; end.Exit == nil || end.Exit.Ints[0] != 0 {
+		t.Errorf("%+v", end.Exit)
+	}
+}
+
+// A job whose input is renamed to where it may not be is not started.
+func TestShadowInputRemapsHostile(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"../out", "/tmp/execpoint-none/out"} {
+		p := newPool(t, "TransferInputRemaps = \"in = "+to+"\"\n", untilKilled, "in")
+		rec := p.last()
+		<-p.ended
+		if !rec.Started.IsZero() {
+			t.Errorf("%s: %+v", to, rec)
+		}
+	}
+}
+
+// What the shadow commands after input that did not come is done.
+func TestShadowGuidance(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *Plan) {
+		p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
+			if request.Call != shadow.CallGuidance {
+				return shadowtest.Send
+			}
+			reply.Ad = classad.NewAd()
+			switch asked++; asked {
+			case 1:
+				reply.Ad.SetString("Command", "RunDiagnostic")
+				reply.Ad.SetString("Diagnostic", "send_ep_logs")
+			case 2:
+				reply.Ad.SetString("Command", "RetryReqest")
+				reply.Ad.SetInt("RetryDelay", 0)
+			default:
+				if err := os.WriteFile(filepath.Join(p.submit, "missing"), []byte("here"), 0o644); err != nil {
+					t.Error(err)
+				}
+				reply.Ad.SetString("Command", "RetryTransfer")
+			}
+			return shadowtest.Send
+		})
+	}, "missing")
+	p.last()
+	end := <-p.ended
+	if end.Exit == nil || end.Exit.Ints[0] != 0 || asked != 3 {
+		t.Fatalf("%+v, asked %d times: %v", end, asked, p.calls())
+	}
+	said := ""
+	for _, c := range p.shadow.Calls() {
+		if c.Request.Call == shadow.CallNotify && said == "" {
+			said, _ = c.Request.Ad.EvalString("Result", nil)
+		}
+	}
+	if said != "Error - Unregistered" {
+		t.Errorf("the diagnostic's result is %q", said)
+	}
+}

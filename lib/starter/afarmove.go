@@ -1,0 +1,545 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// mostTries is how often output is sent again after a failure that may pass.
+const mostTries = 4
+
+// carried is what a transfer moved.
+type carried struct {
+	files int
+	bytes int64
+}
+
+// open opens a connection for files.
+func (s *afar) open(ctx context.Context, command int) (*cedar.Conn, error) {
+	const op = "starter.transfer"
+	where := s.server()
+	if where.address.IsZero() || where.key == "" {
+		return nil, errs.E(op, errs.Invalid, "TransferSocket", errors.New("the shadow does not say where files are"))
+	}
+	conn, _, err := s.client.Command(ctx, where.address, command, security.Options{Session: where.session})
+	if err != nil {
+		return nil, again("opening a connection for files", err)
+	}
+	if err := transfer.Begin(conn, where.key); err != nil {
+		_ = conn.Close()
+		return nil, again("opening a connection for files", err)
+	}
+	return conn, nil
+}
+
+// again is a failure that may pass.
+func again(doing string, err error) error {
+	return &transfer.WireFailure{Reason: doing + ": " + err.Error(), Retry: true, Broken: true, Err: err}
+}
+
+func (s *afar) side(conn *cedar.Conn) transfer.Side {
+	return transfer.Side{
+		Conn: conn, PeerVersion: s.server().version, Log: s.log, Errno: s.a.host.Errno,
+		Timeout: s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout),
+	}
+}
+
+// receive brings the input, again if the shadow wants that after a failure.
+func (s *afar) receive(ctx context.Context) (carried, error) {
+	for n := 1; ; n++ {
+		got, ready, err := s.fetch(ctx)
+		switch {
+		case err == nil || !ready:
+			return got, err
+		case n < mostInput && s.fetchAgain(ctx):
+			continue
+		}
+		s.unready(ctx)
+		return got, err
+	}
+}
+
+// fetch brings the input once. ready says of a failure that the shadow could
+// begin another transfer.
+func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
+	a := s.a
+	conn, err := s.open(ctx, transfer.FiletransUpload)
+	if err != nil {
+		return carried{}, false, err
+	}
+	defer func() {
+		switch f := new(transfer.WireFailure); {
+		case err == nil:
+			s.input = part(conn)
+			return
+		case errors.As(err, &f) && !f.Broken:
+			ready = s.reaped(ctx, conn, inputDone)
+		}
+		_ = conn.Close()
+	}()
+	o := transfer.ReceiveOptions{Plugins: s.plugins(), Owner: a.owner()}
+	if remaps := a.job.text("TransferInputRemaps"); remaps != "" {
+		if o.Rename, err = transfer.Renames(remaps); err != nil {
+			return carried{}, false, err
+		}
+	}
+	if cmd := a.job.text("Cmd"); a.job.flag("TransferExecutable") && cmd != "" {
+		o.Executable = filepath.Base(cmd)
+	}
+	var got transfer.Stats
+	err = a.asUser(func() (err error) {
+		got, err = transfer.Receive(ctx, s.side(conn), a.box.Root(), o)
+		return err
+	})
+	if len(got.PluginResults) > 0 {
+		if rerr := s.caller.RegisterJob(ctx, pluginResults("Input", got.PluginResults)); rerr != nil && err == nil {
+			err = rerr
+		}
+	}
+	return carried{got.Files, got.Bytes}, false, err
+}
+
+// mostLooks bounds how often a shadow is asked whether it is done, each being a
+// turn of its loop; it takes a few once its child is gone.
+const mostLooks = 100
+
+// childEnds is how long the child of a shadow may take to end that has said all
+// it had to say.
+const childEnds = 10 * time.Second
+
+// distance is what lies at least between the end of what a shadow's child sent
+// and the next transfer. Until its parent has seen it end, a shadow that is
+// asked for another one gives itself up and the job has to run again; and
+// nothing that a starter can see tells when that is. Most jobs take longer, and
+// then nothing is waited for. The original keeps a second.
+const distance = 50 * time.Millisecond
+
+// keepDistance waits until that long after then, when the last came from the
+// shadow's child. The shadow has turns enough to look at it afterwards: one for
+// each step of the next connection.
+func keepDistance(ctx context.Context, then time.Time) {
+	wait := distance - time.Since(then)
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// The attributes of a job by which its shadow shows that it is done with a
+// transfer, and could begin another.
+const (
+	inputDone  = "TransferInFinished"
+	outputDone = "TransferOutFinished"
+)
+
+// left waits until the shadow's child that moved files on conn, of which
+// nothing more comes, is gone. A shadow moves files in a child, and gives
+// itself up if it is asked for another transfer before it has seen that child
+// end.
+func left(ctx context.Context, conn *cedar.Conn) {
+	defer conn.Bind(ctx)()
+	nc := conn.NetConn()
+	_ = nc.SetReadDeadline(time.Now().Add(childEnds))
+	if ctx.Err() != nil {
+		return // that may have been in place of the deadline by which ctx ends it
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(nc, 4096))
+}
+
+// parting is left beside other things.
+type parting struct {
+	conn *cedar.Conn
+	over chan struct{}
+	at   time.Time // when it was over; read after over is closed
+}
+
+func part(conn *cedar.Conn) *parting {
+	p := &parting{conn: conn, over: make(chan struct{})}
+	go func() {
+		defer close(p.over)
+		left(context.Background(), conn)
+		p.at = time.Now()
+		_ = conn.Close()
+	}()
+	return p
+}
+
+func (p *parting) await(ctx context.Context) {
+	if p != nil {
+		select {
+		case <-p.over:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (p *parting) cut() {
+	if p != nil {
+		_ = p.conn.Close()
+		<-p.over
+	}
+}
+
+// reaped waits until the shadow has seen the end of the transfer on conn, by
+// which done was set, and reports whether it has.
+func (s *afar) reaped(ctx context.Context, conn *cedar.Conn, done string) bool {
+	left(ctx, conn)
+	keepDistance(ctx, time.Now())
+	before := s.finished[done]
+	for range mostLooks {
+		ad, err := s.caller.JobInfo(ctx)
+		if err != nil {
+			return false
+		}
+		if at, ok := ad.EvalInt(done, nil); ok && at != before {
+			s.finished[done] = at
+			return true
+		}
+	}
+	return false
+}
+
+// unready sends what there is of a job whose input did not come: the files for
+// failures. They are worth nothing more than to be tried once.
+func (s *afar) unready(ctx context.Context) {
+	ending := s.ending()
+	ending.Failed = true
+	plan, err := transfer.PlanOutput(s.a.job.ad, ending)
+	if err == nil {
+		_, err = s.upload(ctx, plan, true)
+	}
+	if err != nil {
+		s.log.Info("the files for failures were not sent", "err", err)
+	}
+	ad := classad.NewAd()
+	ad.SetBool("ExecuteDirWasEncrypted", false)
+	s.register(ad)
+}
+
+// pluginResults is the update that tells of plugins.
+func pluginResults(which string, results []*classad.Ad) *classad.Ad {
+	list := make([]*classad.Expr, len(results))
+	for i, r := range results {
+		list[i] = classad.Literal(classad.AdValue(r))
+	}
+	ad := classad.NewAd()
+	ad.SetValue(which+"PluginResultList", classad.List(list...))
+	return ad
+}
+
+// owner gives the job's user what plugins with the starter's own rights make in
+// the scratch directory; nil if there are none, for all else is made by that user.
+func (a *activation) owner() func(root *os.Root, name string, dir bool) error {
+	u := a.plan.RunAs
+	if u == nil || !a.plan.truth("RUN_FILETRANSFER_PLUGINS_WITH_ROOT") {
+		return nil
+	}
+	return func(root *os.Root, name string, _ bool) error {
+		given := make(chan error, 1)
+		go func() { given <- a.host.Access.Give(u, root, name) }() // with the rights of the starter
+		return <-given
+	}
+}
+
+// holdOf is the hold that a failed transfer asks for, nil if it asks for none.
+func holdOf(err error) *Hold {
+	var f *transfer.WireFailure
+	if !errors.As(err, &f) || f.Retry || !reason.Holds(reason.Code(f.HoldCode), f.HoldSubcode) {
+		return nil
+	}
+	return &Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
+}
+
+// awaitStart waits until a job with a DeferralTime may start. missed says that
+// its window has passed.
+func (s *afar) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err error) {
+	now := s.clock.Now().Wall
+	wait, missed := deferral(ad, now)
+	if missed || wait <= 0 {
+		return missed, nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// deferral is how long a job has to wait for its DeferralTime; missed says
+// that this is past by more than its DeferralWindow.
+func deferral(ad *classad.Ad, now time.Time) (wait time.Duration, missed bool) {
+	env := &classad.Env{My: ad, Now: now}
+	at, ok := ad.EvalInt("DeferralTime", env)
+	if !ok || at <= 0 {
+		return 0, false
+	}
+	offset, _ := ad.EvalInt("DeferralOffset", env)
+	window, _ := ad.EvalInt("DeferralWindow", env)
+	wait = time.Unix(at, 0).Sub(now.Add(-time.Duration(offset) * time.Second))
+	switch {
+	case wait >= 0:
+		return wait, false
+	case -wait > time.Duration(window)*time.Second:
+		return 0, true
+	}
+	return 0, false
+}
+
+// send tells that the job has exited, and sends its output.
+func (s *afar) send(a *activation) {
+	if a.life.held {
+		a.perform(a.life.finished(nil))
+		return
+	}
+	s.peak = max(s.peak, a.record.Usage.PeakRSSKiB)
+	if a.life.apart {
+		a.perform(a.life.unheard(dutyOutput, false))
+		return
+	}
+	if s.saved(a) {
+		s.checkpoint(a)
+		return
+	}
+	s.exited(a)
+	some, _ := a.output()
+	if !some {
+		a.perform(a.life.finished(nil))
+		return
+	}
+	want, said := promised(a.job.ad, "JobSuccess")
+	whole := !said || as(a.record.Status, want)
+	final := a.life.evicted == nil || a.life.evicted.final
+	plan, err := s.outputPlan(whole, final)
+	a.say(Report{Op: OpTransferOutStart})
+	a.beside(func(ctx context.Context) func() []duty {
+		var sent transfer.Stats
+		if err == nil {
+			sent, err = s.upload(ctx, plan, true)
+		}
+		return func() []duty {
+			a.record.BytesOut = sent.Bytes
+			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			return s.sent(sent, err)
+		}
+	})
+}
+
+// exited tells that the job's main process has ended.
+func (s *afar) exited(a *activation) {
+	if s.caller.AtLeast(9, 4, 1) {
+		event := classad.NewAd()
+		event.SetString("EventType", "ActivationExecutionExit")
+		s.queue.add(func() {
+			if err := s.caller.Notify(context.Background(), event); err != nil {
+				s.log.Debug("the shadow was not told that the job has exited", "err", err)
+			}
+		})
+	}
+	s.register(s.condition(a, "Exited").exit().ad())
+}
+
+// sent goes on after an output transfer.
+func (s *afar) sent(got transfer.Stats, err error) []duty {
+	a := s.a
+	var f *transfer.WireFailure
+	switch {
+	case err == nil:
+		s.sentAll, s.spooled = true, slices.DeleteFunc(got.Spooled, func(name string) bool {
+			return name == sandbox.StdoutFile || name == sandbox.StderrFile
+		})
+		return a.life.finished(nil)
+	case errors.Is(err, context.Canceled):
+		return a.life.finished(nil)
+	case errors.Is(err, shadow.ErrLost):
+		return a.life.unheard(dutyOutput, s.caller.Connected())
+	case errors.As(err, &f) && f.Retry && s.tries < mostTries:
+		s.tries++
+		s.log.Warn("the output did not reach the shadow; it is sent again when the shadow asks for the job", "err", err)
+		s.caller.Break(err)
+		return a.life.unheard(dutyOutput, s.caller.Connected())
+	}
+	s.failed = true
+	h := holdOf(err)
+	if h == nil {
+		h = &Hold{Code: int(reason.TransferOutputError), Reason: err.Error()}
+		if f != nil { // often enough: the job has to start again
+			h.Subcode, h.Reason = -int(reason.VacateBase), f.Reason
+			if f.HoldCode != 0 {
+				h.Code = f.HoldCode
+			}
+		}
+	}
+	return a.life.finished(h)
+}
+
+// outputPlan says what is sent.
+func (s *afar) outputPlan(whole, final bool) (transfer.SendPlan, error) {
+	s.manifest("out", nil)
+	ending := s.ending()
+	ending.Failed = !whole
+	if s.told != "" {
+		ending.Added = append(ending.Added, s.told)
+	}
+	if !final {
+		ending.Occasion = transfer.AtEviction
+	}
+	var err error
+	if err = s.a.asUser(func() (err error) {
+		ending.Changed, err = transfer.Changed(s.a.box.Root(), s.a.before)
+		return err
+	}); err != nil {
+		return transfer.SendPlan{}, err
+	}
+	return transfer.PlanOutput(s.a.job.ad, ending)
+}
+
+// ending is what is known of the scratch directory when output is sent.
+func (s *afar) ending() transfer.Ending {
+	a := s.a
+	ending := transfer.Ending{Occasion: transfer.AtExit, Scratch: a.box.Scratch()}
+	for _, f := range []struct {
+		file stdFile
+		to   *string
+	}{{a.job.stdout, &ending.Stdout}, {a.job.stderr, &ending.Stderr}} {
+		if name, err := filepath.Rel(a.box.Scratch(), f.file.path); f.file.path != "" && err == nil && filepath.IsLocal(name) {
+			*f.to = name
+		}
+	}
+	ending.Quiet = map[string]bool{sandbox.JobAdFile: true, sandbox.MachineAdFile: true}
+	return ending
+}
+
+// upload sends files. After the last time the shadow moves none any more.
+func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (transfer.Stats, error) {
+	if err := s.queue.settled(ctx); err != nil {
+		return transfer.Stats{}, err
+	}
+	if err := s.streams.settled(ctx); err != nil {
+		return transfer.Stats{}, err
+	}
+	if !s.caller.Connected() {
+		return transfer.Stats{}, shadow.ErrLost
+	}
+	if s.input != nil {
+		s.input.await(ctx)
+		if ctx.Err() == nil {
+			keepDistance(ctx, s.input.at)
+		}
+	}
+	conn, err := s.open(ctx, transfer.FiletransDownload)
+	if err != nil {
+		return transfer.Stats{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	var sent transfer.Stats
+	err = s.a.asUser(func() (err error) {
+		sent, err = transfer.Send(ctx, s.side(conn), s.a.box.Root(), plan, transfer.SendOptions{Plugins: s.plugins()})
+		return err
+	})
+	if err == nil && !last && !s.reaped(ctx, conn, outputDone) {
+		s.log.Warn("the shadow does not show that it is done with the files it was sent")
+	}
+	if len(sent.PluginResults) > 0 && err == nil {
+		err = s.caller.RegisterJob(ctx, pluginResults("Output", sent.PluginResults))
+	}
+	return sent, err
+}
+
+// tell tells how it went: that the job is to be held, or that it is over.
+func (s *afar) tell(a *activation) {
+	if s.caller == nil || a.life.lost {
+		a.perform(a.life.told())
+		return
+	}
+	if a.life.apart {
+		a.perform(a.life.unheard(dutyTell, false))
+		return
+	}
+	hold, state := a.life.hold, ""
+	if a.life.ran {
+		state = "Exited"
+	}
+	how := s.condition(a, state)
+	if s.failed {
+		how = how.exit()
+	}
+	ad := how.ad()
+	wait, why := waitStatus(a.record.Status), exitReason(a.record.Status, a.life.ran, a.life.evicted, s.missed)
+	if s.missed {
+		hold = nil
+	}
+	mock := s.failed && a.life.ran
+	timeout := time.Duration(0)
+	if e := a.life.evicted; e != nil && e.hard {
+		timeout = a.moment()
+	}
+	a.beside(func(ctx context.Context) func() []duty {
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		// Also a call that cannot be sent, since nobody reads it, ends then.
+		defer context.AfterFunc(ctx, func() { s.caller.Break(context.Cause(ctx)) })()
+		err := s.queue.settled(ctx)
+		if err == nil && state != "" && timeout == 0 {
+			err = s.streams.settled(ctx)
+		}
+		switch {
+		case err != nil:
+		case hold != nil:
+			if mock {
+				err = s.caller.JobTermination(ctx, ad)
+			}
+			if err == nil {
+				err = s.sayHold(ctx, *hold)
+			}
+		default:
+			err = s.caller.JobExit(ctx, wait, why, ad)
+		}
+		return func() []duty {
+			if errors.Is(err, shadow.ErrLost) {
+				return a.life.unheard(dutyTell, s.caller.Connected())
+			}
+			a.problem(err)
+			return a.life.told()
+		}
+	})
+}
+
+// hardTell bounds telling the end of a job that was killed: who ordered that
+// does not wait for it.
+const hardTell = 10 * time.Second
+
+// moment is how long a shadow may take that keeps a starter from ending at once.
+func (a *activation) moment() time.Duration {
+	if a.host.Moment > 0 {
+		return a.host.Moment
+	}
+	return hardTell
+}

@@ -1,0 +1,102 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// credRefresh is SEC_CREDENTIAL_REFRESH where the plan says nothing.
+const credRefresh = 300 * time.Second
+
+// fetched are credentials that are in the scratch directory and are fetched
+// again from time to time. A nil one is a job without.
+type fetched struct {
+	end  context.CancelFunc
+	over chan struct{} // closed when nobody fetches any more
+}
+
+func (f *fetched) close() {
+	if f != nil {
+		f.end()
+		<-f.over
+	}
+}
+
+// openCreds brings the credentials that the job needs (OAuthServicesNeeded).
+func (s *afar) openCreds(ctx context.Context) error {
+	const op = "starter.creds"
+	a := s.a
+	if send, _ := a.job.ad.EvalBool("SendCredential", nil); send {
+		return errs.E(op, errs.Unsupported, "SendCredential", errors.New("credentials of Kerberos cannot be fetched here"))
+	}
+	services := strings.FieldsFunc(a.job.text("OAuthServicesNeeded"), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	if len(services) == 0 {
+		return nil
+	}
+	dir, err := s.fetchCreds(ctx, services)
+	if err != nil {
+		return err
+	}
+	s.credsDir = dir
+	every := credRefresh
+	if text := strings.TrimSpace(a.plan.knob("SEC_CREDENTIAL_REFRESH")); text != "" {
+		n, err := strconv.Atoi(text)
+		if err == nil && n <= 0 {
+			return nil // once is enough
+		}
+		every = a.plan.seconds("SEC_CREDENTIAL_REFRESH", credRefresh)
+	}
+	f := &fetched{over: make(chan struct{})}
+	ctx, f.end = context.WithCancel(context.Background())
+	s.creds = f
+	go func() {
+		defer close(f.over)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if _, err := s.fetchCreds(ctx, services); err != nil {
+				s.log.Warn("the credentials of the job are not renewed", "err", err)
+			}
+		}
+	}()
+	return nil
+}
+
+// fetchCreds asks the shadow for the credentials of services and writes them
+// where the job finds them.
+func (s *afar) fetchCreds(ctx context.Context, services []string) (dir string, err error) {
+	got, err := s.caller.Creds(ctx)
+	if err != nil {
+		return "", err
+	}
+	have := make(map[string][]byte, len(got))
+	for _, c := range got {
+		have[c.Service] = []byte(c.Data.Reveal())
+	}
+	wanted := make(map[string][]byte, len(services))
+	for _, name := range services {
+		data, ok := have[name]
+		if !ok {
+			return "", errs.E("starter.creds", errs.NotFound, name, fmt.Errorf("the shadow has no credential for this service"))
+		}
+		wanted[name] = data
+	}
+	return s.a.box.WriteCreds(wanted)
+}
+
+func (s *afar) credentials() string { return s.credsDir }
+func (here) credentials() string    { return "" }

@@ -1,0 +1,132 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// keptOutput is how much of what a plugin says is kept, in bytes. The rest is
+// read and dropped, so that the plugin does not wait for a reader.
+const keptOutput = 256 << 10
+
+// PluginRunner runs the programs that move files by URL (FILETRANSFER_PLUGINS
+// and those of jobs) as families of spawner, with the rights of user, nil being
+// those of the caller. env is the environment that they inherit. What a program
+// leaves running is killed when it ends.
+func PluginRunner(spawner host.Spawner, user *host.Identity, env []string) transfer.Runner {
+	return apart(func(ctx context.Context, spec transfer.PluginSpec) (transfer.PluginExit, error) {
+		if spec.Timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, spec.Timeout)
+			defer cancel()
+		}
+		out, in, err := os.Pipe()
+		if err != nil {
+			return transfer.PluginExit{}, err
+		}
+		family, err := spawner.Spawn(host.SpawnSpec{
+			Path: spec.Path, Args: spec.Args, Env: merged(env, spec.Env), Dir: spec.Dir,
+			Stdout: in, Stderr: in, User: user, Bond: host.Bound,
+		})
+		in.Close()
+		if err != nil {
+			out.Close()
+			return transfer.PluginExit{}, err
+		}
+		said := make(chan []byte, 1)
+		go func() {
+			kept, _ := io.ReadAll(io.LimitReader(out, keptOutput))
+			_, _ = io.Copy(io.Discard, out)
+			out.Close()
+			said <- kept
+		}()
+		var exit transfer.PluginExit
+		select {
+		case <-family.Done():
+		case <-ctx.Done():
+			exit.TimedOut = true
+			_, err = family.Kill()
+			<-family.Done()
+		}
+		if _, cerr := family.Close(); err == nil {
+			err = cerr
+		}
+		st := family.Status()
+		exit.Code, exit.Signal, exit.Output = st.Code, st.Signal, <-said
+		return exit, err
+	})
+}
+
+// apart has run called by a goroutine of its own: who calls it may have the
+// rights of the job's user alone, with which nothing can be started.
+func apart(run transfer.Runner) transfer.Runner {
+	return func(ctx context.Context, spec transfer.PluginSpec) (exit transfer.PluginExit, err error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			exit, err = run(ctx, spec)
+		}()
+		<-done
+		return exit, err
+	}
+}
+
+// merged is env with the entries of more, which win.
+func merged(env, more []string) []string {
+	set := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return isLean(entry) || slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
+	}
+	return append(slices.DeleteFunc(slices.Clone(env), set), more...)
+}
+
+// pluginPrograms are the programs that FILETRANSFER_PLUGINS names.
+func pluginPrograms(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+}
+
+// Plugins are the ways to move files by URL that a configuration gives to
+// every job. config is its knobs by name, expanded.
+func Plugins(config map[string]string, run transfer.Runner) *transfer.Plugins {
+	p := Plan{Config: config}
+	return &transfer.Plugins{
+		Disabled: p.knob("ENABLE_URL_TRANSFERS") != "" && !p.truth("ENABLE_URL_TRANSFERS"),
+		Programs: pluginPrograms(p.knob("FILETRANSFER_PLUGINS")), Run: run,
+		Lifetime: p.seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME", 0), QueryTimeout: p.seconds("FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT", 0),
+	}
+}
+
+// plugins are what fetches and stores URLs for the job. They have its rights;
+// those of the machine's owner may be given more
+// (RUN_FILETRANSFER_PLUGINS_WITH_ROOT), those that the job brought never are.
+func (s *afar) plugins() *transfer.Plugins {
+	a := s.a
+	asUser := PluginRunner(a.host.Spawner, a.plan.RunAs, a.env)
+	run := asUser
+	if a.plan.truth("RUN_FILETRANSFER_PLUGINS_WITH_ROOT") {
+		asStarter := PluginRunner(a.host.Spawner, nil, a.env)
+		run = func(ctx context.Context, spec transfer.PluginSpec) (transfer.PluginExit, error) {
+			if spec.FromJob {
+				return asUser(ctx, spec)
+			}
+			return asStarter(ctx, spec)
+		}
+	}
+	p := Plugins(a.plan.Config, run)
+	p.Scratch, p.Job = a.box.Scratch(), a.job.ad
+	if own, err := transfer.JobPlugins(a.job.ad); err == nil {
+		p.List = append(p.List, own...)
+	} else {
+		s.log.Warn("the job's own plugins are of no use", "err", err)
+	}
+	return p
+}

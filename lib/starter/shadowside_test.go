@@ -1,0 +1,44 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// The plan of a pool's job takes its secrets to the starter and shows them to
+// nobody else.
+func TestShadowSide(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdef"
+	p := Plan{Activation: "slot1#1", Shadow: &ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Address: "<10.0.0.1:1>", UidDomain: "example.org"}}
+	line, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Plan
+	if err := json.Unmarshal(line, &got); err != nil {
+		t.Fatal(err)
+	}
+	if s := got.Shadow; s == nil || s.Claim.Reveal() != p.Shadow.Claim.Reveal() || s.Address != p.Shadow.Address || s.UidDomain != p.Shadow.UidDomain {
+		t.Errorf("the plan arrives as %s", line)
+	}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		fmt.Fprintf(&out, verb+"\n", p)
+		fmt.Fprintf(&out, verb+"\n", *p.Shadow)
+	}
+	slog.New(slog.NewTextHandler(&out, nil)).Info("plan", "side", *p.Shadow)
+	if strings.Contains(out.String(), secret) {
+		t.Errorf("the secret is in %s", out.String())
+	}
+	if line, err := json.Marshal(Plan{}); err != nil || strings.Contains(string(line), "shadow") {
+		t.Errorf("a plan without a shadow is %s (%v)", line, err)
+	}
+}

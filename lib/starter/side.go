@@ -1,0 +1,120 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// side is where the job comes from and who hears how it fares: the embedded
+// access point, whose files are on this machine, or a shadow. Its methods are
+// called by the activation's goroutine and do not wait: what takes time is done
+// beside, and its end told to the life.
+type side interface {
+	learn(a *activation)                              // the job's ad; ends in activation.learned
+	read(a *activation, ad *classad.Ad) (*job, error) // what the ad says about running it here
+	bring(a *activation)                              // its input; ends in life.prepared
+	chirpConfig() string                              // path of the file by which the job reaches who hears it, "" for none
+	credentials() string                              // path of the directory with the job's credentials, "" for none
+	piped() [3]*os.File                               // standard files of the job that lead there; nil for others
+	started()                                         // the job has them
+	starting(a *activation)                           // the job is about to be executed
+	changed(a *activation)                            // it was suspended or goes on, or its usage was measured
+	send(a *activation)                               // its output; ends in life.finished or life.unheard
+	tell(a *activation)                               // how it went; ends in life.told or life.unheard
+	hold(a *activation)                               // it has to be held, and leaves for that
+	rejoined(a *activation)                           // who hears it is back
+	lease() time.Duration                             // how long to wait for who hears it
+	total(present host.Usage) host.Usage              // what all runs of the job used, the present one included
+	close(ctx context.Context)                        // what is left to be told is told until ctx ends
+}
+
+// here is the embedded access point.
+type here struct{}
+
+func (here) learn(a *activation) {
+	a.perform(a.learned(classad.ParseAd(a.plan.JobAd, classad.Old)))
+}
+
+func (here) read(a *activation, ad *classad.Ad) (*job, error) {
+	return readJob(ad, a.plan.Submit.Iwd, a.box.Scratch(), transfer.Wanted(ad))
+}
+
+func (here) bring(a *activation) {
+	if !a.job.transfer {
+		a.perform(a.life.prepared(nil)) // nothing to bring
+		return
+	}
+	in, err := transfer.InputOf(a.job.ad, a.job.iwd)
+	a.say(Report{Op: OpTransferInStart})
+	if err == nil && len(in.Items) == 0 {
+		a.say(Report{Op: OpTransferInDone})
+		a.perform(a.life.prepared(nil))
+		return
+	}
+	a.beside(func(ctx context.Context) func() []duty {
+		var got transfer.Result
+		if err == nil {
+			got, err = in.CopyIn(ctx, a.box.Root())
+		}
+		return func() []duty {
+			a.record.BytesIn = got.Bytes
+			a.say(Report{Op: OpTransferInDone, Files: got.Files, Bytes: got.Bytes})
+			if err != nil {
+				return a.life.prepared(a.holds.input(err))
+			}
+			return a.life.prepared(nil)
+		}
+	})
+}
+
+func (here) send(a *activation) {
+	some, whole := a.output()
+	if !some {
+		a.perform(a.life.finished(nil))
+		return
+	}
+	out, err := a.job.outputs(a.box.Scratch(), whole)
+	a.say(Report{Op: OpTransferOutStart})
+	sending := func(ctx context.Context) func() []duty {
+		var sent transfer.Result
+		if err == nil {
+			sent, err = out.CopyOut(ctx, a.box.Root(), a.before)
+		}
+		return func() []duty {
+			a.record.BytesOut = sent.Bytes
+			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			if err != nil {
+				return a.life.finished(a.holds.output(err))
+			}
+			return a.life.finished(nil)
+		}
+	}
+	if !a.disk.Cut && a.disk.KiB <= littleKiB {
+		a.perform(sending(context.Background())())
+		return
+	}
+	a.beside(sending)
+}
+
+// Nobody hears the rest: the reports are all there is.
+
+func (here) chirpConfig() string   { return "" }
+func (here) piped() [3]*os.File    { return [3]*os.File{} }
+func (here) started()              {}
+func (here) starting(*activation)  {}
+func (here) changed(*activation)   {}
+func (here) tell(*activation)      {}
+func (here) hold(*activation)      {}
+func (here) rejoined(*activation)  {}
+func (here) lease() time.Duration  { return 0 }
+func (here) close(context.Context) {}
+
+func (here) total(u host.Usage) host.Usage { return u } // there is one run
