@@ -5,15 +5,18 @@ package pool
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 var (
@@ -25,13 +28,12 @@ var (
 const (
 	refusedBadRequest    = 1026
 	refusedNoMatch       = 1027
-	refusedUnclaimed     = 1033
-	refusedClaimNotFound = 1034
+	refusedStillCleaning = 1028
 )
 
-// activateClaim answers a shadow that has a job to run. Running jobs of a pool
-// needs the starter's side of the conversation, which is not there: the shadow
-// is told no in the way that has its schedd look for another machine.
+// activateClaim answers a shadow that has a job to run. Its connection is the
+// starter's from then on: the shadow is told yes before the starter begins, for
+// the next bytes are the starter's.
 func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
 	bound(c.Conn, jobLength)
 	id, err := claimID(c.Conn, false)
@@ -41,25 +43,103 @@ func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
 	job, err := readActivation(c.Conn)
 	if err != nil {
 		if errs.Is(err, errs.Invalid) {
-			_ = refuseActivation(c.Conn, refusedBadRequest, "the request cannot be read", false)
+			_ = refuseActivation(c.Conn, replyNotOK, refusedBadRequest, "the request cannot be read", false)
 		}
 		return err
 	}
-	code, why := refusedNoMatch, "this Execution Point cannot run the jobs of a pool yet"
-	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
-		s, ok := t.Engine.SlotOf(id)
-		switch v, there := t.Engine.SlotView(s); {
-		case !ok || !there || !v.Claimed || v.Claim.Public != id.Public:
-			code, why = refusedClaimNotFound, "no such claim"
-		case v.Pair.State != policy.Claimed:
-			code, why = refusedUnclaimed, "the slot is "+v.Pair.String()
-		}
-	}); err != nil {
-		return err
-	}
-	c.Log.Info("activation refused", "claim", id.String(), "code", code, "why", why)
 	wanted, _ := job.EvalBool(askFailureAd, nil)
-	return refuseActivation(c.Conn, code, why, wanted)
+	job.Delete(askFailureAd)
+	r, err := p.admit(ctx, c, id, job)
+	if err == nil && r.Err == nil {
+		r, err = p.askActivation(ctx, id, job)
+	}
+	if err != nil {
+		return err
+	}
+	if r.Err != nil {
+		c.Log.Info("activation refused", "claim", id.String(), "code", r.Code, "why", r.Err)
+		answer := replyNotOK
+		if r.Code == refusedStillCleaning {
+			answer = replyTryAgain
+		}
+		return refuseActivation(c.Conn, int64(answer), r.Code, r.Err.Error(), wanted)
+	}
+	return p.hand(c, id, r.Activation)
+}
+
+// admit asks whether the job can be given to a starter, beside the engine: it
+// may take as long as finding out who somebody is. Whose claim it is not learns
+// nothing by that.
+func (p *Pool) admit(ctx context.Context, c *listen.Call, id claim.ID, job *classad.Ad) (r ep.Reply, err error) {
+	if p.cfg.Admit == nil {
+		return ep.Reply{}, nil
+	}
+	var of slot.ID
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		if v, ok := claimView(t.Engine, id); ok && v.Pair == policy.ClaimedIdle {
+			of = v.ID
+		}
+	}); err != nil || of.IsZero() {
+		return ep.Reply{}, err // which the engine refuses
+	}
+	if why := p.cfg.Admit(ctx, of, job, c.Conn.NetConn()); why != nil {
+		r = ep.Reply{Code: refusedNoMatch, Err: why}
+	}
+	return r, nil
+}
+
+// askActivation asks the engine, which answers at once. What our starters
+// cannot run is refused where they could be started otherwise.
+func (p *Pool) askActivation(ctx context.Context, id claim.ID, job *classad.Ad) (ep.Reply, error) {
+	const op = "pool.ACTIVATE_CLAIM"
+	ref, reply := p.refs.new()
+	defer p.refs.drop(ref)
+	var unfit error
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
+		if v, ok := claimView(t.Engine, id); ok && v.Pair == policy.ClaimedIdle && v.Activation == "" {
+			if unfit = p.unfit(job); unfit != nil {
+				return
+			}
+		}
+		t.Step(ep.ActivateRequested{Ref: ref, Claim: id, Job: job})
+	}); err != nil {
+		return ep.Reply{}, err
+	}
+	if unfit != nil {
+		return ep.Reply{Code: refusedNoMatch, Err: errs.E(op, errs.Unsupported, "", unfit)}, nil
+	}
+	select {
+	case r := <-reply:
+		return r, nil
+	default:
+		return ep.Reply{}, errs.E(op, errs.Internal, id.String(), errors.New("the engine does not answer"))
+	}
+}
+
+// unfit says why our starters cannot run a job, nil if they can.
+func (p *Pool) unfit(job *classad.Ad) error {
+	if _, ok := job.EvalInt("JobUniverse", nil); !ok {
+		return errors.New("the job has no JobUniverse")
+	}
+	if p.cfg.Runs == nil {
+		return nil
+	}
+	return p.cfg.Runs(job)
+}
+
+// claimView returns the view of the slot whose claim this is, if the id is
+// wholly right.
+func claimView(e *ep.Engine, id claim.ID) (ep.SlotView, bool) {
+	s, ok := e.SlotOf(id)
+	if !ok {
+		return ep.SlotView{}, false
+	}
+	v, ok := e.SlotView(s)
+	if !ok || !v.Claimed || v.Claim.Public != id.Public ||
+		subtle.ConstantTimeCompare([]byte(v.Claim.Secret.Reveal()), []byte(id.Secret.Reveal())) != 1 {
+		return ep.SlotView{}, false
+	}
+	return v, true
 }
 
 // readActivation reads what follows the claim id: a number that means nothing
@@ -77,8 +157,8 @@ func readActivation(conn *cedar.Conn) (*classad.Ad, error) {
 
 // refuseActivation answers with the code and, to shadows that want it, the
 // reason. A line break cannot be sent; readers know the byte in its place.
-func refuseActivation(conn *cedar.Conn, code int, why string, withAd bool) error {
-	conn.PutInt(replyNotOK)
+func refuseActivation(conn *cedar.Conn, answer int64, code int, why string, withAd bool) error {
+	conn.PutInt(answer)
 	if withAd {
 		ad := classad.NewAd()
 		ad.SetString("VacateReason", strings.ReplaceAll(why, "\n", "\x1e"))
@@ -86,39 +166,4 @@ func refuseActivation(conn *cedar.Conn, code int, why string, withAd bool) error
 		conn.PutAd(ad, cedar.AdOptions{})
 	}
 	return conn.EndMessage()
-}
-
-// deactivate ends the job under a claim, or asks whether another may follow.
-func (p *Pool) deactivate(ctx context.Context, c *listen.Call) error {
-	id, err := claimID(c.Conn, true)
-	if err != nil {
-		return err
-	}
-	how := ep.JobDone
-	switch c.Command.Number {
-	case 403, 561:
-		how = ep.Gracefully
-	case 404:
-		how = ep.Forcibly
-	}
-	gone := false
-	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
-		s, ok := t.Engine.SlotOf(id)
-		v, there := t.Engine.SlotView(s)
-		gone = ok && there && v.Claimed && v.Claim.Public == id.Public && v.Pair.State != policy.Claimed
-	}); err != nil {
-		return err
-	}
-	if gone {
-		// Closed without an answer, as the original does.
-		return errs.E("pool."+c.Command.Name, errs.Conflict, id.String(), errors.New("the claim has ended already"))
-	}
-	r, err := p.ask(ctx, func(ref uint64) ep.Event { return ep.DeactivateRequested{Ref: ref, Claim: id, How: how} }, nil)
-	if err != nil {
-		return err
-	}
-	ad := classad.NewAd()
-	ad.SetBool(attrStart, r.Err == nil && !r.Closing)
-	c.Conn.PutAd(ad, cedar.AdOptions{})
-	return c.Conn.EndMessage()
 }

@@ -193,9 +193,7 @@ func (p *Pool) command(ctx context.Context, c *listen.Call) error {
 	case strings.EqualFold(name, "CA_UPDATE_MACHINE_AD"):
 		return p.updateMachineAd(ctx, c, ad)
 	case strings.EqualFold(name, "CA_LOCATE_STARTER"):
-		// No starter of a pool's job runs here; the shadow gives the job back
-		// to its schedd.
-		return p.answerCommand(ctx, c, resultFailure, "no starter runs the job", nil)
+		return p.locateStarter(ctx, c, ad)
 	}
 	return p.answerCommand(ctx, c, resultInvalid, "Unknown command ("+shown(name)+") in ClassAd", nil)
 }

@@ -154,6 +154,17 @@ func (l *lives) lapse(id slot.ID) {
 	}
 }
 
+// move notes that the access point of a claim is reached elsewhere.
+func (l *lives) move(id claim.ID, address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if x, ok := l.held[id.Public]; ok && x.client.Address != address {
+		moved := *x // a conversation under way goes on with the old one
+		moved.client.Address = address
+		l.held[id.Public] = &moved
+	}
+}
+
 // end forgets a claim and reports whether there was one.
 func (l *lives) end(id claim.ID) (*life, bool) {
 	l.mu.Lock()
@@ -186,6 +197,9 @@ func (l *lives) due(now clock.Instant) (ask []*life, wait time.Duration) {
 func (l *lives) asked(x *life) {
 	l.mu.Lock()
 	x.asking = false
+	if now, ok := l.held[x.claim.Public]; ok {
+		now.asking = false // it may have moved meanwhile
+	}
 	l.mu.Unlock()
 	signal(l.wake)
 }

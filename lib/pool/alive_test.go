@@ -104,7 +104,7 @@ func TestLeaseUsesTheFirstInterval(t *testing.T) {
 // A job's lease of 40 minutes, without a word of the schedd: the job is
 // evicted then. Here the schedd says that the starter's word does not count.
 //
-// row: S0-119, S2-006
+// row: S0-119, S1-030, S2-006
 func TestLeaseOfJobExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

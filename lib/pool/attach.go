@@ -89,6 +89,7 @@ func (p *Pool) attach(ctx context.Context) {
 			wait = min(wait, attachAgain)
 		case err == nil:
 			last = ""
+			p.moves.tell(a.Schedd)
 			p.log.Info("slots were offered to the access point", "schedd", a.Schedd, "slots", n)
 		}
 		timer.Reset(wait)
@@ -196,8 +197,13 @@ func (p *Pool) askCollector(ctx context.Context, at cedar.Sinful, name string) (
 	limits := conn.Limits()
 	limits.Message = mostScheddAds
 	conn.SetLimits(limits)
-	query := withdrawal("Scheduler", name, "") // the same question
-	query.Delete(attrMyAddress)
+	query := classad.NewAd()
+	query.SetString(attrMyType, typeQuery)
+	query.SetString(attrTargetType, "Scheduler")
+	// Collectors find an attribute that is TARGET's by itself alone.
+	if err := query.SetText(attrRequirements, attrName+" == "+string(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))); err != nil {
+		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, err)
+	}
 	query.SetInt("LimitResults", 1)
 	query.SetString("Projection", attrName+" "+attrMyAddress)
 	conn.PutAd(query, cedar.AdOptions{})

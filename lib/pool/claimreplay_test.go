@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -270,16 +271,18 @@ func cut(c *cedartest.Connection) *cedartest.Connection {
 
 // Every recorded claim, with our engine and command server in place of the
 // recorded EP: what the schedd, the shadow and the EP say to one another, in
-// the recorded order, up to the activation, which we refuse.
+// the recorded order. The recorded starter speaks on the connection that the
+// activation handed to it.
 func TestReplayClaims(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
 		refuse     bool                                                   // the first request
+		unfit      error                                                  // why no starter can run the job
 		form       func(all []cedartest.Item, id string) []cedartest.Item // of our answer to the request, if it is not the recorded one
 	}{
 		// The recorded EP did not tell of the slot, although it was asked to.
-		{name: "ep-claim-activation-refused", text: recordedStatic, form: func(all []cedartest.Item, id string) []cedartest.Item {
+		{name: "ep-claim-activation-refused", text: recordedStatic, unfit: errors.New("refused on purpose"), form: func(all []cedartest.Item, id string) []cedartest.Item {
 			return append([]cedartest.Item{{Int: number(7)}, {Secret: &id}, {Ad: &[]string{`Name = "slot1@ep.wirev.test"`, `State = "Claimed"`}, Types: []string{"", ""}}}, all...)
 		}},
 		{name: "ep-claim-hold", text: recordedStatic},
@@ -300,13 +303,41 @@ func TestReplayClaims(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := cedartest.Load(t, vectors+tt.name+".json")
 				s := recordedStation(t, v, tt.text)
+				s.runs.Store(&tt.unfit)
+				spoke := 0
+				talks := make(map[int]*cedartest.Connection) // of the starters, by the number of the claim
+				s.starts(func(e ep.StartStarter, conn *cedar.Conn, id claim.Secret) {
+					s.event(ep.StarterReached{Activation: e.Activation, Address: v.Secrets.EPSinful})
+					if text := id.Reveal(); text != e.Claim.Wire() || e.Job == nil {
+						t.Errorf("the starter is given the claim %d of %d bytes", len(text), len(e.Claim.Wire()))
+					}
+					if _, ok := e.Job.Lookup("_condor_send_activation_failure_ad"); ok {
+						t.Error("the job has what was said to us alone")
+					}
+					done, err := recordedStarter(talks[0], conn)
+					if err != nil {
+						t.Error(err)
+					}
+					spoke++
+					if done {
+						s.over(e.Activation)
+					}
+				})
 				if tt.refuse {
 					s.Step(t, ep.DrainRequested{Reason: "the recorded one refused, too"})
 				}
 				played, names := 0, renamed{}
 				for _, c := range v.Connections {
-					if c.OurRole == cedartest.Client && !strings.HasPrefix(c.Note, "ALIVE") {
+					if c.OurRole == cedartest.Client && !strings.HasPrefix(c.Note, "ALIVE") || reconnects(c) {
 						continue // the starter's
+					}
+					if hasNote(c, "activation: try again") {
+						continue // see TestTryAgain
+					}
+					if strings.HasPrefix(c.Note, "command 413") {
+						for _, e := range effectsOf[ep.StartStarter](s) {
+							s.over(e.Activation) // of a starter that was found again
+						}
 					}
 					played++
 					switch {
@@ -315,9 +346,18 @@ func TestReplayClaims(t *testing.T) {
 						time.Sleep(41 * time.Second) // a third of the lease, in the time of the test's bubble
 						within(t, asked)
 					case strings.HasPrefix(c.Note, "command 444"):
-						s.play(cut(c), names, func(_ *cedartest.Message, got []byte) error { return refusedActivation(t, got, 1027) })
+						talks[0] = c
+						s.play(c, names, func(m *cedartest.Message, got []byte) error {
+							switch {
+							case tt.unfit != nil:
+								return refusedActivation(t, got, 1027)
+							case len(names) > 0 && strings.HasPrefix(m.Note, "register"):
+								return nil
+							}
+							return cedartest.Diff(m.Plaintext, got)
+						})
 					case strings.HasPrefix(c.Note, "command 1200"):
-						s.play(cut(c), names, func(_ *cedartest.Message, got []byte) error { return commandRefused(t, got) })
+						s.play(cut(c), names, func(_ *cedartest.Message, got []byte) error { return located(t, got, v.Secrets.EPSinful) })
 					case strings.HasPrefix(c.Note, "command 442"):
 						s.play(c, names, func(m *cedartest.Message, got []byte) error {
 							if tt.form != nil {
@@ -336,6 +376,13 @@ func TestReplayClaims(t *testing.T) {
 						s.play(c, names, func(m *cedartest.Message, got []byte) error { return sameShape(t, m, got) })
 					}
 					synctest.Wait()
+				}
+				if want := tt.unfit == nil; want != (spoke > 0) {
+					t.Errorf("%d starters spoke", spoke)
+				}
+				released := slices.ContainsFunc(v.Connections, func(c *cedartest.Connection) bool { return strings.HasPrefix(c.Note, "command 443") })
+				if got := s.slots(); released && strings.Contains(strings.Join(got, " "), "Claimed") || strings.Contains(strings.Join(got, " "), "Preempting") {
+					t.Errorf("at the end there are %v", got)
 				}
 				if played < 4 {
 					t.Errorf("only %d connections were played", played)
@@ -358,17 +405,31 @@ func within(t testing.TB, done <-chan struct{}) {
 	}
 }
 
-// commandRefused says that a command in an ad has no success.
-func commandRefused(t testing.TB, got []byte) error {
+func hasNote(c *cedartest.Connection, note string) bool {
+	return slices.ContainsFunc(c.Messages, func(m *cedartest.Message) bool { return strings.HasPrefix(m.Note, note) })
+}
+
+// reconnects reports whether a connection goes to the starter's own socket.
+func reconnects(c *cedartest.Connection) bool {
+	return slices.ContainsFunc(c.Messages, func(m *cedartest.Message) bool {
+		return m.Note == "CA_CMD ad" && bytes.Contains(m.Plaintext, []byte("CA_RECONNECT_JOB"))
+	})
+}
+
+// located says that the starter was found at an address.
+func located(t testing.TB, got []byte, address string) error {
 	c := cedartest.Reader(t, got, true)
 	ad, err := c.Ad(cedar.AdOptions{})
 	if err != nil {
 		return err
 	}
-	if r, _ := ad.EvalString("Result", nil); r != "Failure" && r != "InvalidRequest" {
-		return fmt.Errorf("Result is %q", r)
+	if r, _ := ad.EvalString("Result", nil); r != "Success" {
+		return fmt.Errorf("Result is %q: %v", r, ad)
 	}
-	for _, name := range []string{"ErrorString", "CondorVersion", "CondorPlatform"} {
+	if at, _ := ad.EvalString("StarterIpAddr", nil); at != address {
+		return fmt.Errorf("the starter is at %q", at)
+	}
+	for _, name := range []string{"GlobalJobId", "RemoteUser", "CondorVersion", "CondorPlatform"} {
 		if text, _ := ad.EvalString(name, nil); text == "" {
 			return fmt.Errorf("no %s in %v", name, ad)
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,8 +25,10 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // begun is the system's clock, moved so that it began at some second.
@@ -73,6 +76,9 @@ type station struct {
 	schedds []func() net.Conn // who answers when we connect, in order
 	dialed  []cedar.Sinful
 	effects []ep.Effect
+	runs    atomic.Pointer[error]            // why no starter can run a job
+	admit   atomic.Pointer[error]            // why a job is not given to a starter
+	starter func(pool.Turn, ep.StartStarter) // nil: no starter begins
 }
 
 type stationOptions struct {
@@ -120,10 +126,14 @@ func newStation(t testing.TB, o stationOptions) *station {
 			}
 			return random()
 		},
-		Effect: func(_ pool.Turn, eff ep.Effect) {
+		Effect: func(turn pool.Turn, eff ep.Effect) {
 			s.mu.Lock()
 			s.effects = append(s.effects, eff)
+			starter := s.starter
 			s.mu.Unlock()
+			if e, ok := eff.(ep.StartStarter); ok && starter != nil {
+				starter(turn, e)
+			}
 		},
 	})
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -142,6 +152,18 @@ func newStation(t testing.TB, o stationOptions) *station {
 	cfg := pool.Config{
 		Owner: s.EP, Open: s.client, Sessions: s.sessions, Address: func() cedar.Sinful { return at }, Start: s.Start,
 		Clock: s.clock, Rand: func() float64 { return 0.5 }, Log: log,
+	}
+	cfg.Runs = func(*classad.Ad) error {
+		if why := s.runs.Load(); why != nil {
+			return *why
+		}
+		return nil
+	}
+	cfg.Admit = func(_ context.Context, id slot.ID, job *classad.Ad, nc net.Conn) error {
+		if why := s.admit.Load(); why != nil && *why != nil {
+			return errs.E("test", errs.Denied, id.String(), *why)
+		}
+		return nil
 	}
 	if o.open != nil {
 		cfg.Open = o.open

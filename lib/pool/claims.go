@@ -19,6 +19,7 @@ import (
 const (
 	replyNotOK            = 0
 	replyOK               = 1
+	replyTryAgain         = 2
 	replyLeftovers        = 3 // the id as a plain string
 	replyLeftoversSecret  = 5
 	replySlotAd           = 7

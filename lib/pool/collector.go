@@ -122,6 +122,7 @@ func (p *Pool) Run(ctx context.Context) {
 	wg.Go(func() { p.watch(ctx) })
 	wg.Go(func() { p.keepAlive(ctx) })
 	wg.Go(func() { p.attach(ctx) })
+	wg.Go(func() { p.carryMoves(ctx) })
 	for {
 		select {
 		case <-ctx.Done():

@@ -259,6 +259,7 @@ func (p *Pool) queueDaemon(t Turn, id *identity, to []*sender) {
 	}
 	ad := t.Engine.DaemonAd(p.cfg.Problems)
 	id.told(ad)
+	p.aboutUs(ad)
 	name, _ := ad.EvalString(attrName, nil)
 	p.queue(&update{kind: typeDaemon, name: name, command: updateStartdAd, public: ad}, slot.ID{}, id.address, to)
 }

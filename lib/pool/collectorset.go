@@ -38,6 +38,8 @@ type Settings struct {
 	Attached string
 	// Attach says to whom slots are offered without a negotiator.
 	Attach Attach
+	// Rehome is what the owner says about moving by command.
+	Rehome Rehome
 	// WholeClaims says that a partitionable slot may be claimed as a whole.
 	WholeClaims bool
 	// Datagrams says that updates are wanted by UDP (UPDATE_COLLECTOR_WITH_TCP
@@ -99,6 +101,8 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	}
 	s.Attached = c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
 	s.Attach, err = attachFrom(c)
+	bad = append(bad, err)
+	s.Rehome, err = rehomeFrom(c)
 	bad = append(bad, err)
 	s.WholeClaims, err = c.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
 	bad = append(bad, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -70,6 +71,20 @@ type Config struct {
 	// nobody read them.
 	History func(ctx context.Context, q OldJobs, found func(*classad.Ad) bool) (malformed int64, err error)
 
+	// Mover carries out moves to another access point; nil refuses them.
+	Mover *Mover
+
+	// Runs says why our starters cannot run a job, nil if they can. It is called
+	// by the goroutine that owns the engine. Nil lets all be tried.
+	Runs func(job *classad.Ad) error
+
+	// Admit says why the job of the shadow at nc cannot be given to a starter of
+	// that slot, nil if it can. It may take its time. Nil admits all.
+	Admit func(ctx context.Context, id slot.ID, job *classad.Ad, nc net.Conn) error
+
+	// Self measures the daemon for its own ad; nil leaves that out.
+	Self func() (Self, error)
+
 	// Updated is told once that a collector has been sent all ads.
 	Updated func()
 
@@ -91,11 +106,15 @@ type Pool struct {
 	admin     security.Administration
 	adminOnce sync.Once
 	refs      refs
+	self      monitor
 	news      news
 	held      offers
 	lives     lives
+	handing   handing
+	looks     looks
 	extras    *classad.Ad   // of condor_update_machine_ad; the owner's goroutine's
 	queries   chan struct{} // one for each query under way
+	moves     moves
 	attaching chan struct{} // the access point to attach to may be another
 }
 
@@ -124,6 +143,9 @@ func New(cfg Config, s Settings) *Pool {
 	p.attaching = make(chan struct{}, 1)
 	p.news.init()
 	p.lives.init()
+	p.handing.init()
+	p.looks.init()
+	p.moves.init()
 	p.news.senders = p.sendersFor(&s, nil)
 	return p
 }
@@ -139,18 +161,25 @@ func (p *Pool) Perform(now clock.Instant, eff ep.Effect) bool {
 		p.news.due(e.Slot)
 	case ep.AdChanged:
 		p.news.changed(e.Slot)
+		p.looks.changed(e.Slot)
 	case ep.ClaimIDChanged:
 		p.news.changed(e.Slot)
 	case ep.AdWithdrawn:
 		p.news.withdrawn(e.Slot)
+		p.looks.changed(e.Slot)
 	case ep.Transitioned:
+		signal(p.moves.emptied)
 		if e.Decision.Cause == policy.ByLease {
 			p.lives.lapse(e.Slot)
 		}
 	case ep.ClaimEnded:
+		signal(p.moves.emptied)
 		p.claimEnded(e)
 	case ep.Reply:
 		p.lives.replied(now, e)
+		if e.Activation != "" && p.refs.waited(e.Ref) {
+			p.handing.begin(e.Activation)
+		}
 		return p.refs.deliver(e)
 	}
 	return false
@@ -221,6 +250,14 @@ func (r *refs) drop(ref uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.waiting, ref)
+}
+
+// waited reports whether somebody waits for the reply to this request.
+func (r *refs) waited(ref uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.waiting[ref]
+	return ok
 }
 
 // deliver hands a reply to who waits for it, and reports whether the request

@@ -226,6 +226,7 @@ func (p *Pool) daemonAd(ctx context.Context) (*classad.Ad, error) {
 	}
 	id := p.identity()
 	id.public(ad)
+	p.aboutUs(ad)
 	ad.SetInt(attrLastHeardFrom, p.cfg.Clock.Now().Wall.Unix())
 	return ad, nil
 }
