@@ -71,7 +71,9 @@ type backfillClient struct {
 
 // newBackfill reads what there is to run.
 func (n *node) newBackfill() {
-	n.back = &backfill{launch: func(ctx context.Context, p *starter.Plan) (clientStarter, error) { return n.launcher.Launch(ctx, p) }}
+	n.back = &backfill{launch: func(ctx context.Context, p *starter.Plan) (clientStarter, error) {
+		return n.launcher.Launch(ctx, p, nil)
+	}}
 	n.back.ctx, n.back.abandon = context.WithCancel(context.Background())
 	n.configureBackfill(n.o.Config)
 }

@@ -43,6 +43,7 @@ type node struct {
 	cron     *cron
 	back     *backfill
 	knobs    map[string]string // the starter's
+	secured  string            // securityText, for starters
 	poll     time.Duration     // POLLING_INTERVAL
 
 	// How the machine was divided. The ledger is the engine's; here it is only
@@ -52,15 +53,16 @@ type node struct {
 	resources []slot.Resource
 	problems  []slot.Problem
 
-	logs     *logs
-	inbox    chan func(now clock.Instant) // run by the owner
-	done     chan struct{}                // closed when the owner is gone
-	around   sync.WaitGroup               // goroutines around it
-	starters map[claim.ActivationID]*activation
-	queue    []ep.Event
-	moved    bool // something happened that may let a job start
-	sampling bool
-	started  time.Time
+	logs      *logs
+	launching chan struct{}                // one for each starter that is given the plan of a pool's job
+	inbox     chan func(now clock.Instant) // run by the owner
+	done      chan struct{}                // closed when the owner is gone
+	around    sync.WaitGroup               // goroutines around it
+	starters  map[claim.ActivationID]*activation
+	queue     []ep.Event
+	moved     bool // something happened that may let a job start
+	sampling  bool
+	started   time.Time
 
 	loading, loadAgain bool // the configuration is being read again, and once more
 
@@ -98,7 +100,7 @@ type activation struct {
 
 func newNode(o Options) (*node, error) {
 	n := &node{
-		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), done: make(chan struct{}),
+		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
 		starters: make(map[claim.ActivationID]*activation),
 		timer:    time.NewTimer(time.Hour), started: time.Now(),
 	}
@@ -111,8 +113,14 @@ func newNode(o Options) (*node, error) {
 		return nil, err
 	}
 	n.ledger, n.resources = ledger, ledger.Resources()
-	n.knobs = starterConfig(o.Config, n.resources)
+	n.knobs, n.secured = starterConfig(o.Config, n.resources), securityText(o.Config)
 	Advertise(o.Inventory, o.Version)
+	if n.serving() {
+		if v := o.Serve.Version; v != "" {
+			o.Inventory.Attrs.SetString("CondorVersion", v)
+		}
+		n.advertiseAfar()
+	}
 	sample, err := o.Host.Sampler.Sample(context.Background())
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
@@ -137,7 +145,7 @@ func newNode(o Options) (*node, error) {
 	}
 	n.launcher = starter.NewLauncher(starter.LaunchSpec{
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
-		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log,
+		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
 	})
 	n.beginRecords()
 	n.tellStart(now)
@@ -427,9 +435,25 @@ func (n *node) start(e ep.StartStarter) {
 	a := &activation{start: e}
 	a.start.MachineAd = nil // which nobody needs any more
 	n.starters[e.Activation] = a
-	plan := n.plan(e)
+	shadow := n.pool != nil && n.pool.HasShadow(e.Activation)
+	told := e
+	if shadow {
+		told.MachineAd = n.shown(e)
+	}
+	plan := n.plan(told)
+	var choose runAs
+	if n.serving() {
+		var err error
+		if plan.Log, err = starterLog(n.o.Config, e.SlotName, e.Job); err != nil {
+			n.o.Log.Warn("the starter writes no log", "err", err)
+		}
+	}
+	if shadow {
+		plan.Shadow, plan.Keep = n.shadowSide(), false
+		choose = runAsFrom(n.o.Config, e.Slot, e.MachineAd, e.Job)
+	}
 	n.around.Go(func() {
-		h, err := n.launcher.Launch(context.Background(), plan)
+		h, err := n.launch(e, plan, shadow, choose)
 		if err != nil {
 			n.post(func(now clock.Instant) {
 				delete(n.starters, e.Activation)
@@ -469,7 +493,7 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 		return
 	}
 	n.tellOrder(now, a, e)
-	o := starter.Order{Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate}
+	o := starter.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate}
 	if e.Hold {
 		o.Manner = starter.MannerHold
 	}
@@ -527,6 +551,8 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 		n.step(now, ep.JobSuspended{Activation: act})
 	case starter.OpContinued:
 		n.step(now, ep.JobContinued{Activation: act})
+	case starter.OpContact:
+		n.step(now, ep.StarterReached{Activation: act, Address: r.Address})
 	case starter.OpRefused:
 		n.o.Log.Warn("the starter refuses an order", "activation", act, "order", r.Order, "why", r.Why)
 	case starter.OpEnded:
@@ -554,7 +580,8 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 	if !st.Success() {
 		why = errors.Join(fmt.Errorf("the starter %v", st), err).Error()
 	}
-	n.step(now, ep.StarterExited{Activation: act, Status: st})
+	lost := n.starters[act] != nil && n.starters[act].record != nil && n.starters[act].record.Lost
+	n.step(now, ep.StarterExited{Activation: act, Status: st, ClientLost: lost})
 	delete(n.starters, act)
 	n.queue = append(n.queue, n.ap.StarterExited(now, act, why)...)
 	n.moved = true

@@ -62,7 +62,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 	}
 	n.o.Config = next
 	_ = n.setIntervals(next) // it is usable
-	n.knobs = starterConfig(next, n.resources)
+	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
 	n.setRecords(next)
 	n.step(now, ep.Reconfigured{Snapshot: next})
 	n.reconfigureHooks(now, next)

@@ -43,6 +43,10 @@ type Host struct {
 	// nil where an EP can run nothing as anybody but itself.
 	Account func(name string) (*host.Identity, error)
 
+	// Channel makes the standard input of a starter, through which the shadow's
+	// connection is passed; nil where none can be, and no job of a pool can run.
+	Channel func() (child *os.File, parent starter.Channel, err error)
+
 	// Peer names the user at the other end of a connection to the control
 	// socket; nil where nobody can know.
 	Peer func(net.Conn) (string, error)

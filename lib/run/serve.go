@@ -20,7 +20,12 @@ import (
 type Serve struct {
 	// Start is when the daemon began, in Unix seconds. NewSecret makes the
 	// secrets of claim ids.
-	Start     int64
+	Start int64
+	// Version is the daemon's $CondorVersion, which its ads show too; "" for
+	// that of [Advertise].
+	Version string
+	// Cookie is for starters, see [starter.ShadowSide].
+	Cookie    string
 	NewSecret func() claim.Secret
 	// Join makes the pool's side, which reaches the engine through owner, and
 	// returns our address, for claim ids. problems are what could not be made

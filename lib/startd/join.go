@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -26,10 +28,11 @@ import (
 func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
 		Owner: owner, Open: d.client, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
-		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, History: d.history, Clock: d.clock, Log: d.log,
+		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, History: d.history, Self: d.measure, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
+		Remote: d.remote, Allowed: d.mayAct,
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
 	d.answers = answers
@@ -53,6 +56,11 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	}
 	d.log.Info("reached", "address", at.String())
 	return d.pool, at.String(), nil
+}
+
+// admit says why no user of this machine can have the job of a shadow.
+func (d *daemonState) admit(ctx context.Context, id slot.ID, job *classad.Ad, nc net.Conn) error {
+	return run.Admit(ctx, d.now(), d.account, id, job, nc)
 }
 
 // whereWeAre waits until others can be told our address. Claim ids hold it, so
@@ -112,6 +120,13 @@ func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
 		case <-ctx.Done():
 		}
 	})
+}
+
+// measure says what the daemon itself uses.
+func (d *daemonState) measure() (pool.Self, error) {
+	u, err := d.o.Platform.Usage()
+	open, _ := d.port.Connections()
+	return pool.Self{Usage: u, Sockets: open, Sessions: d.sessions.Len()}, err
 }
 
 // healthy goes through the engine's goroutine, which would not answer if it

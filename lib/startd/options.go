@@ -4,6 +4,7 @@
 package startd
 
 import (
+	"context"
 	"io"
 	"os"
 
@@ -27,6 +28,8 @@ type Platform interface {
 	// Credentials reads our secrets and tells whose a directory is; Owners is
 	// nil where the system has no such thing.
 	Credentials() (host.PrivateFiles, host.Owners)
+	// Usage measures the calling process.
+	Usage() (host.Usage, error)
 	// Named makes the named socket of a shared port endpoint; nil without.
 	Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
 }
@@ -34,8 +37,9 @@ type Platform interface {
 // Options say which daemon this is. All but Out, Port and Name are required.
 type Options struct {
 	Platform Platform
-	// Load reads the configuration for a machine; inv is what was detected.
-	Load func(inv *machine.Inventory) (*config.Snapshot, error)
+	// Load reads the configuration for a machine; inv is what was detected,
+	// and later what was set from afar, to be read after all else.
+	Load func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
 	// Env is the environment, and System who runs the process.
 	Env     []string
 	System  authn.System
@@ -47,6 +51,9 @@ type Options struct {
 	StarterArgs []string
 	// Programs is the directory of our own programs.
 	Programs string
+
+	// Reboot runs STARTD_REBOOT_COMMAND and waits for it; nil refuses to.
+	Reboot func(ctx context.Context, command string) error
 
 	Port int    // -p: 0 for any
 	Name string // -n: STARTD_NAME, "" for what the configuration says

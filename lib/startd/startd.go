@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -26,6 +27,7 @@ import (
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/run"
@@ -56,6 +58,10 @@ type daemonState struct {
 	unknown []error          // what could not be found out of the machine
 	snap    *config.Snapshot // as it was read at the start
 	inherit daemon.Inherit
+	remote  *daemon.RemoteConfig // what was set from afar
+	allowed atomic.Pointer[security.Settings]
+
+	account func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
 
 	sessions *security.Sessions
 	server   *security.Server
@@ -72,9 +78,11 @@ type daemonState struct {
 	orders  chan ep.Manner
 	reload  chan struct{}
 	updated chan struct{}
-	known   chan struct{} // the address is another one
+	known   chan struct{}         // the address is another one
+	taken   chan *config.Snapshot // what the engine took over, the last one
 	admin   []int
 	answers *daemon.Answers
+	kbdd    *watched
 
 	mu      sync.Mutex
 	current *config.Snapshot
@@ -85,7 +93,7 @@ type daemonState struct {
 func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
-		updated: make(chan struct{}), known: make(chan struct{}, 1),
+		updated: make(chan struct{}), known: make(chan struct{}, 1), taken: make(chan *config.Snapshot, 1),
 	}
 	if err := d.read(ctx); err != nil {
 		return daemon.ExitException, err
@@ -95,7 +103,9 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	if err != nil {
 		return daemon.ExitException, err
 	}
-	d.clock = h.Clock
+	d.clock, d.account = h.Clock, h.Account
+	d.kbdd = &watched{Sampler: h.Sampler, clock: h.Clock}
+	h.Sampler = d.kbdd
 	if d.logs, err = openLogs(d.snap, o); err != nil {
 		return daemon.ExitException, err
 	}
@@ -134,7 +144,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Serve: &run.Serve{
-			Start: d.start.Unix(), NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
+			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
 			Join: func(owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, problems)
 			},
@@ -149,6 +159,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		d.log.Warn("configuration", "err", w.Error())
 	}
 	around.Go(func() { d.signals(ctx) })
+	around.Go(func() { d.takeOver(ctx) })
 	res, err := run.Run(ctx, opts)
 	if err != nil {
 		return daemon.ExitException, err
@@ -181,14 +192,24 @@ func paths(all []machine.SlotExecute) []string {
 func (d *daemonState) read(ctx context.Context) error {
 	now := time.Now()
 	inv, found := machine.Scan(ctx, now, d.o.Platform.Scanners()...)
-	snap, err := d.o.Load(inv)
+	snap, err := d.o.Load(inv, nil)
 	if err != nil {
+		return err
+	}
+	if d.remote, err = daemon.NewRemoteConfig(snap, subsystem, d.ours); err != nil {
+		return err
+	}
+	later, err := d.remote.Texts()
+	if err != nil {
+		return err
+	}
+	if snap, err = d.o.Load(inv, later); err != nil {
 		return err
 	}
 	if _, err := inv.Prefer(snap); err != nil {
 		return err
 	}
-	if snap, err = d.o.Load(inv); err != nil {
+	if snap, err = d.o.Load(inv, later); err != nil {
 		return err
 	}
 	for _, e := range inv.Apply(ctx, now, d.o.Platform.Volume(snap.String("EXECUTE"), snap), machine.ConfigScanner(snap)) {
@@ -223,7 +244,13 @@ func (d *daemonState) root() string {
 }
 
 // load reads the configuration again, with the machine as it was found.
-func (d *daemonState) load() (*config.Snapshot, error) { return d.o.Load(d.inv) }
+func (d *daemonState) load() (*config.Snapshot, error) {
+	later, err := d.remote.Texts()
+	if err != nil {
+		return nil, err
+	}
+	return d.o.Load(d.inv, later)
+}
 
 // now is the configuration in force.
 func (d *daemonState) now() *config.Snapshot {
@@ -232,9 +259,32 @@ func (d *daemonState) now() *config.Snapshot {
 	return d.current
 }
 
-// reconfigured puts a new configuration in force for all that is not the
-// engine's. What cannot be used leaves its part as it was, and is told.
+// reconfigured has a new configuration put in force for all that is not the
+// engine's, beside the engine's goroutine, which calls it: names of hosts are
+// looked up for that.
 func (d *daemonState) reconfigured(s *config.Snapshot) {
+	select {
+	case <-d.taken: // too late for that one
+	default:
+	}
+	d.taken <- s // nobody else sends
+}
+
+// takeOver puts configurations in force until ctx ends.
+func (d *daemonState) takeOver(ctx context.Context) {
+	for {
+		select {
+		case s := <-d.taken:
+			d.putInForce(s)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// putInForce puts one in force. What cannot be used leaves its part as it was,
+// and is told.
+func (d *daemonState) putInForce(s *config.Snapshot) {
 	if err := d.configure(s); err != nil {
 		d.log.Error("the new configuration of security is not used", "err", err)
 	}
@@ -262,7 +312,7 @@ func (d *daemonState) secure() error {
 	dialer := &listen.Dialer{Name: d.name, PrivateNetwork: network.PrivateName, Ports: network.Out, Reverse: d.reverser}
 	d.client = &security.Client{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Version: d.version, Subsystem: subsystem,
-		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: local, Names: d.names.Of,
+		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Names: d.names.Of,
 	}
 	d.server = &security.Server{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Version: d.version, Host: d.inv.Hostname, PID: d.o.PID, Names: d.names.Of,
@@ -270,14 +320,17 @@ func (d *daemonState) secure() error {
 	d.port = &listen.Server{Security: d.server, Log: d.log}
 	var tag [2]byte
 	_, _ = rand.Read(tag[:]) // never fails
+	file := daemon.AddressFile{
+		Path: d.snap.String("STARTD_ADDRESS_FILE"), Version: d.version,
+		Platform: fmt.Sprintf("$CondorPlatform: %s-%s $", d.inv.Arch, d.inv.OpSysAndVer),
+	}
+	super := file
+	super.Path = d.snap.String("STARTD_SUPER_ADDRESS_FILE")
 	d.door = &daemon.Door{
 		Network: network, Inherit: d.inherit, Subsystem: subsystem, PID: d.o.PID, Tag: binary.BigEndian.Uint16(tag[:]), Port: d.o.Port,
 		Server: d.port, Named: d.o.Platform.Named(d.env(daemon.CookieVariable), network.SocketDir),
 		Interfaces: daemon.Interfaces, Resolve: resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: dialer.Dial,
-		File: daemon.AddressFile{
-			Path: d.snap.String("STARTD_ADDRESS_FILE"), Version: d.version,
-			Platform: fmt.Sprintf("$CondorPlatform: %s-%s $", d.inv.Arch, d.inv.OpSysAndVer),
-		},
+		File: file, Super: super,
 		Changed: d.addressChanged, Log: d.log,
 	}
 	for _, k := range []*security.CapabilityID{d.inherit.Family} {
@@ -299,7 +352,7 @@ func (d *daemonState) secure() error {
 // configure puts settings of security in force.
 func (d *daemonState) configure(s *config.Snapshot) error {
 	settings, err := security.SettingsFrom(s, security.Sources{
-		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: readDir, Hosts: security.Hosts{Lookup: d.names.Addresses, Local: local},
+		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: readDir, Hosts: security.Hosts{Lookup: d.names.Addresses, Local: daemon.Local},
 	})
 	if err != nil {
 		return err
@@ -310,6 +363,7 @@ func (d *daemonState) configure(s *config.Snapshot) error {
 	}
 	system := d.o.System
 	system.Files, system.Owners = d.o.Platform.Credentials()
+	d.allowed.Store(settings)
 	d.client.Configure(settings, &authn.Client{Settings: methods, System: system})
 	d.server.Configure(settings, &authn.Server{Settings: methods, System: system, Self: d.self, Mapped: settings.Maps})
 	return nil
@@ -325,25 +379,6 @@ func readDir(path string) ([]string, error) {
 		names = append(names, e.Name())
 	}
 	return names, nil
-}
-
-// local reports whether an address is of this machine.
-func local(a netip.Addr) bool {
-	if a = a.Unmap(); a.IsLoopback() {
-		return true
-	}
-	all, err := daemon.Interfaces()
-	if err != nil {
-		return false
-	}
-	for _, i := range all {
-		for _, x := range i.Addrs {
-			if x.Unmap() == a {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func resolve(ctx context.Context, host string) (netip.Addr, error) {

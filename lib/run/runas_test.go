@@ -1,0 +1,157 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/slot"
+)
+
+// accounts is a machine with these users besides root.
+func accounts(names ...string) func(string) (*host.Identity, error) {
+	return func(name string) (*host.Identity, error) {
+		switch name {
+		case "root":
+			return nil, errs.E("", errs.Denied, name, errors.New("nothing is run for others as root"))
+		case "toor": // an account that should have been refused
+			return &host.Identity{Name: name}, nil
+		case "wheel":
+			return &host.Identity{Name: name, UID: 1099}, nil
+		}
+		for i, n := range names {
+			if n == name {
+				return &host.Identity{Name: n, UID: uint32(1000 + i), GID: 100}, nil
+			}
+		}
+		return nil, errs.E("", errs.NotFound, name, errors.New("there is no such user"))
+	}
+}
+
+func TestRunAs(t *testing.T) {
+	t.Parallel()
+	const alice = "Owner = \"alice\"\nUser = \"alice@example.org\"\n"
+	const domain = "UID_DOMAIN = example.org\n"
+	for _, tt := range []struct {
+		name, config, job string
+		local             bool
+		hosts             []string
+		want              string // the user, or part of the error
+	}{
+		{"the submitter, from this machine", domain, alice, true, nil, "alice"},
+		{"the submitter, whose machine is in the domain", domain, alice, false, []string{"ap.example.org"}, "alice"},
+		{"the domain's own name", domain, alice, false, []string{"Example.org."}, "alice"},
+		{"a machine that only ends alike", domain, alice, false, []string{"badexample.org", "ap.example.org.evil.net"}, "nobody"},
+		{"a machine without a name", domain, alice, false, nil, "nobody"},
+		{"believed without names", domain + "TRUST_UID_DOMAIN = true\n", alice, false, nil, "alice"},
+		{"this machine is not believed", domain + "TRUST_LOCAL_UID_DOMAIN = false\n", alice, true, nil, "nobody"},
+		{"another domain", "UID_DOMAIN = example.net\nTRUST_UID_DOMAIN = true\n", alice, true, nil, "nobody"},
+		{"the job says its domain", domain, alice + "UidDomain = \"example.net\"\n", true, nil, "nobody"},
+		{"the job does not want to", domain, alice + "RunAsOwner = false\n", true, nil, "nobody"},
+		{"the job wants to", domain, alice + "RunAsOwner = true\n", true, nil, "alice"},
+		{"not allowed", domain + "STARTER_ALLOW_RUNAS_OWNER = false\n", alice, true, nil, "nobody"},
+		{"allowed for some", domain + "STARTER_ALLOW_RUNAS_OWNER = TARGET.Owner == \"bob\"\n", alice, true, nil, "nobody"},
+		{"allowed for this one", domain + "STARTER_ALLOW_RUNAS_OWNER = TARGET.Owner == \"alice\"\n", alice, true, nil, "alice"},
+		{"the name at the system", domain, alice + "OsUser = \"bob\"\n", true, nil, "bob"},
+		{"the user of the slot", domain + "SLOT2_USER = cndrusr2\nSLOT1_USER = cndrusr1\nNOBODY_SLOT_USER = bob\n", alice + "RunAsOwner = false\n", true, nil, "cndrusr2"},
+		{"the user of all slots", domain + "SLOT1_USER = cndrusr1\nNOBODY_SLOT_USER = bob\n", alice + "RunAsOwner = false\n", true, nil, "bob"},
+		{"the user of the slot is not there", domain + "SLOT2_USER = nouser\n", alice + "RunAsOwner = false\n", true, nil, "no such user"},
+		{"unknown here", domain, "Owner = \"carol\"\nUser = \"carol@example.org\"\n", true, nil, "no account here"},
+		{"unknown here, softly", domain + "SOFT_UID_DOMAIN = true\n", "Owner = \"carol\"\nUser = \"carol@example.org\"\n", true, nil, "ask for carol"},
+		{"softly, and known here", domain + "SOFT_UID_DOMAIN = true\n", alice, true, nil, "alice"},
+		{"the group of root", domain, "Owner = \"wheel\"\nUser = \"wheel@example.org\"\n", true, nil, "as root"},
+		{"the user of the dynamic slot", domain + "SLOT2_1_USER = bob\nSLOT2_USER = cndrusr2\n", alice + "RunAsOwner = false\n", true, nil, "bob"},
+		{"a user for each slot", domain + "NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)\n", alice + "RunAsOwner = false\n", true, nil, "slot2_1"},
+		{"a dedicated account", domain + "SLOT2_USER = cndrusr2\nDEDICATED_EXECUTE_ACCOUNT_REGEXP = cndrusr[0-9]+\n", alice + "RunAsOwner = false\n", true, nil, "cndrusr2, dedicated"},
+		{"an account that only begins alike", domain + "DEDICATED_EXECUTE_ACCOUNT_REGEXP = al|bob\n", alice, true, nil, "alice"},
+		{"all accounts dedicated", domain + "EXECUTE_LOGIN_IS_DEDICATED = true\n", alice, true, nil, "alice, dedicated"},
+		{"a pattern that is none", domain + "DEDICATED_EXECUTE_ACCOUNT_REGEXP = al(\n", alice, true, nil, "DEDICATED_EXECUTE_ACCOUNT_REGEXP"},
+		{"root", domain, "Owner = \"root\"\nUser = \"root@example.org\"\n", true, nil, "as root"},
+		{"root, softly", domain + "SOFT_UID_DOMAIN = true\n", "Owner = \"root\"\nUser = \"root@example.org\"\n", true, nil, "as root"},
+		{"another name of root", domain, "Owner = \"toor\"\nUser = \"toor@example.org\"\n", true, nil, "as root"},
+		{"root for a slot", domain + "SLOT2_USER = root\n", alice + "RunAsOwner = false\n", true, nil, "nobody"},
+		{"another name of root for a slot", domain + "SLOT2_USER = toor\n", alice + "RunAsOwner = false\n", true, nil, "as root"},
+		{"a job of nobody", domain, "", true, nil, "nobody"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			snap, err := config.Parse("ep.conf", tt.config, config.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			job, err := classad.ParseAd(tt.job, classad.Old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := runAsFrom(snap, slot.ID{N: 2, Sub: 1}, classad.NewAd(), job)
+			r.local, r.hosts = tt.local, tt.hosts
+			id, err := r.identity(accounts("alice", "bob", "nobody", "cndrusr1", "cndrusr2", "slot2_1"))
+			got := ""
+			switch {
+			case id.user != nil:
+				got = id.user.Name
+			case id.ask != "":
+				got = "ask for " + id.ask
+			}
+			if id.dedicated {
+				got += ", dedicated"
+			}
+			switch {
+			case err != nil:
+				if !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%v, want %s", err, tt.want)
+				}
+			case got != tt.want || id.user != nil && (id.user.UID == 0 || id.user.GID == 0):
+				t.Errorf("it runs as %+v (%s), want %s", id.user, got, tt.want)
+			}
+		})
+	}
+}
+
+// Where the access point is follows from the connection.
+func TestPeerOf(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if local, names := peerOf(t.Context(), nc, runAs{}); !local || names != nil {
+		t.Errorf("%v %v", local, names)
+	}
+}
+
+func TestRunnable(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ job, want string }{
+		{"JobUniverse = 5", ""},
+		{"JobUniverse = 11", ""},
+		{"JobUniverse = 5\nWantDocker = false", ""},
+		{"", "the job has none"},
+		{"JobUniverse = 7", "jobs of universe 7"},
+		{"JobUniverse = 9", "jobs of universe 9"},
+		{"JobUniverse = \"vanilla\"", "the job has none"},
+	} {
+		job, err := classad.ParseAd(tt.job, classad.Old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Runnable(job)
+		if got := errs.KindOf(err); (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || got != errs.Unsupported && got != errs.Invalid) {
+			t.Errorf("%q: %v, want %s", tt.job, err, tt.want)
+		}
+	}
+}

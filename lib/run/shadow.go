@@ -1,0 +1,143 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// mostLaunching is how many starters are given their plans at the same time.
+// More would only wait for one another, and what else the machine does for
+// them.
+const mostLaunching = 16
+
+// launch gives a plan to a starter, with the connection of its shadow if a
+// shadow asked for the job. It blocks, and is not called by the owner.
+func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (*starter.Handle, error) {
+	if !shadow {
+		return n.launcher.Launch(context.Background(), plan, nil)
+	}
+	sh, err := n.pool.Shadow(context.Background(), e.Activation)
+	if err != nil {
+		return nil, err
+	}
+	plan.Shadow.Stream, plan.Shadow.Claim = sh.Stream, sh.Claim
+	if err := n.chooseUser(plan, sh.Conn, choose); err != nil {
+		_ = sh.Conn.Close()
+		return nil, err
+	}
+	n.launching <- struct{}{}
+	defer func() { <-n.launching }()
+	return n.launcher.Launch(context.Background(), plan, sh.Conn)
+}
+
+// shadowSide is what a starter has to know of the pool. The rest comes with the
+// shadow's connection.
+func (n *node) shadowSide() *starter.ShadowSide {
+	s := &starter.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie, Security: n.secured}
+	s.UidDomain, s.FileSystemDomain = n.o.Config.String("UID_DOMAIN"), n.o.Config.String("FILESYSTEM_DOMAIN")
+	s.Version, _ = n.o.Inventory.Attrs.EvalString("CondorVersion", nil)
+	s.Platform, _ = n.o.Inventory.Attrs.EvalString("CondorPlatform", nil)
+	return s
+}
+
+// shown is the machine's ad for a job of a pool: what the pool is shown, and the
+// rules by which the job is treated. It may be read by the caller's goroutine
+// only, until the engine's next Step.
+func (n *node) shown(e ep.StartStarter) *classad.Ad {
+	ad := e.MachineAd.Clone()
+	n.pool.Complete(ad)
+	if x := n.eng.PolicyOf(e.Slot); x != nil {
+		for key, is := range x.All() {
+			if _, there := ad.Lookup(key.String()); !there && is.Expr != nil {
+				ad.Set(key.String(), is.Expr)
+			}
+		}
+	}
+	return ad
+}
+
+// chooseUser finds out as whom a job runs. Only root can choose.
+func (n *node) chooseUser(plan *starter.Plan, nc net.Conn, choose runAs) error {
+	if n.o.Host.Account == nil {
+		return nil
+	}
+	choose.local, choose.hosts = peerOf(context.Background(), nc, choose)
+	who, err := choose.identity(n.o.Host.Account)
+	if err != nil {
+		return err
+	}
+	plan.RunAs, plan.AskUser, plan.Dedicated = who.user, who.ask, who.dedicated
+	return nil
+}
+
+// universes are those that jobs of a pool can be of here, and the ability that
+// a starter needs for each, "" for none.
+var universes = [...]struct {
+	number        int64
+	name, ability string
+}{
+	{5, "vanilla", ""},
+	{10, "java", "HasJava"},
+	{11, "parallel", ""},
+	{13, "vm", "HasVM"},
+}
+
+// wishes are what a job may want besides, and the ability for it.
+var wishes = [...]struct{ attr, what, ability string }{
+	{"WantDocker", "docker", "HasDocker"},
+	{"WantDockerImage", "container", "HasDocker"},
+	{"WantContainer", "container", "HasSingularity"},
+}
+
+// Runnable says why no starter of ours can run a job of a pool, nil if one can.
+func Runnable(job *classad.Ad) error {
+	const op = "run.Runnable"
+	own := classad.NewAd()
+	starter.Advertise(own)
+	able := func(ability string) bool {
+		yes, _ := own.EvalBool(ability, nil)
+		return ability == "" || yes
+	}
+	number, ok := job.EvalInt("JobUniverse", nil)
+	if !ok {
+		return errs.E(op, errs.Invalid, "JobUniverse", errors.New("the job has none"))
+	}
+	known := false
+	for _, u := range universes {
+		if u.number != number {
+			continue
+		}
+		if known = true; !able(u.ability) {
+			return errs.E(op, errs.Unsupported, "JobUniverse", fmt.Errorf("jobs of the %s universe cannot be run by this starter", u.name))
+		}
+	}
+	if !known {
+		return errs.E(op, errs.Unsupported, "JobUniverse", fmt.Errorf("jobs of universe %d are not run by an Execution Point", number))
+	}
+	for _, w := range wishes {
+		if yes, _ := job.EvalBool(w.attr, nil); yes && !able(w.ability) {
+			return errs.E(op, errs.Unsupported, w.attr, fmt.Errorf("%s jobs cannot be run by this starter", w.what))
+		}
+	}
+	return nil
+}
+
+// advertiseAfar adds to the machine's ad what its starters can do for the jobs
+// of a pool; the programs that move files by URL are asked what they can.
+func (n *node) advertiseAfar() {
+	plugins := starter.Plugins(n.knobs, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
+	for _, err := range plugins.Load(context.Background()) {
+		n.o.Log.Info("a file transfer plugin is of no use", "why", err)
+	}
+	starter.AdvertiseAfar(n.o.Inventory.Attrs, plugins.Methods())
+}

@@ -1,0 +1,51 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package startd
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/pool"
+)
+
+// ours says why a file of settings may not be trusted: it must belong to who
+// we run as.
+func (d *daemonState) ours(path string) error {
+	_, owners := d.o.Platform.Credentials()
+	if owners == nil {
+		return nil
+	}
+	e, err := owners.Entry(path)
+	if err != nil {
+		return err
+	}
+	if us := os.Geteuid(); int64(e.UID) != int64(us) {
+		return errs.E("startd.Run", errs.Denied, path, fmt.Errorf("it belongs to user %d; want %d, who we run as", e.UID, us))
+	}
+	return nil
+}
+
+// mayAct reports whether who asked may act at a level.
+func (d *daemonState) mayAct(l security.Level, r *security.Request) bool {
+	s := d.allowed.Load()
+	return s != nil && s.Authorizer.Allowed(l, security.Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: d.names.Of}).OK
+}
+
+// mover moves us to another access point.
+func (d *daemonState) mover() *pool.Mover {
+	return &pool.Mover{
+		Persist:     d.remote.Persist,
+		Reconfigure: func() { control{d}.Reconfigure(false) },
+		Reboot: func(ctx context.Context, command string) error {
+			if d.o.Reboot == nil {
+				return errs.E("startd.Reboot", errs.Unsupported, command, fmt.Errorf("nothing here can run it"))
+			}
+			return d.o.Reboot(ctx, command)
+		},
+	}
+}
