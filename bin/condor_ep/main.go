@@ -9,6 +9,7 @@
 //	condor_ep drain [-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR] [-...-on-completion] [-json]
 //	condor_ep drain -cancel [-request-id ID] [-json]
 //	condor_ep vacate [-fast] [-json] SLOT|-all
+//	condor_ep rehome [-schedd-pool POOL] [-cancel] [-timeout N] [-reboot] [-json] EP SCHEDD
 //	condor_ep history [-file FILE] [-limit N] [-constraint EXPR] [-json|-long]
 //	condor_ep explain [-json] [-job FILE] [SLOT|JOB]
 //	condor_ep explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR] [-job FILE] [-json] [SLOT]
@@ -65,6 +66,8 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdDrain(args[1:], stdout, stderr)
 	case "vacate":
 		return cmdVacate(args[1:], stdout, stderr)
+	case "rehome":
+		return cmdRehome(args[1:], stdout, stderr)
 	case "history":
 		return cmdHistory(args[1:], stdout, stderr)
 	case "check":
@@ -128,6 +131,16 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         take it back
   vacate [-fast] [-pid N] [-json] SLOT|-all
         end the claim of a slot, or of every slot; with -fast at once
+  rehome [-schedd-pool POOL] [-cancel] [-timeout SECONDS] [-reboot] [-json]
+         EP-NAME SCHEDD-NAME
+        have an Execution Point of the pool end all its jobs and go over to the
+        access point SCHEDD-NAME, until that is taken back
+        -schedd-pool POOL  the collector that knows it (default: COLLECTOR_HOST)
+        -cancel            take it back; no job is ended
+        -timeout SECONDS   go back unless it has taken slots by then (default:
+                           0, never)
+        -reboot            reboot the machine when its jobs are gone, if its
+                           STARTD_REHOME_ALLOW_REBOOT lets
   history [-file FILE|-config FILE] [-limit N] [-constraint EXPR]
           [-json|-long]
         show the jobs that have ended here, the newest first

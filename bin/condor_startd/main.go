@@ -159,7 +159,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	if f.name != "" {
 		env = append(env, "_CONDOR_STARTD_NAME="+f.name) // stands above every file
 	}
-	load := func(inv *machine.Inventory) (*config.Snapshot, error) {
+	load := func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error) {
 		facts := machine.ConfigFacts(inv)
 		facts["PID"], facts["PPID"] = strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
 		if me != nil {
@@ -169,7 +169,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 			facts["TILDE"] = condor.HomeDir
 		}
 		s, err := config.Load(config.Options{
-			Root: root, Env: env, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
+			Root: root, Env: env, Later: later, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
 			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 		})
 		if err != nil {
@@ -183,6 +183,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	o := startd.Options{
 		Platform: p, Load: load, Env: env, System: system, Version: version, PID: os.Getpid(), Programs: filepath.Dir(p.Self),
 		StarterPath: p.Self, StarterArgs: []string{"condor_starter", starter.Command}, Port: f.port, Signals: signals(),
+		Reboot: reboot,
 	}
 	if f.terminal {
 		o.Out, o.StarterLog = stderr, os.Stderr

@@ -43,7 +43,7 @@ func benchLauncher(b *testing.B, exe string, standby int) *starter.Launcher {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := starter.NewLauncher(starter.LaunchSpec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby})
+	l := starter.NewLauncher(starter.LaunchSpec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby, Channel: channel})
 	b.Cleanup(l.Close)
 	return l
 }
@@ -82,7 +82,7 @@ func BenchmarkActivation(b *testing.B) {
 			for b.Loop() {
 				plan.JobAd += "\n"
 				began := time.Now()
-				h, err := l.Launch(context.Background(), plan)
+				h, err := l.Launch(context.Background(), plan, nil)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -164,7 +164,7 @@ func BenchmarkJobs(b *testing.B) {
 				slots.Go(func() {
 					plan := benchPlan(dir, "/bin/true", "", slot+1, c.cgroup)
 					for left.Add(-1) >= 0 {
-						h, err := l.Launch(context.Background(), plan)
+						h, err := l.Launch(context.Background(), plan, nil)
 						if err != nil {
 							b.Error(err)
 							return

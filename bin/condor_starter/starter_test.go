@@ -136,7 +136,7 @@ func (s *stage) ready() *starter.Plan {
 
 func (s *stage) launch(l *starter.Launcher) *starter.Handle {
 	s.Helper()
-	h, err := l.Launch(s.Context(), s.ready())
+	h, err := l.Launch(s.Context(), s.ready(), nil)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -678,7 +678,7 @@ func beStartd() {
 		os.Exit(1)
 	}
 	l := starter.NewLauncher(launchSpec(s, 0))
-	h, err := l.Launch(context.Background(), &plan)
+	h, err := l.Launch(context.Background(), &plan, nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -20,10 +20,10 @@ const exitNoHost = 1
 
 // Main is the whole life of a starter; the caller exits with what it returns.
 func Main(args []string) int {
-	h, stdout, err := newHost()
+	h, stdin, stdout, err := newHost()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "condor_starter: %v\n", err)
 		return exitNoHost
 	}
-	return starter.Main(context.Background(), args, os.Environ(), os.Stdin, stdout, os.Stderr, h)
+	return starter.Main(context.Background(), args, os.Environ(), stdin, stdout, os.Stderr, h)
 }

@@ -5,40 +5,92 @@ package asstarter
 
 import (
 	"context"
+	"io"
+	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"os/user"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux/access"
+	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/proc"
+	"github.com/execpoint/execpoint/platform/linux/sharedport"
 )
 
-// newHost also returns standard output, under another descriptor: a Go program
+// newHost also returns standard input, through which connections come where it
+// is a socket, and standard output, under another descriptor: a Go program
 // dies when it writes to a closed pipe as its standard output, and is told of
 // it as an error elsewhere.
-func newHost() (starter.Host, *os.File, error) {
+func newHost() (starter.Host, io.Reader, *os.File, error) {
 	s, err := proc.New(proc.Options{Role: proc.Starter})
 	if err != nil {
-		return starter.Host{}, nil, err
+		return starter.Host{}, nil, nil, err
 	}
 	fd, err := unix.FcntlInt(uintptr(unix.Stdout), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
-		return starter.Host{}, nil, err
+		return starter.Host{}, nil, nil, err
 	}
 	passwd, _ := os.ReadFile("/etc/passwd") // without it HOME is the job's own affair
-	var others host.Access                  // without the rights of root there is none
+	// Without the rights of root nobody can be another user.
+	var others host.Access
+	var killUser func(uint32) (int, error)
+	var userName func(uint32) (string, error)
 	if os.Geteuid() == 0 {
-		others = new(access.Files)
+		others, killUser, userName = new(access.Files), s.KillUser, account.Owners{}.UserName
+	}
+	var stdin io.Reader = os.Stdin
+	var socket func() (net.Conn, error)
+	if in, ok := handover.From(os.Stdin); ok {
+		stdin, socket = in, in.Socket
 	}
 	return starter.Host{
-		Access: others, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
-		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
+		Socket: socket,
+		Log:    slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)),
+		SharedPort: func(cookie, dir, id string) (listen.NamedSocket, error) {
+			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
+		},
+		Access: others, KillUser: killUser, UserName: userName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
+		System: credentials, Acknowledge: acknowledge,
+		OpenLog: openLog,
+		Groups:  func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()
 		},
-	}, os.NewFile(uintptr(fd), "stdout"), nil
+	}, stdin, os.NewFile(uintptr(fd), "stdout"), nil
+}
+
+// acknowledge has what came on nc acknowledged now. That it cannot be is no
+// loss but of time.
+func acknowledge(nc net.Conn) {
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		if raw, err := tcp.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+		}
+	}
+}
+
+// credentials are those with which the daemon meets the pool, for a starter is
+// part of it.
+func credentials() authn.System {
+	s := authn.System{Files: account.Private{}, Owners: account.Owners{}}
+	all := os.Geteuid() == 0 // it acts for the whole machine
+	if me, err := user.Current(); err == nil {
+		if s.User = me.Username; !all {
+			s.Home = me.HomeDir
+		}
+	}
+	if _, err := user.Lookup("condor"); err == nil && all {
+		s.Condor = "condor"
+	}
+	return s
 }

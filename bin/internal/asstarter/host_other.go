@@ -7,6 +7,7 @@ package asstarter
 
 import (
 	"errors"
+	"io"
 	"os"
 	"runtime"
 
@@ -14,6 +15,6 @@ import (
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
-func newHost() (starter.Host, *os.File, error) {
-	return starter.Host{}, nil, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
+func newHost() (starter.Host, io.Reader, *os.File, error) {
+	return starter.Host{}, nil, nil, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
 )
 
@@ -18,6 +19,9 @@ import (
 func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) {
 	return account.Private{}, account.Owners{}
 }
+
+// Usage measures this process.
+func (p *Platform) Usage() (host.Usage, error) { return proc.Myself() }
 
 // Named makes the named socket by which a shared port hands over connections,
 // or takes over the one that condor_master made.

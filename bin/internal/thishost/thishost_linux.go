@@ -15,9 +15,11 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/detect"
+	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/idle"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
@@ -85,6 +87,13 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others,
+		Channel: func() (*os.File, starter.Channel, error) {
+			child, parent, err := handover.New()
+			if err != nil { // a Channel that is nil, not one of a nil
+				return nil, nil, err
+			}
+			return child, parent, nil
+		},
 	}, nil
 }
 
@@ -99,8 +108,20 @@ func (p *Platform) Hooks(dir string) *hook.Runner {
 // UserNamespace is the number of the user namespace this program is in.
 func (p *Platform) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
 
-// Sweep clears one EXECUTE directory of what dead starters left.
+// Sweep clears one EXECUTE directory of what dead starters left. Where others
+// may make directories there nothing that is found proves a process to be ours:
+// the directories go, and no process is killed.
 func (p *Platform) Sweep(execute string) error {
-	_, err := sandbox.Sweep(execute, p.Census)
+	var census host.Census = p.Census
+	if info, err := os.Stat(execute); err == nil && info.Mode().Perm()&0o002 != 0 {
+		census = unproven{census}
+	}
+	_, err := sandbox.Sweep(execute, census)
 	return err
 }
+
+// unproven is a census for records that anybody may have written.
+type unproven struct{ host.Census }
+
+// KillRemains implements host.Census.
+func (unproven) KillRemains(host.Remains) (int, error) { return 0, nil }

@@ -57,6 +57,9 @@ func (p *Platform) Sweep(string) error { return errNoPlatform }
 // Credentials is never reached.
 func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) { return nil, nil }
 
+// Usage is never reached.
+func (p *Platform) Usage() (host.Usage, error) { return host.Usage{}, errNoPlatform }
+
 // Named is never reached.
 func (p *Platform) Named(string, string) func(string, *daemon.NamedSocket) (listen.NamedSocket, error) {
 	return nil

@@ -1,0 +1,67 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/user"
+	"runtime"
+	"strconv"
+
+	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/machine"
+)
+
+// poolTool is what a tool needs to speak with the daemons of this machine's
+// pool: its configuration, and a client with the credentials of who runs it.
+func poolTool() (*config.Snapshot, *security.Client, error) {
+	root, err := machineRoot()
+	if err != nil {
+		return nil, nil, err
+	}
+	facts := map[string]string{"PID": strconv.Itoa(os.Getpid())}
+	if inv := inventory(); inv != nil {
+		for name, value := range machine.ConfigFacts(inv) {
+			facts[name] = value
+		}
+	}
+	system, home := authn.System{}, ""
+	if me, err := user.Current(); err == nil {
+		facts["USERNAME"], facts["TILDE"] = me.Username, me.HomeDir
+		system.User, system.Home, home = me.Username, me.HomeDir, me.HomeDir
+	}
+	if condor, err := user.Lookup("condor"); err == nil {
+		facts["TILDE"] = condor.HomeDir
+	}
+	snap, err := config.Load(config.Options{
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "TOOL", Home: home, Windows: runtime.GOOS == "windows",
+		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, err := security.SettingsFrom(snap, security.Sources{Subsystem: "TOOL", ReadFile: os.ReadFile})
+	methods, err2 := authn.SettingsFrom(snap, "TOOL")
+	p, err3 := thishost.New()
+	if err := errors.Join(err, err2, err3); err != nil {
+		return nil, nil, err
+	}
+	system.Files, system.Owners = p.Credentials()
+	now := clock.System()
+	dialer := &listen.Dialer{Name: func() string { return "TOOL" }}
+	client := &security.Client{
+		Sessions: security.NewSessions(now, 0), Clock: now, Dial: dialer.Dial, Subsystem: "TOOL", PID: os.Getpid(),
+		Version: "$CondorVersion: " + config.Version + " execpoint-" + version + " $", Address: func() string { return "" },
+	}
+	client.Configure(settings, &authn.Client{Settings: methods, System: system})
+	return snap, client, nil
+}

@@ -1,0 +1,230 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/pool"
+)
+
+// rehomeFlags are the options of condor_ep rehome.
+type rehomeFlags struct {
+	pool           string
+	cancel, reboot bool
+	timeout        int
+	json           bool
+}
+
+// The commands that a rehome needs.
+const (
+	askStartds    = 5
+	askSchedds    = 6
+	commandRehome = 562
+	commandNop    = 60011
+)
+
+// rehomePatience is how long all of it may take.
+const rehomePatience = 60 * time.Second
+
+// cmdRehome has an Execution Point of a pool move to another access point.
+func cmdRehome(args []string, stdout, stderr io.Writer) int {
+	const who = "condor_ep rehome"
+	var f rehomeFlags
+	fs := newFlags("rehome", stderr)
+	fs.StringVar(&f.pool, "schedd-pool", "", "")
+	fs.BoolVar(&f.cancel, "cancel", false, "")
+	fs.IntVar(&f.timeout, "timeout", 0, "")
+	fs.BoolVar(&f.reboot, "reboot", false, "")
+	fs.BoolVar(&f.json, "json", false, "")
+	names, status, ok := parsedMixed(fs, args)
+	if !ok {
+		return status
+	}
+	if len(names) != 2 || f.timeout < 0 || f.timeout > math.MaxInt32 {
+		fmt.Fprintf(stderr, "%s: want the name of an Execution Point and that of an access point, and a timeout of 0 or more seconds\n\n%s", who, usage)
+		return exitUsage
+	}
+	snap, client, err := poolTool()
+	if err != nil {
+		printError(stderr, who, err)
+		return exitUsage
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rehomePatience)
+	defer cancel()
+	home := snap.List("COLLECTOR_HOST")
+	if err := rehome(ctx, client, home, names[0], names[1], f); err != nil {
+		if f.json {
+			if status := tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": err.Error()}); status != exitOK {
+				return status
+			}
+		} else {
+			fmt.Fprintf(stderr, "%s: %v\n", who, err)
+		}
+		return exitSomeFailed
+	}
+	said := "Sent rehome command to " + names[0]
+	switch {
+	case f.cancel:
+		said = "Sent rehome cancel command to " + names[0]
+	case f.reboot:
+		said += " (host will reboot if permitted)"
+	}
+	return tell(f.json, stdout, stderr, who, said, map[string]any{"ok": true, "ep": names[0], "schedd": names[1], "cancelled": f.cancel, "reboot": f.reboot})
+}
+
+// parsedMixed parses a command line whose options may stand anywhere, and
+// returns the rest of it.
+func parsedMixed(fs *flag.FlagSet, args []string) (rest []string, status int, ok bool) {
+	for {
+		if status, ok := parsed(fs, args); !ok {
+			return nil, status, false
+		}
+		if fs.NArg() == 0 {
+			return rest, exitOK, true
+		}
+		rest, args = append(rest, fs.Arg(0)), fs.Args()[1:]
+	}
+}
+
+// rehome finds both, makes sure that the new home answers, and sends the
+// command. A cancellation needs no new home.
+func rehome(ctx context.Context, open pool.Opener, home []string, ep, schedd string, f rehomeFlags) error {
+	if !f.cancel {
+		ask := home
+		if f.pool != "" {
+			ask = []string{f.pool}
+		}
+		at, err := locate(ctx, open, ask, askSchedds, "Scheduler", schedd)
+		if err == nil {
+			err = ping(ctx, open, at)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot reach schedd %s: %w", schedd, err)
+		}
+	}
+	at, err := locate(ctx, open, home, askStartds, "Machine", ep)
+	if err != nil {
+		return err
+	}
+	ad := classad.NewAd()
+	ad.SetString("ScheddName", schedd)
+	if f.pool != "" {
+		ad.SetString("ScheddPool", f.pool)
+	}
+	ad.SetInt("RehomeTimeout", int64(f.timeout))
+	if f.cancel {
+		ad.SetBool("Cancel", true)
+	}
+	if f.reboot {
+		ad.SetBool("Reboot", true)
+	}
+	conn, _, err := open.Command(ctx, at, commandRehome, security.Options{})
+	if err != nil {
+		return fmt.Errorf("failed to start REHOME command to %s: %w", ep, err)
+	}
+	defer conn.Close()
+	defer conn.Bind(ctx)()
+	conn.PutAd(ad, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		return err
+	}
+	reply, err := conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	if err != nil {
+		return fmt.Errorf("failed to get response to REHOME request to %s: %w", ep, err)
+	}
+	if done, _ := reply.EvalBool("Result", nil); !done {
+		code, _ := reply.EvalInt("ErrorCode", nil)
+		text, _ := reply.EvalString("ErrorString", nil)
+		return fmt.Errorf("received failure from %s in response to REHOME request: error code %d: %s", ep, code, text)
+	}
+	return nil
+}
+
+// ping asks whether a daemon lets us in.
+func ping(ctx context.Context, open pool.Opener, at cedar.Sinful) error {
+	conn, _, err := open.Command(ctx, at, commandNop, security.Options{})
+	if err != nil {
+		return err
+	}
+	return conn.Close() // the handshake was the question
+}
+
+// locate asks collectors, one after the other, where a daemon is. An address is
+// where it is.
+func locate(ctx context.Context, open pool.Opener, collectors []string, command int, kind, name string) (cedar.Sinful, error) {
+	const op = "condor_ep rehome"
+	if strings.HasPrefix(name, "<") {
+		return cedar.ParseSinful(name)
+	}
+	bad := []error{errors.New("no collector knows it")}
+	for _, text := range collectors {
+		collector, err := pool.ParseCollector(text, 9618)
+		if err == nil {
+			var at cedar.Sinful
+			if at, err = locateAt(ctx, open, collector, command, kind, name); err == nil {
+				return at, nil
+			}
+		}
+		bad = append(bad, err)
+	}
+	return cedar.Sinful{}, errs.E(op, errs.NotFound, name, errors.Join(bad...))
+}
+
+func locateAt(ctx context.Context, open pool.Opener, collector cedar.Sinful, command int, kind, name string) (cedar.Sinful, error) {
+	const op = "condor_ep rehome"
+	conn, _, err := open.Command(ctx, collector, command, security.Options{})
+	if err != nil {
+		return cedar.Sinful{}, err
+	}
+	defer conn.Close()
+	defer conn.Bind(ctx)()
+	quoted := string(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))
+	query := classad.NewAd()
+	query.SetString("MyType", "Query")
+	query.SetString("TargetType", kind)
+	wanted := "Name == " + quoted
+	if kind == "Machine" {
+		wanted += " || Machine == " + quoted + ` || Name == strcat("slot1@", ` + quoted + ")"
+	}
+	if err := query.SetText("Requirements", wanted); err != nil {
+		return cedar.Sinful{}, err
+	}
+	query.SetInt("LimitResults", 1)
+	query.SetString("Projection", "Name MyAddress")
+	conn.PutAd(query, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		return cedar.Sinful{}, err
+	}
+	more, err := conn.Int()
+	if err != nil {
+		return cedar.Sinful{}, err
+	}
+	if more == 0 {
+		return cedar.Sinful{}, errs.E(op, errs.NotFound, name, fmt.Errorf("the collector at %s does not know it", collector.String()))
+	}
+	ad, err := conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		return cedar.Sinful{}, err
+	}
+	text, ok := ad.EvalString("MyAddress", nil)
+	if !ok {
+		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, errors.New("its ad has no MyAddress"))
+	}
+	return cedar.ParseSinful(text)
+}
