@@ -308,12 +308,10 @@ func TestMatched(t *testing.T) {
 		}
 		return nil
 	})
-	// The job's activation is refused as long as there is no starter for it;
-	// the schedd gives the claim back and the dynamic slot is gone.
+	// The activation is granted; there is no starter behind this engine.
 	for _, want := range []string{
 		"Received match from startd, leftover slot ad slot1@" + ourHost,
 		"Started shadow for job 1.0 on slot1_1@" + ourHost,
-		"Completed RELEASE_CLAIM to startd slot1_1@" + ourHost,
 	} {
 		eventually(t, want, func() error {
 			if !strings.Contains(c.log("SchedLog"), want) {
@@ -322,8 +320,6 @@ func TestMatched(t *testing.T) {
 			return nil
 		})
 	}
-	c.tool("condor_rm", "1.0")
-	c.shows(names...)
 }
 
 // A connection that is cut is made again under the session that there is.

@@ -1,0 +1,314 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// selfCheck, set to a prefix under which HTCondor is, puts a second original
+// where ours would stand: whatever then differs is the fault of the tests.
+const selfCheck = "EXECPOINT_TEST_SELF_CHECK"
+
+// long, if set, has the tests run that take minutes.
+const long = "EXECPOINT_TEST_LONG"
+
+// roomy is one large partitionable slot that starts whatever comes.
+const roomy = `
+NUM_CPUS = 64
+MEMORY = 65536
+DISK = 1048576000
+STARTD_DETECT_GPUS = false
+SLOT_TYPE_1 = 100%
+SLOT_TYPE_1_PARTITIONABLE = true
+NUM_SLOTS_TYPE_1 = 1
+STARTD_ATTRS = $(STARTD_ATTRS), Rig
+RunBenchmarks = False
+START = True
+SUSPEND = False
+PREEMPT = False
+JOB_DEFAULT_REQUESTMEMORY = 64
+JOB_DEFAULT_REQUESTDISK = 1024
+NEGOTIATOR_INTERVAL = 2
+NEGOTIATOR_MIN_INTERVAL = 1
+SCHEDD_INTERVAL = 2
+SCHEDD_MIN_INTERVAL = 1
+UPDATE_INTERVAL = 3
+PERIODIC_EXPR_INTERVAL = 2
+SEC_USE_FAMILY_SESSION = False
+SCHEDD.MAX_JOBS_RUNNING = 1000
+JOB_START_DELAY = 0
+SCHEDD_CLUSTER_INITIAL_VALUE = 700001
+SHADOW_DEBUG = D_FULLDEBUG
+STARTER_DEBUG = D_FULLDEBUG D_COMMAND
+STARTD_DEBUG = D_FULLDEBUG D_COMMAND
+MAX_SHADOW_LOG = 100000000
+MAX_HISTORY_LOG = 100000000
+COLLECTOR_DEBUG =
+NEGOTIATOR_DEBUG = D_MATCH
+SCHEDD_DEBUG = D_FULLDEBUG
+`
+
+// rig is a pool with the original and ours side by side. Each advertises its
+// name as Rig, by which the jobs choose.
+type rig struct {
+	*condor
+	sides [2]*side
+}
+
+// side is an Execution Point of a rig, with a directory of its own.
+type side struct {
+	rig    *rig
+	name   string // of the same length for both: it is in what jobs print
+	dir    string
+	config string
+	startd string // the program
+	master bool   // condor_master starts it
+}
+
+// newRig starts a pool and waits until both sides are shown. The lines are the
+// pool's, the access point's included.
+func newRig(t *testing.T, lines string) *rig {
+	t.Helper()
+	return newRigBelow(t, lines, false)
+}
+
+// newRigBelow is newRig; each side may have a condor_master of its own.
+func newRigBelow(t *testing.T, lines string, master bool) *rig {
+	t.Helper()
+	r := &rig{condor: newCondor(t, roomy+lines)}
+	for i, name := range [...]string{"orig", "ours"} {
+		s := &side{rig: r, name: name, dir: filepath.Join(r.dir, name), master: master, startd: filepath.Join(r.prefix, "sbin", "condor_startd")}
+		r.sides[i] = s
+		for _, sub := range []string{"", "log", "execute", "lock", "run", "spool", "tokens.d", "passwords.d"} {
+			r.mkdir(filepath.Join(s.dir, sub))
+		}
+		text := "include : " + r.condor.config + "\nLOCAL_DIR = " + s.dir + "\nSTARTD_NAME = " + name + "\nRig = \"" + name + "\"\nMASTER_NAME = " + name + "\nDAEMON_LIST = MASTER, STARTD\n"
+		if name == "ours" && os.Getenv(selfCheck) == "" {
+			s.startd = filepath.Join(s.dir, "condor_startd")
+			text += "STARTD = " + s.startd + "\nSTARTER = " + filepath.Join(s.dir, "condor_starter") + "\n"
+			r.install(s.dir)
+		}
+		s.config = filepath.Join(s.dir, "condor_config")
+		r.must(os.WriteFile(s.config, []byte(text), 0o644))
+	}
+	r.begin("condor_negotiator", "condor_schedd")
+	for _, s := range r.sides {
+		s.start()
+	}
+	for _, s := range r.sides {
+		s.shown()
+	}
+	eventually(t, "the schedd answers", func() error { _, err := r.run("condor_q", "-totals"); return err })
+	return r
+}
+
+// TestMain lets more tests run side by side than there are processors, unless
+// it is told how many: most of the time they wait for the pool's clocks.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		_ = flag.Set("test.parallel", "6")
+	}
+	if signal.Ignored(os.Interrupt) {
+		// Started in the background; jobs would inherit it, and could not trap it.
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	dir, err := os.MkdirTemp("", "eppool-bin")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	programs = sync.OnceValues(func() (string, error) {
+		build := exec.Command("go", "build", "-o", dir, "github.com/execpoint/execpoint/bin/condor_startd", "github.com/execpoint/execpoint/bin/condor_starter")
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w\n%s", err, out)
+		}
+		return dir, nil
+	})
+	rc := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(rc)
+}
+
+// programs builds ours once, and tells where they are.
+var programs func() (string, error)
+
+// install puts our programs into a directory.
+func (c *condor) install(dir string) {
+	c.t.Helper()
+	from, err := programs()
+	c.must(err)
+	for _, name := range [...]string{"condor_startd", "condor_starter"} {
+		c.must(os.Link(filepath.Join(from, name), filepath.Join(dir, name)))
+	}
+}
+
+// mkdir makes a directory that belongs to the user of the daemons.
+func (c *condor) mkdir(path string) {
+	c.t.Helper()
+	c.must(os.MkdirAll(path, 0o755))
+	c.own(path)
+}
+
+// own gives a file to the user of the daemons.
+func (c *condor) own(path string) {
+	c.t.Helper()
+	if c.cred != nil {
+		c.must(os.Lchown(path, int(c.cred.Uid), int(c.cred.Gid)))
+	}
+}
+
+// start starts the side's condor_startd.
+func (s *side) start() {
+	s.rig.t.Helper()
+	program := s.startd
+	if s.master {
+		program = "condor_master"
+	}
+	cmd := s.rig.command(context.Background(), program, "-f")
+	cmd.Env = append(cmd.Env, "CONDOR_CONFIG="+s.config)
+	s.rig.must(cmd.Start())
+	s.rig.running[s.name] = cmd
+	s.rig.t.Cleanup(func() { s.rig.stop(s.name, syscall.SIGQUIT) })
+}
+
+// ended waits until the side's condor_startd is gone by itself.
+func (s *side) ended() {
+	s.rig.t.Helper()
+	cmd := s.rig.running[s.name]
+	delete(s.rig.running, s.name)
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait()
+	if !late.Stop() {
+		s.rig.t.Errorf("the startd of %s did not end within %v", s.name, patience)
+	}
+}
+
+// shown waits until the side's partitionable slot is in the collector.
+func (s *side) shown() {
+	s.rig.t.Helper()
+	eventually(s.rig.t, s.name+" is shown", func() error {
+		out, err := s.rig.run("condor_status", "-constraint", `Rig == "`+s.name+`"`, "-af", "Name")
+		if err == nil && !strings.Contains(out, "slot1@") {
+			err = fmt.Errorf("condor_status shows %q", out)
+		}
+		return err
+	})
+}
+
+// slots are the side's slots as it says itself.
+func (s *side) slots() []*classad.Ad {
+	s.rig.t.Helper()
+	return s.rig.ads("-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-sort", "Name")
+}
+
+// host is a name by which tools find the side's daemon: that of its first slot.
+func (s *side) host() string {
+	s.rig.t.Helper()
+	return "slot1@" + s.name + "@" + s.rig.fullHost()
+}
+
+// idle waits until the side has nothing but its partitionable slot, which is
+// whole again.
+func (s *side) idle() {
+	s.rig.t.Helper()
+	eventually(s.rig.t, s.name+" has its slot back", func() error {
+		out, err := s.rig.run("condor_status", "-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-af", "Cpus", "State")
+		if err == nil && strings.Join(strings.Fields(out), " ") != "64 Unclaimed" {
+			err = fmt.Errorf("its slots are %q", out)
+		}
+		return err
+	})
+}
+
+// scratch are the directories of jobs in the side's EXECUTE.
+func (s *side) scratch() []string {
+	s.rig.t.Helper()
+	list, err := os.ReadDir(filepath.Join(s.dir, "execute"))
+	s.rig.must(err)
+	var names []string
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), "dir_") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// log returns a log of the side.
+func (s *side) log(name string) string {
+	b, err := os.ReadFile(filepath.Join(s.dir, "log", name))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// blame says where to look when a side disappoints.
+func (s *side) blame() string {
+	var b strings.Builder
+	for line := range strings.Lines(s.log("StartLog")) {
+		if strings.Contains(line, "ERROR") || strings.Contains(line, "WARN") || strings.Contains(line, "refused") {
+			b.WriteString(line)
+		}
+	}
+	return fmt.Sprintf("%s\nmore in %s/log", lastLines(b.String(), 5), s.dir)
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.SplitAfter(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+// files makes files below a directory, for the user of the daemons. A name
+// that ends in a slash is an empty directory; content "->x" is a symbolic link
+// to x; content "#!…" makes a program.
+func (c *condor) files(dir string, all map[string]string) {
+	c.t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		path, content := filepath.Join(dir, name), all[name]
+		if strings.HasSuffix(name, "/") {
+			c.mkdir(path)
+			continue
+		}
+		c.must(os.MkdirAll(filepath.Dir(path), 0o755))
+		if to, ok := strings.CutPrefix(content, "->"); ok {
+			c.must(os.Symlink(to, path))
+			continue
+		}
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(content, "#!") {
+			mode = 0o755
+		}
+		c.must(os.WriteFile(path, []byte(content), mode))
+	}
+	c.must(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && c.cred != nil {
+			err = os.Lchown(path, int(c.cred.Uid), int(c.cred.Gid))
+		}
+		return errors.Join(err)
+	}))
+}

@@ -1,0 +1,438 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package reach lets real programs reach into and out of a job: an ssh
+// client with the keys that START_SSHD gives, and HTCondor's condor_chirp. As
+// root the job is that of the user that EXECPOINT_TEST_USER names, or nobody's.
+package reach
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/chirp"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reach"
+	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/proc"
+)
+
+const (
+	startd   = "<127.0.0.1:9618?addrs=127.0.0.1-9618&noUDP>"
+	keyText  = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+	jobOwner = "alice@example.org"
+	version  = "$CondorVersion: 25.14.0 2026-11-20 TEST $"
+)
+
+// job is a Handler whose job is always running.
+type job struct{ target reach.Target }
+
+func (j job) Reconnect(context.Context, *cedar.Conn, *classad.Ad) error {
+	return errors.New("not here")
+}
+func (j job) Vacate(context.Context, string, int, int, bool) error { return nil }
+func (j job) Running() (reach.Target, bool)                        { return j.target, true }
+
+// tester is who jobs run as: nil is ourselves.
+func tester(t *testing.T) *host.Identity {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	name := os.Getenv("EXECPOINT_TEST_USER")
+	if name == "" {
+		t.Skip("root does not let itself in by ssh; EXECPOINT_TEST_USER names a user with a shell to be instead")
+	}
+	u, err := account.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// scratch is a directory that the job's user owns and can reach.
+func scratch(t *testing.T, u *host.Identity) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "reach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if u != nil {
+		if err := os.Chown(dir, int(u.UID), int(u.GID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// open opens a door before a job in dir.
+func open(t *testing.T, dir string, u *host.Identity, knobs map[string]string) (*reach.Door, *bytes.Buffer) {
+	t.Helper()
+	spawner, err := proc.New(proc.Options{Role: proc.Guest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ad := classad.NewAd()
+	ad.SetString("User", jobOwner)
+	n := 0
+	target := reach.Target{
+		Job: ad, Root: root, Scratch: dir, User: u, PIDs: []int{4711},
+		Env: []string{"PATH=/usr/bin:/bin", "_CONDOR_JOB_IWD=" + dir, "GREETING=it's me", "BAD NAME=x"},
+		Spawn: func(s host.SpawnSpec) (host.Family, error) {
+			n++
+			s.Marker = fmt.Sprintf("_CONDOR_ANCESTOR_%d=%d:%d", os.Getpid(), n, time.Now().UnixNano())
+			s.Env = append(s.Env, s.Marker)
+			return spawner.Spawn(s)
+		},
+	}
+	log := &bytes.Buffer{}
+	door, err := reach.Open(t.Context(), reach.Config{
+		Claim: testClaim(), Address: startd, Job: job{target}, Version: version,
+		Knob: func(name string) string { return knobs[name] }, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- door.Serve(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() {
+		door.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		left, _ := filepath.Glob(filepath.Join(dir, ".condor_ssh_to_job_*"))
+		if len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		_ = root.Close()
+	})
+	return door, log
+}
+
+func testClaim() claim.Secret {
+	return claim.Secret(startd + "#1700000000#1#" + security.DefaultInfo("25.14.0").String() + keyText)
+}
+
+// ask opens a command under a session and asks with an ad.
+func ask(t *testing.T, door *reach.Door, s *security.Sessions, session string, number int, request *classad.Ad) (*cedar.Conn, *classad.Ad) {
+	t.Helper()
+	client := &security.Client{
+		Sessions: s, Clock: clock.System(), Version: version, Subsystem: "TOOL", Address: func() string { return "" },
+		Dial: func(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", to.HostPort())
+		},
+	}
+	client.Configure(&security.Settings{Authorizer: &security.Authorizer{}, StepTimeout: time.Minute, Deadline: time.Minute}, nil)
+	to, err := cedar.ParseSinful(door.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, _, err := client.Command(t.Context(), to, number, security.Options{Session: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetTimeout(time.Minute)
+	conn.PutAd(request, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, reply
+}
+
+// startSSHD does what schedd and condor_ssh_to_job do.
+func startSSHD(t *testing.T, door *reach.Door) (*cedar.Conn, *classad.Ad) {
+	t.Helper()
+	sessions := security.NewSessions(clock.System(), 10)
+	id, err := claim.ParseID(testClaim().Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sessions.AddExecuteSide(id, ""); err != nil {
+		t.Fatal(err)
+	}
+	request := classad.NewAd()
+	request.SetString("ClaimId", testClaim().Reveal())
+	request.SetString("SessionInfo", `[Encryption="YES";Integrity="YES";]`)
+	conn, reply := ask(t, door, sessions, id.Public, reach.CreateOwnerSess, request)
+	_ = conn.Close()
+	text, _ := reply.EvalString("ClaimId", nil)
+	c, err := security.ParseCapabilityID(text)
+	if err != nil {
+		t.Fatalf("%v in %s", err, reply.Text(classad.Old))
+	}
+	if _, err := sessions.AddShared(c.Session, c.Info.String(), claim.Secret(text[strings.LastIndexByte(text, ']')+1:])); err != nil {
+		t.Fatal(err)
+	}
+	request = classad.NewAd()
+	request.SetString("Shell", "/bin/nonsense,/bin/sh")
+	request.SetString("Name", "slot1@ep.example.org")
+	request.SetString("SSHKeyGenArgs", "-b 2048")
+	return ask(t, door, sessions, c.Session, reach.StartSSHD, request)
+}
+
+func TestSSHToJob(t *testing.T) {
+	const sshd = "/usr/sbin/sshd"
+	if _, err := os.Stat(sshd); err != nil {
+		t.Skipf("no ssh server (apt-get install openssh-server): %v", err)
+	}
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Skipf("no ssh client: %v", err)
+	}
+	u := tester(t)
+	for _, lib := range []string{"", "/opt/htcondor/lib"} {
+		t.Run("lib "+lib, func(t *testing.T) {
+			if lib != "" {
+				if _, err := os.Stat(lib); err != nil {
+					t.Skipf("no HTCondor is installed: %v", err)
+				}
+			}
+			dir := scratch(t, u)
+			door, log := open(t, dir, u, map[string]string{"LIB": lib})
+			conn, reply := startSSHD(t, door)
+			if ok, _ := reply.EvalBool("Result", nil); !ok {
+				t.Fatalf("refused: %s", reply.Text(classad.Old))
+			}
+			keys := t.TempDir()
+			decode := func(attr, file string) {
+				text, _ := reply.EvalString(attr, nil)
+				b, err := base64.StdEncoding.DecodeString(text)
+				if err != nil || len(b) == 0 {
+					t.Fatalf("%s is %q: %v", attr, text, err)
+				}
+				if file == "known" {
+					b = append([]byte("job "), b...)
+				}
+				if err := os.WriteFile(filepath.Join(keys, file), b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			decode("SSHPublicServerKey", "known")
+			decode("SSHPrivateClientKey", "key")
+			user, _ := reply.EvalString("RemoteUser", nil)
+			name := user
+			if u != nil {
+				name = u.Name
+			}
+			if lib != "" {
+				name, user = "condor-user", name // the library makes the account up
+			}
+			if given, _ := reply.EvalString("RemoteUser", nil); given != name {
+				t.Errorf("RemoteUser is %q, want %q", given, name)
+			}
+			port := relay(t, conn)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, ssh, "-F", "/dev/null", "-i", filepath.Join(keys, "key"), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
+				"-o", "UserKnownHostsFile="+filepath.Join(keys, "known"), "-o", "GlobalKnownHostsFile=/dev/null", "-o", "HostKeyAlias=job", "-o", "StrictHostKeyChecking=yes",
+				"-p", strconv.Itoa(port), name+"@127.0.0.1", `pwd; id -un; echo "$GREETING"; echo "$_CONDOR_SLOT_NAME $_CONDOR_JOB_PIDS"; exit 7`)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			want := fmt.Sprintf("%s\n%s\nit's me\nslot1@ep.example.org 4711\n", dir, user)
+			if string(out) != want {
+				sshdLog, _ := filepath.Glob(filepath.Join(dir, ".condor_ssh_to_job_1", "sshd.log"))
+				for _, f := range sshdLog {
+					b, _ := os.ReadFile(f)
+					t.Logf("%s", b)
+				}
+				t.Errorf("ssh said %q, want %q\n%s\n%s", out, want, stderr.String(), log)
+			}
+			var status *exec.ExitError
+			if !errors.As(err, &status) || status.ExitCode() != 7 {
+				t.Errorf("ssh ended with %v, want status 7", err)
+			}
+		})
+	}
+}
+
+// relay is a port that leads to what is behind a conversation: the bytes after
+// the answer are ssh's own.
+func relay(t *testing.T, conn *cedar.Conn) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(); _ = conn.Close() })
+	far := conn.NetConn()
+	_ = far.SetDeadline(time.Time{})
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(far, nc); _ = far.Close() }()
+		_, _ = io.Copy(nc, far)
+		_ = nc.Close()
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestSSHToJobWithoutServer(t *testing.T) {
+	dir := scratch(t, nil)
+	for knob, want := range map[string]string{"SSH_TO_JOB_SSHD": "openssh-server", "SSH_TO_JOB_SSH_KEYGEN": "openssh"} {
+		door, _ := open(t, dir, nil, map[string]string{knob: "/nonexistent/program"})
+		conn, reply := startSSHD(t, door)
+		_ = conn.Close()
+		ok, _ := reply.EvalBool("Result", nil)
+		why, _ := reply.EvalString("ErrorString", nil)
+		if ok || !strings.Contains(why, "/nonexistent/program") || !strings.Contains(why, want) && knob == "SSH_TO_JOB_SSHD" || !strings.Contains(why, knob) {
+			t.Errorf("answer\n%s\nwant what to install or set", reply.Text(classad.Old))
+		}
+	}
+	door, _ := open(t, dir, nil, map[string]string{"ENABLE_SSH_TO_JOB": "false"})
+	conn, reply := startSSHD(t, door)
+	_ = conn.Close()
+	if why, _ := reply.EvalString("ErrorString", nil); !strings.Contains(why, "ENABLE_SSH_TO_JOB") {
+		t.Errorf("answer\n%s", reply.Text(classad.Old))
+	}
+}
+
+// The real client of Chirp against our proxy in front of a directory.
+func TestCondorChirp(t *testing.T) {
+	const tool = "/opt/htcondor/libexec/condor_chirp"
+	if _, err := os.Stat(tool); err != nil {
+		t.Skipf("no condor_chirp is installed: %v", err)
+	}
+	submit, here := t.TempDir(), t.TempDir()
+	root, err := os.OpenRoot(submit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	ad, err := classad.ParseAd("Owner = \"alice\"\nWantIOProxy = true", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := chirp.NewLocal(root, submit, ad)
+	defer local.Shut()
+	var events []string
+	local.Event = func(e *classad.Ad) {
+		text, _ := e.EvalString("Info", nil)
+		events = append(events, text)
+	}
+	none := func(string) string { return "" }
+	proxy, err := chirp.Listen(chirp.Config{
+		Remote: local, Allow: chirp.AllowFrom(ad, none), Job: ad, Knob: none,
+		Acknowledge: func(nc net.Conn) {
+			if raw, err := nc.(*net.TCPConn).SyscallConn(); err == nil {
+				_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK, 1) })
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = proxy.Serve(t.Context()) }()
+	defer proxy.Close()
+	config := filepath.Join(here, ".chirp.config")
+	if err := os.WriteFile(config, []byte(proxy.ConfigText()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, tool, args...)
+		cmd.Dir = here
+		cmd.Env = []string{"_CONDOR_CHIRP_CONFIG=" + config, "_CONDOR_SCRATCH_DIR=" + here, "LD_LIBRARY_PATH=/opt/htcondor/lib:/opt/htcondor/lib/condor", "TZ=UTC"}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Sprintf("%s(%v)", out, err)
+		}
+		return string(out)
+	}
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	big := strings.Repeat("0123456789abcdef", 300_000)
+	write(filepath.Join(submit, "in file"), "from the submit side\n")
+	write(filepath.Join(submit, "big"), big)
+	write(filepath.Join(here, "up"), big)
+	for _, c := range []struct {
+		args []string
+		want string // part of it
+	}{
+		{[]string{"fetch", "in file", "got"}, ""},
+		{[]string{"fetch", "big", "gotbig"}, ""},
+		{[]string{"put", "-mode", "cwt", "-perm", "600", "up", "sent up"}, ""},
+		{[]string{"get_job_attr", "Owner"}, `"alice"`},
+		{[]string{"set_job_attr", "Answer", "40 + 2"}, ""},
+		{[]string{"get_job_attr", "Answer"}, "40 + 2"},
+		{[]string{"set_job_attr_delayed", "ChirpStep", `"two words"`}, ""},
+		{[]string{"get_job_attr_delayed", "ChirpStep"}, `"two words"`},
+		{[]string{"ulog", "half way there"}, ""},
+		{[]string{"read", "-offset", "5", "in file", "3"}, "the"},
+		{[]string{"write", "-offset", "5", "in file", "got"}, "(exit status 21)"},
+		{[]string{"getdir", "."}, "in file"},
+		{[]string{"stat", "in file"}, "size: 2"},
+		{[]string{"access", "in file", "r"}, ""},
+		{[]string{"link", "big", "other"}, ""},
+		{[]string{"truncate", "other", "10"}, ""},
+		{[]string{"rmdir", "-r", "none"}, "exit status"},
+		{[]string{"remove", "other"}, ""},
+		{[]string{"fetch", "none", "x"}, "exit status"},
+		{[]string{"fetch", "/etc/passwd", "x"}, "exit status"},
+		{[]string{"whoami"}, "CONDOR"},
+	} {
+		got := run(c.args...)
+		if !strings.Contains(got, c.want) || c.want == "" && strings.Contains(got, "(") {
+			t.Errorf("condor_chirp %q: %q, want %q", c.args, got, c.want)
+		}
+	}
+	for path, want := range map[string]string{
+		filepath.Join(here, "got"): "from the submit side\n", filepath.Join(here, "gotbig"): big, filepath.Join(submit, "sent up"): big,
+		filepath.Join(submit, "in file"): "from from the submit side\n", filepath.Join(submit, "big"): big[:10],
+	} {
+		b, err := os.ReadFile(path)
+		if err != nil || string(b) != want {
+			t.Errorf("%s has %d bytes (%.40q), %v; want %d", path, len(b), b, err, len(want))
+		}
+	}
+	if len(events) != 1 || events[0] != "half way there" {
+		t.Errorf("events %q", events)
+	}
+	if d := proxy.Delayed(); d == nil || d.Len() != 1 {
+		t.Errorf("delayed %v", d)
+	}
+}
