@@ -19,15 +19,17 @@ import (
 // sleep dies when its system call returns, not before.
 const killPatience = 10 * time.Second
 
-// killAll kills the group and the tree, again until nobody is left. Called
-// with op held.
+// killAll kills the group and the tree, again until nobody is left: what was
+// sent SIGKILL is waited for, since a process that still has to be scheduled to
+// die is seen alive by who looks then. Called with op held.
 func (f *family) killAll() (int, error) {
 	deadline := time.Now().Add(killPatience)
 	killed := map[host.ProcID]bool{}
 	byGroup := 0
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		progress := f.spawner.progress()
-		if f.spotless() {
+		dying := f.dying(killed)
+		if f.spotless() && dying == 0 {
 			return max(len(killed), byGroup), nil
 		}
 		inGroup := 0
@@ -39,7 +41,7 @@ func (f *family) killAll() (int, error) {
 			byGroup, inGroup = max(byGroup, n), n
 		}
 		left, err := f.killTree(killed)
-		if err == nil && left == 0 && f.spawner.role != Starter {
+		if err == nil && left == 0 && dying == 0 && f.spawner.role != Starter {
 			return max(len(killed), byGroup), nil
 		}
 		if err == nil && left == 0 && inGroup == 0 && f.othersOpen() {
@@ -47,7 +49,7 @@ func (f *family) killAll() (int, error) {
 		}
 		if time.Now().After(deadline) {
 			if err == nil {
-				err = fmt.Errorf("%d processes do not die", left)
+				err = fmt.Errorf("%d processes do not die", max(left, dying))
 			}
 			return len(killed), errs.E("proc.Kill", errs.Transient, f.main.String(), err)
 		}
@@ -58,6 +60,17 @@ func (f *family) killAll() (int, error) {
 		}
 		timer.Stop()
 	}
+}
+
+// dying counts those of killed that live still.
+func (f *family) dying(killed map[host.ProcID]bool) int {
+	n := 0
+	for id := range killed {
+		if f.spawner.table.alive(id) {
+			n++
+		}
+	}
+	return n
 }
 
 // killTree stops the tree, so that it cannot grow, and then kills it. It
