@@ -11,6 +11,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -49,11 +50,11 @@ type afar struct {
 
 	// Of the transfer of files.
 	input *parting // from what sent input; nil without
-	// finished is when transfers before this activation ended, by the attribute
-	// that says so.
-	finished map[string]int64
-	names    *security.HostNames // of those who come to the door
-	tries    int                 // output transfers that failed and may be tried again
+	// motions is what the job's ad showed after the last transfer.
+	motions map[direction]motion
+	anew    atomic.Bool         // a shadow came back, which moves no files now
+	names   *security.HostNames // of those who come to the door
+	tries   int                 // output transfers that failed and may be tried again
 
 	began        time.Time // when the job was executed first
 	io           ioHistory
@@ -130,10 +131,7 @@ func (s *afar) learn(a *activation) {
 			default:
 				return a.unfit(err, int(reason.StarterError))
 			}
-			s.finished = map[string]int64{}
-			for _, name := range []string{inputDone, outputDone} {
-				s.finished[name], _ = ad.EvalInt(name, nil)
-			}
+			s.motions = map[direction]motion{inward: inward.of(ad), outward: outward.of(ad)}
 			if from, ok := ad.EvalString("ShadowIpAddr", nil); ok {
 				s.shadows.take(from)
 			}

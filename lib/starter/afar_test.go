@@ -226,7 +226,7 @@ func TestShadowJob(t *testing.T) {
 	end := <-p.ended
 	want := []string{
 		"get_job_info", "register_starter_info", "get_sec_session_info", "register_job_info", "begin_execution",
-		"event_notification", "register_job_info", "job_exit",
+		"event_notification", "register_job_info", "get_job_info", "job_exit",
 	}
 	if diff := cmp.Diff(want, p.calls()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -121,6 +121,7 @@ func (s *afar) resume(conn *cedar.Conn, ad *classad.Ad) []duty {
 	a := s.a
 	duties := a.life.parted() // if nobody has noticed yet
 	a.perform(duties)
+	s.anew.Store(true)
 	s.caller.Replace(conn)
 	if v, ok := ad.EvalString("ShadowVersion", nil); ok {
 		s.caller.SetPeerVersion(v)

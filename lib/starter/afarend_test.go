@@ -180,6 +180,7 @@ func TestShadowFailureFilesUnsafe(t *testing.T) {
 		p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
 			if request.Call == shadow.CallGetJobInfo {
 				reply.Ad.SetInt("TransferInFinished", 1)
+				reply.Ad.Delete("NumInputTransferStarts")
 			}
 			return shadowtest.Send
 		})

@@ -90,7 +90,8 @@ func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 			s.input = part(conn)
 			return
 		case errors.As(err, &f) && !f.Broken:
-			ready = s.reaped(ctx, conn, inputDone)
+			left(ctx, conn)
+			ready = s.reaped(ctx, inward)
 		}
 		_ = conn.Close()
 	}()
@@ -116,48 +117,12 @@ func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 	return carried{got.Files, got.Bytes}, false, err
 }
 
-// mostLooks bounds how often a shadow is asked whether it is done, each being a
-// turn of its loop; it takes a few once its child is gone.
-const mostLooks = 100
-
 // childEnds is how long the child of a shadow may take to end that has said all
 // it had to say.
 const childEnds = 10 * time.Second
 
-// distance is what lies at least between the end of what a shadow's child sent
-// and the next transfer. Until its parent has seen it end, a shadow that is
-// asked for another one gives itself up and the job has to run again; and
-// nothing that a starter can see tells when that is. Most jobs take longer, and
-// then nothing is waited for. The original keeps a second.
-const distance = 50 * time.Millisecond
-
-// keepDistance waits until that long after then, when the last came from the
-// shadow's child. The shadow has turns enough to look at it afterwards: one for
-// each step of the next connection.
-func keepDistance(ctx context.Context, then time.Time) {
-	wait := distance - time.Since(then)
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// The attributes of a job by which its shadow shows that it is done with a
-// transfer, and could begin another.
-const (
-	inputDone  = "TransferInFinished"
-	outputDone = "TransferOutFinished"
-)
-
 // left waits until the shadow's child that moved files on conn, of which
-// nothing more comes, is gone. A shadow moves files in a child, and gives
-// itself up if it is asked for another transfer before it has seen that child
-// end.
+// nothing more comes, is gone.
 func left(ctx context.Context, conn *cedar.Conn) {
 	defer conn.Bind(ctx)()
 	nc := conn.NetConn()
@@ -172,7 +137,6 @@ func left(ctx context.Context, conn *cedar.Conn) {
 type parting struct {
 	conn *cedar.Conn
 	over chan struct{}
-	at   time.Time // when it was over; read after over is closed
 }
 
 func part(conn *cedar.Conn) *parting {
@@ -180,7 +144,6 @@ func part(conn *cedar.Conn) *parting {
 	go func() {
 		defer close(p.over)
 		left(context.Background(), conn)
-		p.at = time.Now()
 		_ = conn.Close()
 	}()
 	return p
@@ -200,25 +163,6 @@ func (p *parting) cut() {
 		_ = p.conn.Close()
 		<-p.over
 	}
-}
-
-// reaped waits until the shadow has seen the end of the transfer on conn, by
-// which done was set, and reports whether it has.
-func (s *afar) reaped(ctx context.Context, conn *cedar.Conn, done string) bool {
-	left(ctx, conn)
-	keepDistance(ctx, time.Now())
-	before := s.finished[done]
-	for range mostLooks {
-		ad, err := s.caller.JobInfo(ctx)
-		if err != nil {
-			return false
-		}
-		if at, ok := ad.EvalInt(done, nil); ok && at != before {
-			s.finished[done] = at
-			return true
-		}
-	}
-	return false
 }
 
 // unready sends what there is of a job whose input did not come: the files for
@@ -447,8 +391,9 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 	}
 	if s.input != nil {
 		s.input.await(ctx)
-		if ctx.Err() == nil {
-			keepDistance(ctx, s.input.at)
+		s.input = nil
+		if !s.anew.Load() && !s.reaped(ctx, inward) {
+			s.log.Warn("the shadow does not show that it is done with the input")
 		}
 	}
 	conn, err := s.open(ctx, transfer.FiletransDownload)
@@ -461,8 +406,10 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 		sent, err = transfer.Send(ctx, s.side(conn), s.a.box.Root(), plan, transfer.SendOptions{Plugins: s.plugins()})
 		return err
 	})
-	if err == nil && !last && !s.reaped(ctx, conn, outputDone) {
-		s.log.Warn("the shadow does not show that it is done with the files it was sent")
+	if err == nil && !last {
+		if left(ctx, conn); !s.reaped(ctx, outward) {
+			s.log.Warn("the shadow does not show that it is done with the files it was sent")
+		}
 	}
 	if len(sent.PluginResults) > 0 && err == nil {
 		err = s.caller.RegisterJob(ctx, pluginResults("Output", sent.PluginResults))

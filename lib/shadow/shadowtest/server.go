@@ -223,11 +223,14 @@ func (s *Shadow) move(ctx context.Context, conn *cedar.Conn, command int) error 
 	done.Command = command
 	s.mu.Lock()
 	s.moved = append(s.moved, done)
-	ended := "TransferInFinished"
+	way, dir := "Input", "In"
 	if command == transfer.FiletransDownload {
-		ended = "TransferOutFinished"
+		way, dir = "Output", "Out"
 	}
-	s.job.Ad.SetInt(ended, time.Now().UnixNano()) // the child was reaped
+	starts, _ := s.job.Ad.EvalInt("Num"+way+"TransferStarts", nil)
+	s.job.Ad.SetInt("Num"+way+"TransferStarts", starts+1)
+	s.job.Ad.SetInt("Transfer"+dir+"Finished", time.Now().Unix())
+	s.job.Ad.SetBool("Transferring"+way, false) // the child was reaped
 	close(s.grew)
 	s.grew = make(chan struct{})
 	s.mu.Unlock()
