@@ -19,7 +19,7 @@ var jobCases = []jobCase{
 	// What the job is given.
 	{
 		name: "arguments", submit: `arguments = "one 'two words' ""quoted"" '' it''s $HOME *"`,
-		script: `for a in "$0" "$@"; do echo "<$a>"; done`, want: "001 005",
+		script: `for a in "${0##*/}" "$@"; do echo "<$a>"; done`, want: "001 005",
 	},
 	{name: "old arguments", submit: `arguments = a b\"c $x`, script: `for a in "$@"; do echo "<$a>"; done`},
 	{

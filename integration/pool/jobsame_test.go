@@ -140,7 +140,7 @@ var allowed = []struct{ pattern, why string }{
 	{"Iwd", "a directory for each"}, {"UserLog", "a directory for each"}, {"LastRejMatch*", "of the negotiator"}, {"*LastMatch*", "of the negotiator"},
 	{"*Date", "a time"}, {"JobFinishedHookDone", "a time"}, {"*Time", "a time"}, {"*Mtime", "a time"}, {"TransferInFinished", "a time"}, {"*Started", "a time"}, {"*Finished", "a time"}, {"*Queued", "a time"},
 	{"*WallClockTime", "a duration"}, {"*Duration", "a duration"}, {"RecentStats*", "a duration"}, {"ScratchDirFileCount", "measured while the last files are written"}, {"*Seconds", "a duration"}, {"CommittedSlotTime", "a duration"}, {"CumulativeSlotTime", "a duration"},
-	{"LastJobLeaseRenewal", "a time"}, {"SpooledOutputFiles", "in the order of the directory"}, {"EnteredCurrentStatus", "a time"}, {"TimerRemove*", "a time"}, {"ServerTime", "a time"}, {"StageIn*", "a time"}, {"ActivationDuration", "a duration"}, {"*UserPrio*", "of the negotiator"},
+	{"LastJobLeaseRenewal", "a time"}, {"SpooledOutputFiles", "in the order of the directory"}, {"EnteredCurrentStatus", "a time"}, {"TimerRemove*", "a time"}, {"ServerTime", "a time"}, {"StageIn*", "a time"}, {"StageOut*", "a time"}, {"ActivationDuration", "a duration"}, {"*UserPrio*", "of the negotiator"},
 	{"RemoteUserCpu", "a duration"}, {"RemoteSysCpu", "a duration"}, {"Cumulative*Cpu", "a duration"}, {"*CpusUsage", "a duration"},
 	{"ImageSize*", "measured"}, {"ResidentSetSize*", "measured"}, {"ProportionalSetSize*", "measured"}, {"DiskUsage*", "measured"}, {"MemoryUsage", "measured"},
 	{"*NetworkInputMb", "measured"}, {"Block*", "measured"},
@@ -160,6 +160,7 @@ var comesAndGoes = []struct{ pattern, why string }{
 	{"LastRejMatch*", "the job was not matched at once"}, {"FirstJobMatchDate", "the job was given a claim that there was"},
 	{"CpusUsage", "came with an update by the clock"}, {"ScratchDirFileCount", "came with an update by the clock"},
 	{"TransferOutFinished", "the shadow's child gets to it or not after a failure"},
+	{"ServerTime", "of condor_q: a spooled job leaves the queue some time after its output was fetched"}, {"AutoCluster*", "of the same"},
 	{"Block*", "the original tells what it does not measure as 0, ours does not tell it"}, {"RecentBlock*", "of the same"}, {"*StatsLifetimeStarter", "of the same"},
 }
 
