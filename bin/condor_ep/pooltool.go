@@ -4,8 +4,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/user"
 	"runtime"
@@ -13,11 +15,13 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/machine"
 )
 
@@ -57,8 +61,28 @@ func poolTool() (*config.Snapshot, *security.Client, error) {
 	}
 	system.Files, system.Owners = p.Credentials()
 	now := clock.System()
-	dialer := &listen.Dialer{Name: func() string { return "TOOL" }}
-	client := &security.Client{
+	network, err4 := daemon.NetworkFrom(snap, "TOOL")
+	interfaces, err5 := daemon.Interfaces()
+	if err := errors.Join(err4, err5); err != nil {
+		return nil, nil, err
+	}
+	source, err := network.Source(interfaces)
+	if err != nil {
+		return nil, nil, err
+	}
+	var client *security.Client
+	name := func() string { return "TOOL" }
+	dialer := &listen.Dialer{Name: name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: &listen.Reverser{
+		Name: name, NoRelay: network.NoRelay,
+		Open: func(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
+			conn, _, err := client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+			return conn, err
+		},
+		Listen: func(ctx context.Context) ([]net.Listener, cedar.Sinful, error) {
+			return network.Return(ctx, interfaces, daemon.Resolve)
+		},
+	}}
+	client = &security.Client{
 		Sessions: security.NewSessions(now, 0), Clock: now, Dial: dialer.Dial, Subsystem: "TOOL", PID: os.Getpid(),
 		Version: "$CondorVersion: " + config.Version + " execpoint-" + version + " $", Address: func() string { return "" },
 	}

@@ -217,11 +217,14 @@ func (d *Door) Serve(ctx context.Context) error {
 
 func (d *Door) broker(n int, address string) *listen.Broker {
 	return &listen.Broker{
-		Address:   address,
-		Open:      func(ctx context.Context) (*cedar.Conn, error) { return d.Broker(ctx, address) },
-		Dial:      d.Dial,
-		Serve:     d.Server.ServeConn,
-		Name:      d.Name,
+		Address: address,
+		Open:    func(ctx context.Context) (*cedar.Conn, error) { return d.Broker(ctx, address) },
+		Dial:    d.Dial,
+		Serve:   d.Server.ServeConn,
+		Name:    d.Name,
+
+		PrivateNetwork: d.Network.PrivateName,
+
 		Heartbeat: d.Network.Heartbeat, Reconnect: d.Network.Reconnect, Log: d.Log,
 		Registered: func(ccbid string) {
 			d.contacts.Set(n, ccbid)

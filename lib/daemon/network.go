@@ -41,6 +41,7 @@ type Network struct {
 	PortAd     string   // SHARED_PORT_DAEMON_AD_FILE
 	SocketDir  string   // DAEMON_SOCKET_DIR, or $(LOCK)/daemon_sock; for when there is no cookie
 	Brokers    []string // CCB_ADDRESS
+	NoRelay    bool     // CCB_CLIENT_STREAMING is false
 	Heartbeat  time.Duration
 	Reconnect  time.Duration
 }
@@ -73,6 +74,7 @@ func NetworkFrom(s *config.Snapshot, subsystem string) (Network, error) {
 		PortAd:           r.text("SHARED_PORT_DAEMON_AD_FILE", ""),
 		SocketDir:        r.text("DAEMON_SOCKET_DIR", ""),
 		Brokers:          s.List("CCB_ADDRESS"),
+		NoRelay:          !r.flag("CCB_CLIENT_STREAMING"),
 		Heartbeat:        r.duration("CCB_HEARTBEAT_INTERVAL"),
 		Reconnect:        r.duration("CCB_RECONNECT_TIME"),
 	}
@@ -243,6 +245,41 @@ func (n Network) Pick(pattern string, all []Interface) (v4, v6 netip.Addr, err e
 		return v4, v6, errs.E("daemon.Pick", errs.NotFound, pattern, errors.New("ENABLE_IPV4 or ENABLE_IPV6 is true, and no interface has an address of it"))
 	}
 	return v4, v6, nil
+}
+
+// Source returns the addresses that outgoing connections come from: those that
+// NETWORK_INTERFACE chooses where BIND_ALL_INTERFACES is false, and else what
+// the system chooses for each.
+func (n Network) Source(all []Interface) (listen.Source, error) {
+	if n.BindAll {
+		return listen.Source{}, nil
+	}
+	v4, v6, err := n.Pick(n.Interface, all)
+	return listen.Source{V4: v4, V6: v6}, err
+}
+
+// Return opens sockets of a process that has no command socket, for a daemon
+// behind a broker to connect to, and returns their address. resolve is Resolve,
+// for TCP_FORWARDING_HOST.
+func (n Network) Return(ctx context.Context, all []Interface, resolve func(ctx context.Context, host string) (netip.Addr, error)) ([]net.Listener, cedar.Sinful, error) {
+	var r Reach
+	var err error
+	if r.V4, r.V6, err = n.Pick(n.Interface, all); err != nil {
+		return nil, cedar.Sinful{}, err
+	}
+	if n.Forwarding != "" {
+		if r.Forward, err = resolve(ctx, n.Forwarding); err != nil {
+			return nil, cedar.Sinful{}, errs.E("daemon.Return", errs.NotFound, "TCP_FORWARDING_HOST", err)
+		}
+	}
+	listeners, err := n.Listen(ctx, 0, r.V4, r.V6)
+	if err != nil {
+		return nil, cedar.Sinful{}, err
+	}
+	if t, ok := listeners[0].Addr().(*net.TCPAddr); ok {
+		r.Port = t.Port
+	}
+	return listeners, n.Public(r), nil
 }
 
 // matches reports whether one of several patterns matches an interface.
@@ -428,6 +465,15 @@ func only6(a netip.Addr) netip.Addr {
 		return a
 	}
 	return netip.Addr{}
+}
+
+// Resolve returns the first address of a host.
+func Resolve(ctx context.Context, host string) (netip.Addr, error) {
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return all[0].Unmap(), nil
 }
 
 // Local reports whether an address is of this machine.

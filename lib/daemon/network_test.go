@@ -4,6 +4,9 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -198,5 +201,70 @@ func TestListen(t *testing.T) {
 	}
 	if _, err := n.Listen(t.Context(), 0, netip.Addr{}, netip.Addr{}); !errs.Is(err, errs.Invalid) {
 		t.Errorf("nowhere: %v", err)
+	}
+}
+
+// What outgoing connections come from follows what is listened at.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]listen.Source{
+		"":                             {},
+		"NETWORK_INTERFACE = 10.1.2.3": {}, // every interface all the same
+		"BIND_ALL_INTERFACES = false":  {V4: ip("192.0.2.5"), V6: ip("2001:db8::5")},
+		"BIND_ALL_INTERFACES = false\nNETWORK_INTERFACE = eth0":                         {V4: ip("10.1.2.3")},
+		"BIND_ALL_INTERFACES = false\nNETWORK_INTERFACE = 2001:db8::5":                  {V6: ip("2001:db8::5")},
+		"BIND_ALL_INTERFACES = false\nENABLE_IPV6 = false":                              {V4: ip("192.0.2.5")},
+		"BIND_ALL_INTERFACES = false\nTCP_FORWARDING_HOST = 203.0.113.9\nLOWPORT = 500": {V4: ip("192.0.2.5"), V6: ip("2001:db8::5")},
+	} {
+		n, err := NetworkFrom(snapshot(t, text+"\n"), "STARTD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := n.Source(lab); err != nil || got != want {
+			t.Errorf("%q: from %v, %v; want %v", text, got, err, want)
+		}
+	}
+	n := Network{Interface: "eth7"}
+	if got, err := n.Source(lab); !errs.Is(err, errs.NotFound) {
+		t.Errorf("an interface that is not there: %v, %v", got, err)
+	}
+}
+
+// A process without command socket opens one to be called back.
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	resolve := func(_ context.Context, host string) (netip.Addr, error) {
+		if host != "gate.example" {
+			return netip.Addr{}, errors.New("no such host")
+		}
+		return ip("203.0.113.9"), nil
+	}
+	mine := []Interface{{Name: "lo", Up: true, Addrs: []netip.Addr{ip("127.0.0.1")}}}
+	n := Network{Interface: "*", Brokers: []string{"cm.example"}}
+	all, at, err := n.Return(t.Context(), mine, resolve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all[0].Close()
+	want := fmt.Sprintf("<127.0.0.1:%d?addrs=127.0.0.1-%[1]d&noUDP>", all[0].Addr().(*net.TCPAddr).Port)
+	if len(all) != 1 || at.String() != want {
+		t.Errorf("%d sockets at %s, want %s", len(all), at, want)
+	}
+	n.Forwarding = "gate.example"
+	all, at, err = n.Return(t.Context(), mine, resolve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all[0].Close()
+	if at.Host != "203.0.113.9" || at.Port != all[0].Addr().(*net.TCPAddr).Port {
+		t.Errorf("behind a host that forwards: %s", at)
+	}
+	n.Forwarding = "nowhere.example"
+	if _, _, err := n.Return(t.Context(), mine, resolve); !errs.Is(err, errs.NotFound) {
+		t.Errorf("a host that nobody knows: %v", err)
+	}
+	n.Forwarding, n.Interface = "", "eth7"
+	if _, _, err := n.Return(t.Context(), mine, resolve); !errs.Is(err, errs.NotFound) {
+		t.Errorf("an interface that is not there: %v", err)
 	}
 }

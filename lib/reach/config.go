@@ -36,6 +36,7 @@ var Knobs = [...]string{
 	"LOCK",
 	"LOWPORT",
 	"NETWORK_INTERFACE",
+	"PRIVATE_NETWORK_NAME",
 	"SSH_TO_JOB_SSHD",
 	"SSH_TO_JOB_SSHD_ARGS",
 	"SSH_TO_JOB_SSHD_CONFIG_TEMPLATE",
@@ -69,6 +70,9 @@ type Config struct {
 	// them the address has no broker then.
 	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
 	Dial   func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
+	// Commands are taken besides those of a starter, as that of a
+	// listen.Reverser whose connections come through this door.
+	Commands []listen.Command
 	// Changed is told the address when it becomes another one, as by a broker.
 	// It must not wait. Nil is nobody.
 	Changed func(address string)

@@ -111,7 +111,7 @@ func (d *Door) secure() error {
 		// A claim id without session info: nobody can show that he has it.
 		d.cfg.Log.Warn("the claim has no session, so nobody reaches the job", "err", err)
 	}
-	table, err := listen.NewTable(d.commands()...)
+	table, err := listen.NewTable(append(d.commands(), d.cfg.Commands...)...)
 	if err != nil {
 		return err
 	}
@@ -313,6 +313,8 @@ func (d *Door) broker(n int, address string) *listen.Broker {
 		Dial:    d.cfg.Dial,
 		Serve:   d.server.ServeConn,
 		Name:    func() string { return "STARTER " + d.Address() },
+
+		PrivateNetwork: d.cfg.knob("PRIVATE_NETWORK_NAME"),
 		// The defaults of CCB_HEARTBEAT_INTERVAL and CCB_RECONNECT_TIME.
 		Heartbeat: 300 * time.Second, Reconnect: 60 * time.Second, Log: d.cfg.Log,
 		Registered: func(ccbid string) {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -308,8 +307,16 @@ func (d *daemonState) secure() error {
 	if err != nil {
 		return err
 	}
-	d.reverser = &listen.Reverser{Name: d.name, Return: d.self, Open: d.askBroker}
-	dialer := &listen.Dialer{Name: d.name, PrivateNetwork: network.PrivateName, Ports: network.Out, Reverse: d.reverser}
+	interfaces, err := daemon.Interfaces()
+	if err != nil {
+		return err
+	}
+	source, err := network.Source(interfaces)
+	if err != nil {
+		return err
+	}
+	d.reverser = &listen.Reverser{Name: d.name, Return: d.self, Open: d.askBroker, NoRelay: network.NoRelay}
+	dialer := &listen.Dialer{Name: d.name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: d.reverser}
 	d.client = &security.Client{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Version: d.version, Subsystem: subsystem,
 		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Names: d.names.Of,
@@ -329,7 +336,7 @@ func (d *daemonState) secure() error {
 	d.door = &daemon.Door{
 		Network: network, Inherit: d.inherit, Subsystem: subsystem, PID: d.o.PID, Tag: binary.BigEndian.Uint16(tag[:]), Port: d.o.Port,
 		Server: d.port, Named: d.o.Platform.Named(d.env(daemon.CookieVariable), network.SocketDir),
-		Interfaces: daemon.Interfaces, Resolve: resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: dialer.Dial,
+		Interfaces: daemon.Interfaces, Resolve: daemon.Resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: dialer.Dial,
 		File: file, Super: super,
 		Changed: d.addressChanged, Log: d.log,
 	}
@@ -379,14 +386,6 @@ func readDir(path string) ([]string, error) {
 		names = append(names, e.Name())
 	}
 	return names, nil
-}
-
-func resolve(ctx context.Context, host string) (netip.Addr, error) {
-	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return all[0].Unmap(), nil
 }
 
 func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, error) {

@@ -42,7 +42,9 @@ type afar struct {
 	queue    queue
 	sessions *security.Sessions
 	client   *security.Client
-	brokers  *brokers // nil without
+	asks     func() (*security.Client, error) // who speaks with brokers
+	brokers  *brokers                         // nil without
+	reverser *listen.Reverser
 	dialer   *listen.Dialer
 	door     *reach.Door
 	shadows  shadows
@@ -93,7 +95,15 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.sessions = security.NewSessions(s.clock, 64)
-	s.dialer = &listen.Dialer{Name: func() string { return "STARTER " + s.address() }, PrivateNetwork: a.plan.knob("PRIVATE_NETWORK_NAME"), Ports: a.plan.outgoing()}
+	name := func() string { return "STARTER " + s.address() }
+	source, err := a.plan.source()
+	if err != nil {
+		s.log.Warn("connections come from whatever address the system chooses", "err", err)
+	}
+	relays := a.plan.knob("CCB_CLIENT_STREAMING") == "" || a.plan.truth("CCB_CLIENT_STREAMING")
+	s.reverser = &listen.Reverser{Name: name, Return: s.self, Open: s.askBroker, NoRelay: !relays}
+	s.dialer = &listen.Dialer{Name: name, PrivateNetwork: a.plan.knob("PRIVATE_NETWORK_NAME"), Ports: a.plan.outgoing(), Source: source, Reverse: s.reverser}
+	s.asks = sync.OnceValues(s.asking)
 	s.client = &security.Client{
 		Sessions: s.sessions, Clock: s.clock, Dial: s.dialer.Dial, Log: s.log,
 		Version: p.Version, Subsystem: "STARTER", Address: s.address,
@@ -165,11 +175,12 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 	where := reach.Config{
 		Claim: s.plan.Claim, Address: s.plan.Address, Job: visitors{s}, Knob: s.a.plan.knob, Secure: s.secure, Names: s.names.Of,
 		Version: s.plan.Version, Platform: s.plan.Platform, Clock: s.clock, Log: s.log,
+		Commands: []listen.Command{s.reverser.Command()},
 	}
 	if make := s.a.host.SharedPort; make != nil {
 		where.SharedPort = func(dir, id string) (listen.NamedSocket, error) { return make(s.plan.Cookie, dir, id) }
 	}
-	if s.brokers, err = s.newBrokers(s.dialer); err != nil {
+	if s.brokers, err = s.newBrokers(); err != nil {
 		s.log.Warn("the starter is not reached through a broker", "err", err)
 	} else if s.brokers != nil {
 		where.Broker, where.Dial, where.Changed = s.brokers.open, s.dialer.Dial, s.moved

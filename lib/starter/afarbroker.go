@@ -5,7 +5,6 @@ package starter
 
 import (
 	"context"
-	"net"
 	"os"
 	"time"
 
@@ -19,30 +18,48 @@ import (
 // on without.
 const toBeReached = 10 * time.Second
 
-// brokers opens connections to those through which the starter is reached.
-type brokers struct {
-	client  *security.Client
-	dial    func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
-	reached chan struct{} // closed when the first broker has answered
-}
-
-// newBrokers is nil where the daemon is behind no broker.
-func (s *afar) newBrokers(dialer *listen.Dialer) (*brokers, error) {
-	startd, err := cedar.ParseSinful(s.plan.Address)
-	if err != nil || len(startd.CCB) == 0 {
-		return nil, nil // a bad address is told by who listens
-	}
+// asking makes who speaks with brokers: with those through which the starter
+// is reached, and with those of shadows that are behind one.
+func (s *afar) asking() (*security.Client, error) {
 	settings, methods, system, err := s.configured()
 	if err != nil {
 		return nil, err
 	}
-	b := &brokers{dial: dialer.Dial, reached: make(chan struct{})}
-	b.client = &security.Client{
-		Sessions: security.NewSessions(s.clock, 8), Clock: s.clock, Dial: dialer.Dial, Log: s.log, PID: os.Getpid(),
-		Version: s.plan.Version, Subsystem: "STARTER", Address: s.address,
+	c := &security.Client{
+		Sessions: security.NewSessions(s.clock, 8), Clock: s.clock, Dial: s.dialer.Dial, Log: s.log, PID: os.Getpid(),
+		Version: s.plan.Version, Subsystem: subsystem, Address: s.address,
 	}
-	b.client.Configure(settings, &authn.Client{Settings: methods, System: system})
-	return b, nil
+	c.Configure(settings, &authn.Client{Settings: methods, System: system})
+	return c, nil
+}
+
+// askBroker opens a request that a broker have one of its targets call us.
+func (s *afar) askBroker(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
+	client, err := s.asks()
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+	return conn, err
+}
+
+// brokers opens connections to those through which the starter is reached.
+type brokers struct {
+	client  *security.Client
+	reached chan struct{} // closed when the first broker has answered
+}
+
+// newBrokers is nil where the daemon is behind no broker.
+func (s *afar) newBrokers() (*brokers, error) {
+	startd, err := cedar.ParseSinful(s.plan.Address)
+	if err != nil || len(startd.CCB) == 0 {
+		return nil, nil // a bad address is told by who listens
+	}
+	client, err := s.asks()
+	if err != nil {
+		return nil, err
+	}
+	return &brokers{client: client, reached: make(chan struct{})}, nil
 }
 
 // open opens a connection to a broker to register with it.

@@ -26,11 +26,13 @@ func (s *afar) secure() (*security.Settings, security.Authenticator, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	self := func() cedar.Sinful {
-		at, _ := cedar.ParseSinful(s.address())
-		return at
-	}
-	return settings, &authn.Server{Settings: methods, System: system, Self: self, Mapped: settings.Maps}, nil
+	return settings, &authn.Server{Settings: methods, System: system, Self: s.self, Mapped: settings.Maps}, nil
+}
+
+// self is where the starter is reached.
+func (s *afar) self() cedar.Sinful {
+	at, _ := cedar.ParseSinful(s.address())
+	return at
 }
 
 // configured is what the plan says about security, and what of this process

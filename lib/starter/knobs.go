@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/daemon"
 )
 
 // Knobs are the configuration that a starter reads from Plan.Config. A knob
@@ -21,6 +22,7 @@ var Knobs = [...]string{
 	"BASE_CGROUP",
 	"BIN",
 	"BIND_ALL_INTERFACES",
+	"CCB_CLIENT_STREAMING",
 	"CGROUP_POLLING_INTERVAL",
 	"CHIRP_DELAYED_UPDATE_MAX_ATTRS",
 	"CHIRP_DELAYED_UPDATE_PREFIX",
@@ -94,6 +96,22 @@ func (p *Plan) outgoing() listen.Ports {
 		}
 	}
 	return listen.Ports{}
+}
+
+// source are the addresses that connections to the shadow come from.
+func (p *Plan) source() (listen.Source, error) {
+	if p.knob("BIND_ALL_INTERFACES") == "" || p.truth("BIND_ALL_INTERFACES") {
+		return listen.Source{}, nil
+	}
+	n := daemon.Network{Interface: strings.TrimSpace(p.knob("NETWORK_INTERFACE"))}
+	if n.Interface == "" {
+		n.Interface = "*"
+	}
+	all, err := daemon.Interfaces()
+	if err != nil {
+		return listen.Source{}, err
+	}
+	return n.Source(all)
 }
 
 func (p *Plan) knob(name string) string { return p.Config[name] }

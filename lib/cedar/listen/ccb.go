@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -99,6 +98,9 @@ type Broker struct {
 	Dial func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
 	// Serve is given the reversed connections; Server.ServeConn.
 	Serve func(ctx context.Context, nc net.Conn)
+	// PrivateNetwork is the name of the network we are in: requesters in the
+	// same one are connected to directly, whatever brokers they are behind.
+	PrivateNetwork string
 	// Name says who we are, for the broker's log.
 	Name func() string
 	// Registered is told the id that stands in our address as CCBID from now
@@ -283,17 +285,34 @@ func (b *Broker) registered(ad *classad.Ad, log *slog.Logger) error {
 }
 
 // validCCBID reports whether id can stand in an address: a broker's address,
-// which may itself be behind a shared port, and a number.
+// which may itself be behind a shared port, and a number. A broker that is
+// behind others gives the numbers of all on the way, "address#id0#id1", and one
+// such entry for each way that leads to it.
 func validCCBID(id string) bool {
-	address, number, ok := strings.Cut(id, "#")
-	if !ok || len(id) > maxCCBText || strings.ContainsAny(id, " <>\t\r\n") {
+	if len(id) > maxCCBText || strings.ContainsAny(id, "<>\t\r\n") {
 		return false
 	}
-	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
-		return false
+	entries := contacts(id)
+	for _, b := range entries {
+		s, err := b.Sinful()
+		if err != nil || s.Host == "" || s.Port <= 0 || len(s.CCB) > 0 {
+			return false
+		}
+		if _, _, err := hops(b); err != nil {
+			return false
+		}
 	}
-	s, err := cedar.ParseSinful("<" + address + ">")
-	return err == nil && s.Host != "" && s.Port > 0 && len(s.CCB) == 0
+	return len(entries) > 0 && len(entries) <= maxTargets
+}
+
+// contacts splits what a broker calls us.
+func contacts(ccbid string) []cedar.Broker {
+	var all []cedar.Broker
+	for word := range strings.FieldsSeq(ccbid) {
+		address, id, _ := strings.Cut(word, "#")
+		all = append(all, cedar.Broker{Address: address, ID: id})
+	}
+	return all
 }
 
 // reverse opens one reversed connection and has it served.
@@ -302,7 +321,7 @@ func (b *Broker) reverse(ctx context.Context, r reverseRequest) error {
 	if err != nil {
 		return err
 	}
-	if len(to.CCB) > 0 {
+	if to = near(to, b.PrivateNetwork); len(to.CCB) > 0 {
 		return errs.E("listen.Broker", errs.Unsupported, r.Address, errors.New("the requester is behind a broker itself"))
 	}
 	dctx, cancel := context.WithTimeout(ctx, ccbConnectLimit)
@@ -369,9 +388,7 @@ func (c *Contacts) Brokers() []cedar.Broker {
 	c.mu.Unlock()
 	var all []cedar.Broker
 	for _, id := range ids {
-		if i := strings.LastIndexByte(id, '#'); i > 0 {
-			all = append(all, cedar.Broker{Address: id[:i], ID: id[i+1:]})
-		}
+		all = append(all, contacts(id)...)
 	}
 	return all
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/errs"
 )
 
 func adOf(t testing.TB, text string) *classad.Ad {
@@ -234,6 +233,15 @@ func TestBrokersThatMisbehave(t *testing.T) {
 			sendAd(t, c, adOf(t, "Command = 68\nMyAddress = \"nowhere >\"\nClaimId = \"x\"\nRequestID = \"1\"\n"))
 			field(t, getAd(t, c), "Result", "false")
 		}, true},
+		{"broker behind brokers", func(t *testing.T, c *cedar.Conn) {
+			sendAd(t, c, adOf(t, "Command = 67\nCCBID = \"203.0.113.1:9618#7#12 203.0.113.2:9618#8#12\"\nClaimId = \"cookie\"\n"))
+		}, true},
+		{"too many brokers in a row", func(t *testing.T, c *cedar.Conn) {
+			sendAd(t, c, adOf(t, "Command = 67\nCCBID = \"203.0.113.1:9618#1#2#3#4#5#6#7#8#9#10\"\nClaimId = \"cookie\"\n"))
+		}, false},
+		{"two ways, one of which is none", func(t *testing.T, c *cedar.Conn) {
+			sendAd(t, c, adOf(t, "Command = 67\nCCBID = \"203.0.113.1:9618#7 203.0.113.2:9618#x\"\nClaimId = \"cookie\"\n"))
+		}, false},
 		{"requester behind a broker", func(t *testing.T, c *cedar.Conn) {
 			sendAd(t, c, adOf(t, registered))
 			sendAd(t, c, adOf(t, "Command = 68\nMyAddress = \"<a:1?CCBID=b:1%232>\"\nClaimId = \"x\"\nRequestID = \"1\"\n"))
@@ -308,124 +316,17 @@ func TestContacts(t *testing.T) {
 	if got, want := s.String(), "<192.0.2.1:9618?CCBID=a:1#5%20b:1%3fsock%3dc#7>"; got != want {
 		t.Errorf("address is %s, want %s", got, want)
 	}
+	// A broker that is behind others, two of them.
+	c.Set(2, "c:1#7#12 d:2?sock=c#8#12")
+	s.CCB = c.Brokers()
+	if got, want := s.String(), "<192.0.2.1:9618?CCBID=a:1#5%20b:1%3fsock%3dc#7%20c:1#7#12%20d:2%3fsock%3dc#8#12>"; got != want {
+		t.Errorf("address is %s, want %s", got, want)
+	}
+	c.Set(2, "")
 	c.Set(0, "")
 	if got := c.Brokers(); !slices.Equal(got, []cedar.Broker{{Address: "b:1?sock=c", ID: "7"}}) {
 		t.Errorf("left are %v", got)
 	}
-}
-
-// requester is a daemon that reaches another through brokers.
-type requester struct {
-	*house
-	reverser *Reverser
-	dialer   *Dialer
-	brokers  chan *cedar.Conn // the brokers' ends
-}
-
-func newRequester(t *testing.T) *requester {
-	r := &requester{brokers: make(chan *cedar.Conn, 8)}
-	r.reverser = &Reverser{
-		Open: func(_ context.Context, to cedar.Sinful) (*cedar.Conn, error) {
-			if to.Host == "down" {
-				return nil, errors.New("no broker there")
-			}
-			mine, theirs := cedartest.Pipe()
-			r.brokers <- cedar.NewConn(theirs, cedar.Limits{Timeout: -1})
-			return cedar.NewConn(mine, cedar.Limits{}), nil
-		},
-		Return: func() cedar.Sinful { return cedar.Sinful{Host: "198.51.100.9", Port: 4000, NoUDP: true} },
-		Name:   func() string { return "TOOL" },
-	}
-	r.dialer = &Dialer{Reverse: r.reverser}
-	r.house = build(t, Limits{})
-	table, err := NewTable(append(r.server.Table.Commands(), r.reverser.Command())...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.server.Table = table
-	return r
-}
-
-// back plays the daemon that connects to the requester.
-func (r *requester) back(t *testing.T, id string) net.Conn {
-	t.Helper()
-	nc := r.hall.call("203.0.113.5:1")
-	conn := cedar.NewConn(nc, cedar.Limits{})
-	conn.PutInt(CCBReverseConnect)
-	conn.PutAd(reverseRequest{Address: "<198.51.100.9:4000>", Connect: cedar.Secret(id), ID: "1"}.hello(), cedar.AdOptions{})
-	if err := conn.EndMessage(); err != nil {
-		t.Error(err)
-	}
-	return nc
-}
-
-func TestReverser(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRequester(t)
-		type result struct {
-			nc  net.Conn
-			err error
-		}
-		dial := func(to string) chan result {
-			ch := make(chan result, 1)
-			go func() {
-				nc, err := r.dialer.Dial(t.Context(), sinful(t, to))
-				ch <- result{nc, err}
-			}()
-			return ch
-		}
-
-		// The first broker is down, the second asks the daemon.
-		got := dial("<10.0.0.5:9618?CCBID=down:1%231%20b:1%2312>")
-		broker := <-r.brokers
-		ad := getAd(t, broker)
-		field(t, ad, "CCBID", `"12"`)
-		field(t, ad, "MyAddress", `"<198.51.100.9:4000?noUDP>"`)
-		id, _ := lookupString(ad, "ClaimId")
-		if len(id) != 40 {
-			t.Errorf("the connect id is %q, want 40 hex digits", id)
-		}
-		stranger := r.back(t, strings.Repeat("0", 40))
-		closed(t, stranger, time.Second)
-		theirs := r.back(t, id)
-		res := <-got
-		if res.err != nil {
-			t.Fatal(res.err)
-		}
-		mine, daemon := cedar.NewConn(res.nc, cedar.Limits{}), cedar.NewConn(theirs, cedar.Limits{})
-		go func() { mine.PutString("as client"); _ = mine.EndMessage() }()
-		if s, err := daemon.String(); s != "as client" {
-			t.Errorf("%q, %v", s, err)
-		}
-		closed(t, r.back(t, id), time.Second) // the id is good once
-		_ = mine.Close()
-		_ = daemon.Close()
-
-		// The broker has no such daemon.
-		got = dial("<10.0.0.5:9618?CCBID=b:1%2399>")
-		broker = <-r.brokers
-		getAd(t, broker)
-		sendAd(t, broker, adOf(t, "Result = false\nErrorString = \"no daemon of that id\"\n"))
-		if res := <-got; !errs.Is(res.err, errs.Transient) || !strings.Contains(res.err.Error(), "no daemon of that id") {
-			t.Errorf("refused by the broker: %v", res.err)
-		}
-
-		// The broker says yes and nobody comes.
-		start := time.Now()
-		got = dial("<10.0.0.5:9618?CCBID=b:1%2312>")
-		broker = <-r.brokers
-		late, _ := lookupString(getAd(t, broker), "ClaimId")
-		sendAd(t, broker, adOf(t, "Result = true\n"))
-		if res := <-got; res.err == nil || time.Since(start) != reverseWithin {
-			t.Errorf("%v after %s, want an error after %s", res.err, time.Since(start), reverseWithin)
-		}
-		closed(t, r.back(t, late), time.Second)
-		r.end(t)
-		if log := r.log.String(); strings.Contains(log, id) || strings.Contains(log, late) {
-			t.Errorf("the log has a connect id:\n%s", log)
-		}
-	})
 }
 
 func FuzzReverseRequest(f *testing.F) {
@@ -453,6 +354,7 @@ func FuzzReverseRequest(f *testing.F) {
 func FuzzRegistered(f *testing.F) {
 	f.Add(registered)
 	f.Add("CCBID = \"a#1\"\nClaimId = strcat(CCBID, ClaimId)\n")
+	f.Add("CCBID = \"a:1#7#12 b:2?sock=c#8#12\"\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		ad, err := classad.ParseAd(text, classad.Old)
 		if err != nil {
@@ -466,7 +368,7 @@ func FuzzRegistered(f *testing.F) {
 		c.Set(0, b.ccbid)
 		s := cedar.Sinful{Host: "192.0.2.1", Port: 9618, CCB: c.Brokers()}
 		again, err := cedar.ParseSinful(s.String())
-		if err != nil || len(again.CCB) != 1 || again.CCB[0] != s.CCB[0] {
+		if err != nil || len(s.CCB) == 0 || !slices.Equal(again.CCB, s.CCB) {
 			t.Errorf("%q makes the address %s, which reads as %v, %v", b.ccbid, s, again.CCB, err)
 		}
 	})

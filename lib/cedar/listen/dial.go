@@ -31,9 +31,9 @@ type Dialer struct {
 	// same network are reached through their private address.
 	PrivateNetwork string
 	// Ports are those outgoing connections come from, and Source the local
-	// address, if it is valid.
+	// addresses.
 	Ports  Ports
-	Source netip.Addr
+	Source Source
 	// Attempt bounds one attempt to connect; 20 s if it is 0.
 	Attempt time.Duration
 	// Connect opens a connection to "host:port"; nil is a net.Dialer that
@@ -44,6 +44,43 @@ type Dialer struct {
 	Reverse *Reverser
 }
 
+// Source is where outgoing connections come from: a local address for each
+// protocol. The zero value leaves the choice to the system; with only one of
+// them nothing is reached over the other protocol.
+type Source struct{ V4, V6 netip.Addr }
+
+// any reports whether the system chooses.
+func (s Source) any() bool { return !s.V4.IsValid() && !s.V6.IsValid() }
+
+// toward returns the addresses from which a target may be dialled: the one of
+// its protocol, or for a name all there are.
+func (s Source) toward(hostport string) ([]netip.Addr, error) {
+	var all []netip.Addr
+	to, err := netip.ParseAddrPort(hostport)
+	for _, a := range [...]netip.Addr{s.V4, s.V6} {
+		if a.IsValid() && (err != nil || a.Is4() == to.Addr().Unmap().Is4()) {
+			all = append(all, a)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no address of this protocol is ours to come from: BIND_ALL_INTERFACES is false, and NETWORK_INTERFACE has none")
+	}
+	return all, nil
+}
+
+// near returns what an address is for somebody in a network: inside it is
+// reached directly.
+func near(to cedar.Sinful, network string) cedar.Sinful {
+	if to.PrivNet == "" || to.PrivNet != network {
+		return to
+	}
+	if to.PrivAddr != nil {
+		return *to.PrivAddr
+	}
+	to.CCB = nil
+	return to
+}
+
 // noDeadline is what a shared port is told of a context without deadline.
 const noDeadline = -1
 
@@ -52,26 +89,25 @@ const noDeadline = -1
 // ctx bounds it; the error is of kind Transient when the daemon could not be
 // reached.
 func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
-	if to.PrivNet != "" && to.PrivNet == d.PrivateNetwork {
-		if to.PrivAddr != nil {
-			to = *to.PrivAddr
-		} else {
-			to.CCB = nil // we are inside: no broker is needed
-		}
-	}
-	if len(to.CCB) > 0 {
-		if d.Reverse == nil {
-			return nil, errs.E("listen.Dial", errs.Unsupported, to.HostPort(), errors.New("it is behind a broker, and nothing here asks brokers"))
-		}
-		return d.Reverse.connect(ctx, to.CCB)
-	}
+	to = near(to, d.PrivateNetwork)
 	if to.SockID != "" && !ValidID(to.SockID) {
 		return nil, errs.E("listen.Dial", errs.Invalid, to.HostPort(), fmt.Errorf("sock is %.40q; want letters, digits, '.', '_' and '-'", to.SockID))
 	}
 	if to.SockID == SharedPortSelf {
 		return nil, errs.E("listen.Dial", errs.Unsupported, to.HostPort(), errors.New("the shared port itself takes no commands of ours"))
 	}
-	nc, err := d.reach(ctx, to)
+	var nc net.Conn
+	var err error
+	switch {
+	case len(to.CCB) == 0:
+		nc, err = d.reach(ctx, to)
+	case d.Reverse == nil:
+		err = errs.E("listen.Dial", errs.Unsupported, to.HostPort(), errors.New("it is behind a broker, and nothing here asks brokers"))
+	default:
+		// Behind a shared port it is that one which is registered, and which
+		// is asked for the daemon on the connection that it opens.
+		nc, err = d.Reverse.connect(ctx, to.CCB)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +190,33 @@ func (d *Dialer) attempt(ctx context.Context, hostport string, shares int) (net.
 	return d.connect(ctx, hostport)
 }
 
-// connect is net.Dialer with ports from a range.
+// connect is net.Dialer with ports from a range and the addresses that are
+// ours to come from.
 func (d *Dialer) connect(ctx context.Context, hostport string) (net.Conn, error) {
+	if d.Source.any() {
+		return d.from(ctx, hostport, netip.Addr{})
+	}
+	sources, err := d.Source.toward(hostport)
+	if err != nil {
+		return nil, err
+	}
+	var all []error
+	for _, source := range sources {
+		nc, err := d.from(ctx, hostport, source)
+		if err == nil {
+			return nc, nil
+		}
+		all = append(all, err)
+	}
+	return nil, errors.Join(all...)
+}
+
+// from connects from a port of the range at one address, or at any.
+func (d *Dialer) from(ctx context.Context, hostport string, source netip.Addr) (net.Conn, error) {
 	dialer := net.Dialer{KeepAlive: time.Minute}
 	if d.Ports.Low <= 0 {
-		if d.Source.IsValid() {
-			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.Source, 0))
+		if source.IsValid() {
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
 		}
 		return dialer.DialContext(ctx, "tcp", hostport)
 	}
@@ -170,8 +227,8 @@ func (d *Dialer) connect(ctx context.Context, hostport string) (net.Conn, error)
 	first := rand.IntN(n)
 	for i := range n {
 		local := &net.TCPAddr{Port: d.Ports.Low + (first+i)%n}
-		if d.Source.IsValid() {
-			local.IP = d.Source.AsSlice()
+		if source.IsValid() {
+			local.IP = source.AsSlice()
 		}
 		dialer.LocalAddr = local
 		nc, err := dialer.DialContext(ctx, "tcp", hostport)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,7 +193,7 @@ func TestOutgoingPorts(t *testing.T) {
 		t.Skip("no two neighbouring ports are free on this machine")
 	}
 	defer low.Close()
-	d := &Dialer{Ports: Ports{Low: port(low), High: port(low) + 1}, Source: netip.MustParseAddr("127.0.0.1")}
+	d := &Dialer{Ports: Ports{Low: port(low), High: port(low) + 1}, Source: Source{V4: netip.MustParseAddr("127.0.0.1")}}
 	to := sinful(t, "<"+l.Addr().String()+">")
 	nc, err := d.Dial(t.Context(), to)
 	if err != nil {
@@ -204,5 +205,52 @@ func TestOutgoingPorts(t *testing.T) {
 	}
 	if _, err := (&Dialer{Ports: Ports{Low: port(low), High: port(low)}, Source: d.Source}).Dial(t.Context(), to); !errs.Is(err, errs.Transient) {
 		t.Errorf("no port free: %v, want kind Transient", err)
+	}
+}
+
+// Where connections come from, by the protocol of the target.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	ours := netip.MustParseAddr("127.0.0.1") // the only one that each system has
+	tests := []struct {
+		name   string
+		source Source
+		ports  Ports
+		to     cedar.Sinful
+		want   string // "" for an error
+		says   string
+	}{
+		{name: "any", to: cedar.Sinful{Host: "127.0.0.1", Port: port}, want: "127.0.0.1"},
+		{name: "one", source: Source{V4: ours}, to: cedar.Sinful{Host: "127.0.0.1", Port: port}, want: "127.0.0.1"},
+		{name: "both", source: Source{V4: ours, V6: netip.IPv6Loopback()}, to: cedar.Sinful{Host: "127.0.0.1", Port: port}, want: "127.0.0.1"},
+		{name: "by name", source: Source{V4: ours, V6: netip.MustParseAddr("2001:db8::1")}, to: cedar.Sinful{Host: "localhost", Port: port}, want: "127.0.0.1"},
+		{name: "not ours", source: Source{V4: netip.MustParseAddr("192.0.2.1")}, to: cedar.Sinful{Host: "127.0.0.1", Port: port}, says: "192.0.2.1"},
+		{name: "not ours, with a range", source: Source{V4: netip.MustParseAddr("192.0.2.1")}, ports: Ports{Low: port, High: port}, to: cedar.Sinful{Host: "127.0.0.1", Port: port}, says: "no port"},
+		{name: "the other protocol only", source: Source{V4: ours}, to: cedar.Sinful{Host: "::1", Port: port}, says: "NETWORK_INTERFACE has none"},
+		{name: "IPv6 only", source: Source{V6: netip.IPv6Loopback()}, to: cedar.Sinful{Host: "127.0.0.1", Port: port}, says: "NETWORK_INTERFACE has none"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			nc, err := (&Dialer{Source: tt.source, Ports: tt.ports}).Dial(t.Context(), tt.to)
+			if tt.want == "" {
+				if !errs.Is(err, errs.Transient) || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("%v, want it to say %q", err, tt.says)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if got := nc.LocalAddr().(*net.TCPAddr).IP.String(); got != tt.want {
+				t.Errorf("it comes from %s, want %s", got, tt.want)
+			}
+		})
 	}
 }
