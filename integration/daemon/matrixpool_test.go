@@ -34,6 +34,33 @@ type cell struct {
 	shared bool   // behind a shared port of its own
 	broker bool   // reached through CCB
 	quick  bool   // among those that always run
+	// ap says how the access point is behind a broker, "" if it is not: with
+	// sockets of its own, or with a shared port.
+	ap apBroker
+}
+
+// apBroker is how an access point is behind a broker.
+type apBroker string
+
+const (
+	apOwnPorts   apBroker = "AP with ports behind CCB"
+	apSharedPort apBroker = "AP with a shared port behind CCB"
+)
+
+// lines are what the pool's configuration has for it. Its own tools and the
+// negotiator are in its network; nobody of the Execution Points is.
+func (b apBroker) lines() string {
+	if b == "" {
+		return ""
+	}
+	var s strings.Builder
+	for _, who := range [...]string{"SCHEDD", "SHADOW", "TOOL", "SUBMIT", "NEGOTIATOR", "SHARED_PORT"} {
+		s.WriteString(who + ".PRIVATE_NETWORK_NAME = office\n")
+	}
+	if b == apSharedPort {
+		return s.String() + "SCHEDD.USE_SHARED_PORT = True\nSHADOW.USE_SHARED_PORT = True\nSHARED_PORT.CCB_ADDRESS = $(COLLECTOR_HOST)\nSHARED_PORT_DEBUG = D_FULLDEBUG\n"
+	}
+	return s.String() + "SCHEDD.CCB_ADDRESS = $(COLLECTOR_HOST)\nSHADOW.CCB_ADDRESS = $(COLLECTOR_HOST)\n"
 }
 
 // String names the subtest.
@@ -44,7 +71,11 @@ func (m cell) String() string {
 		}
 		return no
 	}
-	return strings.Join([]string{m.method, pick(m.master, "master", "alone"), pick(m.shared, "shared port", "own port"), pick(m.broker, "CCB", "direct")}, ", ")
+	where := []string{m.method, pick(m.master, "master", "alone"), pick(m.shared, "shared port", "own port"), pick(m.broker, "CCB", "direct")}
+	if m.ap != "" {
+		where = append(where, string(m.ap))
+	}
+	return strings.Join(where, ", ")
 }
 
 // arena is a pool with two Execution Points, the original's and ours, that
@@ -80,9 +111,13 @@ func newArena(t *testing.T, m cell) *arena {
 	if testing.Short() {
 		t.Skip("real programs take their time")
 	}
-	a := &arena{cell: m, Pool: realpool.New(t, required+"SEC_DEFAULT_AUTHENTICATION_METHODS = FS, "+m.method+"\n"+secretLines[m.method])}
+	a := &arena{cell: m, Pool: realpool.New(t, required+"SEC_DEFAULT_AUTHENTICATION_METHODS = FS, "+m.method+"\n"+secretLines[m.method]+m.ap.lines())}
 	a.secrets()
-	a.schedd = a.Begin()
+	a.schedd = a.BeginWith(func() {
+		if m.ap == apSharedPort {
+			a.sharedPort(a.Dir, a.Config)
+		}
+	})
 	for i, kind := range [...]string{realpool.Original, realpool.Ours} {
 		a.sides[i] = a.point(kind)
 	}
@@ -109,6 +144,10 @@ func (a *arena) point(kind string) *realpool.EP {
 	if a.broker {
 		lines += "CCB_ADDRESS = $(COLLECTOR_HOST)\nPRIVATE_NETWORK_NAME = beyond\n" // so that nobody comes directly
 	}
+	if a.ap != "" {
+		lines += "SEC_USE_FAMILY_SESSION = False\n" // the original would begin with it at the broker too, which is of another family
+		lines += "ENABLE_PERSISTENT_CONFIG = True\nPERSISTENT_CONFIG_DIR = $(LOCAL_DIR)/spool\nSTARTD_DIRECT_ATTACH_INTERVAL = 2\n"
+	}
 	e := a.NewEP(kind, 4, lines)
 	if a.method == "IDTOKENS" {
 		a.token(filepath.Join(e.Dir, "tokens.d"), kind+"@execpoint.test")
@@ -119,15 +158,16 @@ func (a *arena) point(kind string) *realpool.EP {
 		return e
 	}
 	if a.shared {
-		a.sharedPort(e, config)
+		a.sharedPort(e.Dir, config)
 	}
 	e.Start()
 	a.TB.Cleanup(func() { e.Stop(syscall.SIGQUIT, 20*time.Second) })
 	return e
 }
 
-// sharedPort runs the shared port of an Execution Point without condor_master.
-func (a *arena) sharedPort(e *realpool.EP, config string) {
+// sharedPort runs the shared port of whoever lives in dir without
+// condor_master.
+func (a *arena) sharedPort(dir, config string) {
 	a.TB.Helper()
 	for range 5 {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -141,7 +181,7 @@ func (a *arena) sharedPort(e *realpool.EP, config string) {
 				return nil
 			default:
 			}
-			b, err := os.ReadFile(filepath.Join(e.Dir, "lock", "shared_port_ad"))
+			b, err := os.ReadFile(filepath.Join(dir, "lock", "shared_port_ad"))
 			if err == nil && !bytes.Contains(b, []byte("MyAddress")) {
 				err = fmt.Errorf("its ad is %q", b)
 			}
@@ -154,7 +194,8 @@ func (a *arena) sharedPort(e *realpool.EP, config string) {
 			return
 		}
 	}
-	a.TB.Fatalf("the shared port of %s ends by itself:\n%s", e.Name, realpool.Last(e.Log("SharedPortLog"), 12))
+	log, _ := os.ReadFile(filepath.Join(dir, "log", "SharedPortLog"))
+	a.TB.Fatalf("the shared port of %s ends by itself:\n%s", dir, realpool.Last(string(log), 12))
 }
 
 // daemon runs a real daemon with another configuration until the test ends.

@@ -242,6 +242,13 @@ func (p *Pool) Tool(name string, args ...string) string {
 // they answer. The schedd is returned, for it may be restarted.
 func (p *Pool) Begin() *Daemon {
 	p.TB.Helper()
+	return p.BeginWith(func() {})
+}
+
+// BeginWith does the same, with more started once the collector answers and
+// before the schedd.
+func (p *Pool) BeginWith(more func()) *Daemon {
+	p.TB.Helper()
 	for tries := 0; ; tries++ {
 		p.listen()
 		collector := p.Start("condor_collector", "-p", strconv.Itoa(p.port)) // which condor_master would say
@@ -262,6 +269,7 @@ func (p *Pool) Begin() *Daemon {
 		// Another process was faster to take the port that was free.
 	}
 	p.Start("condor_negotiator")
+	more()
 	schedd := p.Start("condor_schedd")
 	p.ScheddAnswers()
 	return schedd
