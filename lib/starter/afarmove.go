@@ -38,7 +38,10 @@ func (s *afar) open(ctx context.Context, command int) (*cedar.Conn, error) {
 	if where.address.IsZero() || where.key == "" {
 		return nil, errs.E(op, errs.Invalid, "TransferSocket", errors.New("the shadow does not say where files are"))
 	}
-	conn, _, err := s.client.Command(ctx, where.address, command, security.Options{Session: where.session})
+	// A broker may have to find the shadow first, which may be gone.
+	limit, cancel := context.WithTimeout(ctx, s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout))
+	defer cancel()
+	conn, _, err := s.client.Command(limit, where.address, command, security.Options{Session: where.session})
 	if err != nil {
 		return nil, again("opening a connection for files", err)
 	}
