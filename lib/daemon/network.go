@@ -255,7 +255,10 @@ func (n Network) Source(all []Interface) (listen.Source, error) {
 		return listen.Source{}, nil
 	}
 	v4, v6, err := n.Pick(n.Interface, all)
-	return listen.Source{V4: v4, V6: v6}, err
+	if err != nil {
+		return listen.Source{}, errs.E("daemon.Source", errs.Other, "NETWORK_INTERFACE", err)
+	}
+	return listen.Source{V4: v4, V6: v6}, nil
 }
 
 // Return opens sockets of a process that has no command socket, for a daemon
@@ -265,7 +268,7 @@ func (n Network) Return(ctx context.Context, all []Interface, resolve func(ctx c
 	var r Reach
 	var err error
 	if r.V4, r.V6, err = n.Pick(n.Interface, all); err != nil {
-		return nil, cedar.Sinful{}, err
+		return nil, cedar.Sinful{}, errs.E("daemon.Return", errs.Other, "NETWORK_INTERFACE", err)
 	}
 	if n.Forwarding != "" {
 		if r.Forward, err = resolve(ctx, n.Forwarding); err != nil {

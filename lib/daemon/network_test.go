@@ -225,7 +225,7 @@ func TestSource(t *testing.T) {
 		}
 	}
 	n := Network{Interface: "eth7"}
-	if got, err := n.Source(lab); !errs.Is(err, errs.NotFound) {
+	if got, err := n.Source(lab); !errs.Is(err, errs.NotFound) || !strings.Contains(err.Error(), "NETWORK_INTERFACE") {
 		t.Errorf("an interface that is not there: %v, %v", got, err)
 	}
 }
