@@ -82,6 +82,9 @@ func poolTool() (*config.Snapshot, *security.Client, error) {
 			return network.Return(ctx, interfaces, daemon.Resolve)
 		},
 	}}
+	if network.Reuse {
+		dialer.Reuse = p.Reuse()
+	}
 	client = &security.Client{
 		Sessions: security.NewSessions(now, 0), Clock: now, Dial: dialer.Dial, Subsystem: "TOOL", PID: os.Getpid(),
 		Version: "$CondorVersion: " + config.Version + " execpoint-" + version + " $", Address: func() string { return "" },

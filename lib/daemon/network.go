@@ -32,6 +32,7 @@ type Network struct {
 	PrivateName      string // PRIVATE_NETWORK_NAME
 	BindAll          bool   // BIND_ALL_INTERFACES
 	In, Out          listen.Ports
+	Reuse            bool   // ALWAYS_REUSEADDR
 	Forwarding       string // TCP_FORWARDING_HOST
 	Alias            string // HOST_ALIAS
 	IPv4, IPv6       Protocol
@@ -66,6 +67,7 @@ func NetworkFrom(s *config.Snapshot, subsystem string) (Network, error) {
 		BindAll:          r.flag("BIND_ALL_INTERFACES"),
 		In:               r.ports("IN_LOWPORT", "IN_HIGHPORT"),
 		Out:              r.ports("OUT_LOWPORT", "OUT_HIGHPORT"),
+		Reuse:            r.flag("ALWAYS_REUSEADDR"),
 		Forwarding:       r.text("TCP_FORWARDING_HOST", ""),
 		Alias:            r.text("HOST_ALIAS", ""),
 		IPv4:             r.protocol("ENABLE_IPV4"),

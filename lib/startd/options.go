@@ -6,6 +6,7 @@ package startd
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 
 	"github.com/execpoint/execpoint/lib/cedar/authn"
@@ -30,6 +31,8 @@ type Platform interface {
 	Credentials() (host.PrivateFiles, host.Owners)
 	// Usage measures the calling process.
 	Usage() (host.Usage, error)
+	// Reuse is listen.Dialer's; nil where the system has no such thing.
+	Reuse() func(*net.Dialer) (lingers func(error) bool)
 	// Named makes the named socket of a shared port endpoint; nil without.
 	Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
 }

@@ -317,6 +317,9 @@ func (d *daemonState) secure() error {
 	}
 	d.reverser = &listen.Reverser{Name: d.name, Return: d.self, Open: d.askBroker, NoRelay: network.NoRelay}
 	dialer := &listen.Dialer{Name: d.name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: d.reverser}
+	if network.Reuse {
+		dialer.Reuse = d.o.Platform.Reuse()
+	}
 	d.client = &security.Client{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Version: d.version, Subsystem: subsystem,
 		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Names: d.names.Of,

@@ -54,6 +54,8 @@ type Host struct {
 	// connections, below dir or with condor_master's cookie; nil where there is
 	// none.
 	SharedPort func(cookie, dir, id string) (listen.NamedSocket, error)
+	// Reuse is listen.Dialer's, nil where the system has no such thing.
+	Reuse func(*net.Dialer) (lingers func(error) bool)
 	// Acknowledge has the system acknowledge at once what came on a connection
 	// (Linux: TCP_QUICKACK), nil where it cannot be told.
 	Acknowledge func(net.Conn)

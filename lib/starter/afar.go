@@ -103,6 +103,9 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 	relays := a.plan.knob("CCB_CLIENT_STREAMING") == "" || a.plan.truth("CCB_CLIENT_STREAMING")
 	s.reverser = &listen.Reverser{Name: name, Return: s.self, Open: s.askBroker, NoRelay: !relays}
 	s.dialer = &listen.Dialer{Name: name, PrivateNetwork: a.plan.knob("PRIVATE_NETWORK_NAME"), Ports: a.plan.outgoing(), Source: source, Reverse: s.reverser}
+	if a.plan.knob("ALWAYS_REUSEADDR") == "" || a.plan.truth("ALWAYS_REUSEADDR") {
+		s.dialer.Reuse = a.host.Reuse
+	}
 	s.asks = sync.OnceValues(s.asking)
 	s.client = &security.Client{
 		Sessions: s.sessions, Clock: s.clock, Dial: s.dialer.Dial, Log: s.log,

@@ -18,6 +18,7 @@ import (
 // plan. For each custom resource of the machine there are two more, see
 // ResourceKnobs.
 var Knobs = [...]string{
+	"ALWAYS_REUSEADDR",
 	"AUTO_SET_NVIDIA_VISIBLE_DEVICES",
 	"BASE_CGROUP",
 	"BIN",

@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/handover"
@@ -58,6 +59,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		SharedPort: func(cookie, dir, id string) (listen.NamedSocket, error) {
 			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
 		},
+		Reuse:  linux.ReuseAddress,
 		Access: others, KillUser: killUser, UserName: userName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
 		System: credentials, Acknowledge: acknowledge,
 		OpenLog: openLog,

@@ -4,11 +4,13 @@
 package thishost
 
 import (
+	"net"
 	"os"
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
@@ -22,6 +24,11 @@ func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) {
 
 // Usage measures this process.
 func (p *Platform) Usage() (host.Usage, error) { return proc.Myself() }
+
+// Reuse lets outgoing connections come from ports at which ended ones linger.
+func (p *Platform) Reuse() func(*net.Dialer) (lingers func(error) bool) {
+	return linux.ReuseAddress
+}
 
 // Named makes the named socket by which a shared port hands over connections,
 // or takes over the one that condor_master made.

@@ -7,6 +7,7 @@ package thishost
 
 import (
 	"errors"
+	"net"
 	"runtime"
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -59,6 +60,9 @@ func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) { return nil, 
 
 // Usage is never reached.
 func (p *Platform) Usage() (host.Usage, error) { return host.Usage{}, errNoPlatform }
+
+// Reuse is never reached.
+func (p *Platform) Reuse() func(*net.Dialer) func(error) bool { return nil }
 
 // Named is never reached.
 func (p *Platform) Named(string, string) func(string, *daemon.NamedSocket) (listen.NamedSocket, error) {

@@ -34,6 +34,11 @@ type Dialer struct {
 	// addresses.
 	Ports  Ports
 	Source Source
+	// Reuse has a dialer take ports of the range at which earlier connections
+	// still linger (SO_REUSEADDR), and returns what tells whether connecting
+	// failed because the lingering one was to the same end. Nil leaves such
+	// ports alone.
+	Reuse func(*net.Dialer) (lingers func(error) bool)
 	// Attempt bounds one attempt to connect; 20 s if it is 0.
 	Attempt time.Duration
 	// Connect opens a connection to "host:port"; nil is a net.Dialer that
@@ -224,6 +229,10 @@ func (d *Dialer) from(ctx context.Context, hostport string, source netip.Addr) (
 	if n < 1 || d.Ports.High > 65535 {
 		return nil, fmt.Errorf("ports %d to %d are no range", d.Ports.Low, d.Ports.High)
 	}
+	lingers := func(error) bool { return false }
+	if d.Reuse != nil {
+		lingers = d.Reuse(&dialer)
+	}
 	first := rand.IntN(n)
 	for i := range n {
 		local := &net.TCPAddr{Port: d.Ports.Low + (first+i)%n}
@@ -232,7 +241,7 @@ func (d *Dialer) from(ctx context.Context, hostport string, source netip.Addr) (
 		}
 		dialer.LocalAddr = local
 		nc, err := dialer.DialContext(ctx, "tcp", hostport)
-		if err == nil || !portTaken(err) {
+		if err == nil || !portTaken(err) && !lingers(err) {
 			return nc, err
 		}
 	}

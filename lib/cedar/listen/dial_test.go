@@ -254,3 +254,22 @@ func TestSource(t *testing.T) {
 		})
 	}
 }
+
+// A port at which a connection to the same end lingers is passed over.
+func TestPortsUsedAgain(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := sinful(t, "<"+l.Addr().String()+">")
+	_ = l.Close() // so that connecting fails
+	asked := 0
+	d := &Dialer{
+		Ports: Ports{Low: 49152, High: 65535},
+		Reuse: func(*net.Dialer) func(error) bool { return func(error) bool { asked++; return asked < 3 } },
+	}
+	if nc, err := d.Dial(t.Context(), to); err == nil || asked != 3 {
+		t.Errorf("%v, %v: passed over %d ports, want two", nc, err, asked-1)
+	}
+}
