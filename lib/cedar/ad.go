@@ -92,7 +92,7 @@ func (c *Conn) PutAd(ad *classad.Ad, o AdOptions) {
 
 // lineStart leaves room for the length of a line.
 func (c *Conn) lineStart(b []byte) []byte {
-	if c.aes == nil {
+	if !c.counted() {
 		return b
 	}
 	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -102,7 +102,7 @@ func (c *Conn) lineStart(b []byte) []byte {
 // unless they are to stay.
 func (c *Conn) lineEnd(b []byte, start int, breaks bool) []byte {
 	text := start
-	if c.aes != nil {
+	if c.counted() {
 		text += 8
 	}
 	line := b[text:]
@@ -117,7 +117,7 @@ func (c *Conn) lineEnd(b []byte, start int, breaks bool) []byte {
 		c.refuse("PutAd", "a line of an ad holds a NUL")
 	}
 	b = append(b, 0)
-	if c.aes != nil {
+	if c.counted() {
 		binary.BigEndian.PutUint64(b[start:], uint64(len(b)-text))
 	}
 	return b
@@ -129,7 +129,7 @@ func (c *Conn) appendText(b []byte, s string) []byte {
 	b = c.lineStart(b)
 	b = append(b, s...)
 	b = append(b, 0)
-	if c.aes != nil {
+	if c.counted() {
 		binary.BigEndian.PutUint64(b[start:], uint64(len(s)+1))
 	}
 	return b

@@ -64,6 +64,7 @@ type Conn struct {
 
 	transcript transcript
 	aes        *aesState // nil while the stream is clear
+	form       Form      // of a message in datagrams
 
 	in  input
 	out output
@@ -78,6 +79,9 @@ func NewConn(nc net.Conn, l Limits) *Conn {
 	c.out.packet = defaultPacket
 	return c
 }
+
+// counted reports whether strings go with their length.
+func (c *Conn) counted() bool { return c.aes != nil || c.form == Counted }
 
 // SetTimeout changes how long one message may take, and how long the next
 // one may be awaited. Zero or less is without end.

@@ -56,7 +56,7 @@ func (c *Conn) PutString(s string) {
 		c.refuse("PutString", "a string holds a NUL")
 		return
 	}
-	if c.aes != nil {
+	if c.counted() {
 		c.PutInt(int64(len(s)) + 1)
 	}
 	c.putString(s)
@@ -65,7 +65,7 @@ func (c *Conn) PutString(s string) {
 
 // PutNull puts the mark for a string that is not there.
 func (c *Conn) PutNull() {
-	if c.aes != nil {
+	if c.counted() {
 		c.PutInt(2)
 	}
 	c.put([]byte{nullMark, 0})
@@ -128,7 +128,7 @@ func (c *Conn) Float() (float64, error) {
 // text reads a string and returns its bytes without the NUL, valid until the
 // next read.
 func (c *Conn) text(op string) ([]byte, error) {
-	if c.aes != nil {
+	if c.counted() {
 		n, err := c.Int()
 		switch {
 		case err != nil:

@@ -107,20 +107,30 @@ func ParseDatagram(b []byte) (Datagram, error) {
 	return d, nil
 }
 
+// cryptoSize is the length of the crypto header, 0 if there is none.
+func (d Datagram) cryptoSize() int {
+	n := 0
+	if d.HashKeyID != "" {
+		n += len(d.HashKeyID) + udpMACSize
+	}
+	if d.KeyID != "" {
+		n += len(d.KeyID)
+	}
+	if n > 0 {
+		n += udpCryptoSize
+	}
+	return n
+}
+
 // Append appends the datagram as it is sent.
 func (d Datagram) Append(b []byte) []byte {
-	crypto := 0
+	crypto := d.cryptoSize()
 	var flags uint16
 	if d.HashKeyID != "" {
 		flags |= udpHashed
-		crypto += len(d.HashKeyID) + udpMACSize
 	}
 	if d.KeyID != "" {
 		flags |= udpEncrypted
-		crypto += len(d.KeyID)
-	}
-	if flags != 0 {
-		crypto += udpCryptoSize
 	}
 	if d.Fragment {
 		b = append(b, udpMagic...)
@@ -149,24 +159,43 @@ func (d Datagram) Append(b []byte) []byte {
 	return append(b, d.Payload...)
 }
 
-// SplitMessage returns the datagrams of a message, none of which is larger
-// than fragment bytes: one without a header of its own if that is enough.
-func SplitMessage(message []byte, id MessageID, fragment int) ([][]byte, error) {
-	fragment = max(udpHeaderSize+1, min(fragment, maxDatagram))
-	size := fragment - udpHeaderSize
-	n := (len(message) + size - 1) / size
+// FragmentSize returns the size of a fragment that the setting n stands for:
+// as the original reads UDP_NETWORK_FRAGMENT_SIZE and its kin.
+func FragmentSize(n int) int {
+	if n <= 0 {
+		n = UDPFragment
+	}
+	return max(udpHeaderSize+1, min(n, UDPLoopbackFragment))
+}
+
+// Split returns the datagrams of a whole message, none of which is larger than
+// fragment bytes: one without a header of its own if that is enough. Only the
+// first has the crypto header.
+func (d Datagram) Split(id MessageID, fragment int) ([][]byte, error) {
+	size := FragmentSize(fragment) - udpHeaderSize
+	d.Fragment = false
+	crypto := d.cryptoSize()
+	n := (crypto + len(d.Payload) + size - 1) / size
 	switch {
-	case len(message) < udpShortest:
-		return nil, errs.E("cedar.SplitMessage", errs.Invalid, "", errors.New("the message is shorter than a command"))
+	case len(d.Payload) < udpShortest:
+		return nil, errs.E("cedar.Split", errs.Invalid, "", errors.New("the message is shorter than a command"))
 	case n > maxUDPFragments:
-		return nil, errs.E("cedar.SplitMessage", errs.Exhausted, "", fmt.Errorf("the message needs %d datagrams, the limit is %d", n, maxUDPFragments))
+		return nil, errs.E("cedar.Split", errs.Exhausted, "", fmt.Errorf("the message needs %d datagrams, the limit is %d", n, maxUDPFragments))
+	case crypto >= size:
+		return nil, errs.E("cedar.Split", errs.Exhausted, "", fmt.Errorf("the id of the session does not fit into a datagram of %d bytes", size))
 	case n == 1:
-		return [][]byte{Datagram{Payload: message}.Append(nil)}, nil
+		return [][]byte{d.Append(nil)}, nil
 	}
 	all := make([][]byte, 0, n)
-	for i := range n {
-		part := message[i*size : min(len(message), (i+1)*size)]
-		all = append(all, Datagram{Fragment: true, Last: i == n-1, Seq: i, ID: id, Payload: part}.Append(nil))
+	rest := d.Payload
+	d.Fragment, d.ID = true, id
+	for d.Seq = range n {
+		d.Last = d.Seq == n-1
+		room := size - d.cryptoSize()
+		d.Payload = rest[:min(len(rest), room)]
+		rest = rest[len(d.Payload):]
+		all = append(all, d.Append(nil))
+		d.HashKeyID, d.KeyID = "", ""
 	}
 	return all, nil
 }
@@ -312,10 +341,22 @@ func (a *Assembler) dropOldest(from netip.AddrPort) {
 	a.drop(oldest)
 }
 
+// Form is how the strings of a message in datagrams are written.
+type Form uint8
+
+// Plain strings end with NUL; Counted ones have their length in front as well,
+// as in all that is encrypted.
+const (
+	Plain Form = iota
+	Counted
+)
+
 // MessageReader returns a Conn that reads the items of one clear message, the
-// payload of a datagram, and nothing else. It keeps b.
-func MessageReader(b []byte, l Limits) *Conn {
+// payload of a datagram, and nothing else. It keeps b. What is written to it
+// goes nowhere.
+func MessageReader(b []byte, f Form, l Limits) *Conn {
 	c := NewConn(noConn{}, l)
+	c.form = f
 	c.in.buf = b
 	c.in.end, c.in.raw, c.in.rawEnd = len(b), len(b), len(b)
 	c.in.open = true
@@ -323,13 +364,17 @@ func MessageReader(b []byte, l Limits) *Conn {
 }
 
 // WriteMessage returns the bytes of the clear message that put writes, for a
-// datagram.
-func WriteMessage(put func(c *Conn)) ([]byte, error) {
+// datagram. version is that of the reader, "" if unknown: see Conn.PutAd.
+func WriteMessage(f Form, version string, put func(c *Conn)) ([]byte, error) {
 	c := NewConn(noConn{}, Limits{})
+	c.form, c.peerVersion = f, version
 	c.SetPacketSize(maxUDPMessage)
 	put(c)
-	if c.out.err != nil || c.out.cut > 0 {
-		return nil, errs.E("cedar.WriteMessage", errs.Exhausted, "", errors.Join(c.out.err, errors.New("the message cannot be sent")))
+	if c.out.err != nil {
+		return nil, c.out.err
+	}
+	if c.out.cut > 0 {
+		return nil, errs.E("cedar.WriteMessage", errs.Exhausted, "", fmt.Errorf("the message has more than %d bytes, too many for datagrams", c.out.packet))
 	}
 	if len(c.out.buf) <= c.out.head {
 		return nil, errs.E("cedar.WriteMessage", errs.Invalid, "", errors.New("the message is empty"))

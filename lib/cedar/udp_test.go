@@ -79,7 +79,7 @@ func TestFragments(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []int{8, 975, 976, 2000, 50_000, 500_000} {
 		message := pattern(size)
-		parts, err := cedar.SplitMessage(message, udpID, cedar.UDPFragment)
+		parts, err := cedar.Datagram{Payload: message}.Split(udpID, cedar.UDPFragment)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestFragments(t *testing.T) {
 		}
 	}
 	for size, kind := range map[int]errs.Kind{7: errs.Invalid, 5 << 20: errs.Exhausted} {
-		if _, err := cedar.SplitMessage(make([]byte, size), udpID, cedar.UDPFragment); !errs.Is(err, kind) {
+		if _, err := (cedar.Datagram{Payload: make([]byte, size)}).Split(udpID, cedar.UDPFragment); !errs.Is(err, kind) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
@@ -210,14 +210,14 @@ func TestAssemblerBounds(t *testing.T) {
 // A command in a datagram is an ordinary message.
 func TestMessageOfDatagram(t *testing.T) {
 	t.Parallel()
-	b, err := cedar.WriteMessage(func(c *cedar.Conn) {
+	b, err := cedar.WriteMessage(cedar.Plain, "", func(c *cedar.Conn) {
 		c.PutInt(60008)
 		c.PutString(strings.Repeat("x", 5000))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cedar.MessageReader(b, cedar.Limits{})
+	c := cedar.MessageReader(b, cedar.Plain, cedar.Limits{})
 	i, err := c.Int()
 	check(t, i, 60008, err)
 	s, err := c.String()
@@ -232,7 +232,7 @@ func TestMessageOfDatagram(t *testing.T) {
 		"empty": func(*cedar.Conn) {}, "large": func(c *cedar.Conn) { c.PutBytes(make([]byte, 2<<20)) },
 		"refused": func(c *cedar.Conn) { c.PutString("\x00") },
 	} {
-		if _, err := cedar.WriteMessage(put); err == nil {
+		if _, err := cedar.WriteMessage(cedar.Plain, "", put); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -1,0 +1,147 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cedar
+
+import (
+	"crypto/des"
+	"crypto/md5"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// Cipher is what a datagram can be encrypted with. AES is for streams alone.
+type Cipher string
+
+// The ciphers, with the names that lists of crypto methods have.
+const (
+	Blowfish  Cipher = "BLOWFISH"
+	TripleDES Cipher = "3DES"
+)
+
+// tripleSize is the length of a key of TripleDES.
+const tripleSize = 24
+
+// veil is a block cipher of 64 bits in the mode CFB: what hides a datagram.
+// It begins anew with each message and with a first block of zeros, as the
+// original has it, so equal beginnings look equal.
+type veil struct {
+	block func(dst, src []byte)
+	last  [8]byte // ciphertext, and then its encryption
+	used  int     // bytes of last that were used up
+}
+
+func newVeil(c Cipher, key []byte) (*veil, error) {
+	bad := func(k errs.Kind, err error) (*veil, error) {
+		return nil, errs.E("cedar.newVeil", k, string(c), err)
+	}
+	if len(key) == 0 {
+		return bad(errs.Invalid, errors.New("there is no key"))
+	}
+	v := &veil{used: 8}
+	switch c {
+	case Blowfish:
+		b, err := newBlowfish(key)
+		if err != nil {
+			return bad(errs.Invalid, err)
+		}
+		v.block = b.encrypt
+	case TripleDES:
+		b, err := des.NewTripleDESCipher(stretch(key, tripleSize))
+		if err != nil {
+			return bad(errs.Invalid, err)
+		}
+		v.block = b.Encrypt
+	default:
+		return bad(errs.Unsupported, fmt.Errorf("no cipher of datagrams; there are %s and %s", Blowfish, TripleDES))
+	}
+	return v, nil
+}
+
+// stretch makes a key of n bytes: one that is shorter is repeated, of one that
+// is longer the rest is mixed in from the front.
+func stretch(key []byte, n int) []byte {
+	out := make([]byte, n)
+	for i := range max(n, len(key)) {
+		if i < n {
+			out[i] = key[i%len(key)]
+		} else {
+			out[i%n] ^= key[i]
+		}
+	}
+	return out
+}
+
+// hide encrypts b in place, going on from what was hidden before.
+func (v *veil) hide(b []byte) {
+	for i := range b {
+		v.turn()
+		b[i] ^= v.last[v.used]
+		v.last[v.used] = b[i]
+		v.used++
+	}
+}
+
+// show decrypts b in place.
+func (v *veil) show(b []byte) {
+	for i := range b {
+		v.turn()
+		c := b[i]
+		b[i] ^= v.last[v.used]
+		v.last[v.used] = c
+		v.used++
+	}
+}
+
+func (v *veil) turn() {
+	if v.used == len(v.last) {
+		v.block(v.last[:], v.last[:])
+		v.used = 0
+	}
+}
+
+// digest is what proves that a payload is unchanged, and of who has the key.
+func digest(key, payload []byte) [udpMACSize]byte {
+	h := md5.New()
+	h.Write(key)
+	h.Write(payload)
+	return [udpMACSize]byte(h.Sum(nil))
+}
+
+// Hide encrypts the payload of a whole message, in place. keyID tells the
+// receiver which session that is.
+func (d *Datagram) Hide(c Cipher, key []byte, keyID string) error {
+	v, err := newVeil(c, key)
+	if err != nil {
+		return err
+	}
+	v.hide(d.Payload)
+	d.KeyID = keyID
+	return nil
+}
+
+// Show decrypts the payload of a whole message, in place. The cipher does not
+// tell whether the key was right: what comes out may be anything.
+func (d *Datagram) Show(c Cipher, key []byte) error {
+	v, err := newVeil(c, key)
+	if err != nil {
+		return err
+	}
+	v.show(d.Payload)
+	return nil
+}
+
+// Seal adds the digest of the payload of a whole message, after Hide.
+func (d *Datagram) Seal(key []byte, keyID string) {
+	d.MAC, d.HashKeyID = digest(key, d.Payload), keyID
+}
+
+// Sealed reports whether the digest of a whole message is there and right,
+// before Show.
+func (d *Datagram) Sealed(key []byte) bool {
+	want := digest(key, d.Payload)
+	return d.HashKeyID != "" && subtle.ConstantTimeCompare(want[:], d.MAC[:]) == 1
+}
