@@ -125,6 +125,30 @@ func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
 	return nc, nil
 }
 
+// Post opens a socket for datagrams to a daemon: it is a security.Dialer, too.
+// That it succeeds does not say that there is anybody.
+func (d *Dialer) Post(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
+	if to.PrivNet != "" && to.PrivNet == d.PrivateNetwork && to.PrivAddr != nil {
+		to = *to.PrivAddr
+	}
+	var all []error
+	for _, hp := range targetsOf(to) {
+		dialer := net.Dialer{}
+		if d.Source.IsValid() {
+			dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(d.Source, 0))
+		}
+		nc, err := dialer.DialContext(ctx, "udp", hp)
+		if err == nil {
+			return nc, nil
+		}
+		all = append(all, err)
+	}
+	if len(all) == 0 {
+		all = append(all, errors.New("the address has neither host nor port"))
+	}
+	return nil, errs.E("listen.Post", errs.Transient, to.HostPort(), errors.Join(all...))
+}
+
 // through asks a shared port for the daemon that id stands for. Nothing is
 // answered. The stream that says it is not used further: the daemon never sees
 // these bytes, so they must not count for the digests of the conversation.

@@ -4,6 +4,7 @@
 package security
 
 import (
+	"crypto/md5"
 	"fmt"
 	"strconv"
 	"strings"
@@ -196,6 +197,12 @@ func (id CapabilityID) MarshalText() ([]byte, error) { return []byte(id.String()
 
 // sessionKey derives the key of the session.
 func (id CapabilityID) sessionKey() Key { return DeriveKey([]byte(id.key)) }
+
+// oldKey derives the key that the session's datagrams have.
+func (id CapabilityID) oldKey() Key {
+	sum := md5.Sum([]byte(id.key))
+	return sum[:]
+}
 
 func yesNo(b bool) string {
 	if b {

@@ -30,8 +30,10 @@ type Client struct {
 	Sessions *Sessions
 	Clock    clock.Clock
 	Dial     Dialer
-	Log      *slog.Logger
-	Limits   cedar.Limits // of the streams it returns
+	// Post opens a socket for datagrams to a daemon; nil sends none.
+	Post   Dialer
+	Log    *slog.Logger
+	Limits cedar.Limits // of the streams it returns
 
 	Version   string // our $CondorVersion string
 	Subsystem string // as "STARTD"
@@ -49,6 +51,8 @@ type Client struct {
 	Rand io.Reader
 
 	current atomic.Pointer[inForce]
+
+	messages messageIDs
 
 	newAgreement func() (agreement, error)
 	arrange      func(*literals)
@@ -82,6 +86,9 @@ type Options struct {
 	Authenticate bool
 	// Temporary makes a session of a minute that is not kept.
 	Temporary bool
+	// Datagrams makes a new session that does for datagrams as well: its life
+	// is short, and ciphers for them are offered beside AES.
+	Datagrams bool
 	// Raw sends the bare number, for commands that want no handshake.
 	Raw bool
 }

@@ -64,7 +64,7 @@ func (h *clientShake) choose() (*Session, error) {
 		}
 		return s, nil
 	}
-	if h.o.Temporary {
+	if h.o.Temporary || h.o.Datagrams {
 		return nil, nil
 	}
 	s, ok := h.c.Sessions.choose(h.address, h.command, h.relative())
@@ -175,6 +175,11 @@ func (h *clientShake) negotiate() (*Session, error) {
 	if h.o.Temporary {
 		p.Duration = min(p.Duration, time.Minute)
 	}
+	if h.o.Datagrams {
+		p.Duration = min(p.Duration, datagramSession)
+	} else {
+		p.Ciphers = nil // the server might choose one for the stream
+	}
 	var ours agreement
 	public := ""
 	if p.AES {
@@ -219,7 +224,7 @@ func (h *clientShake) request(p Policy, public string) literals {
 	var ad literals
 	ad.text("AuthMethods", authn.FormatMethods(p.Methods))
 	if p.AES {
-		ad.set("CryptoMethods", "AES")
+		ad.set("CryptoMethods", cryptoList(p.Ciphers))
 	}
 	ad.set("OutgoingNegotiation", p.Negotiation.String())
 	ad.set("Authentication", p.old().String())
@@ -371,7 +376,7 @@ func (h *clientShake) conclude(d decision, key Key, peer Peer) (*Session, error)
 	}
 	s := &Session{
 		ID: ad.str("Sid"), Key: key, Peer: peer, Self: self, PeerVersion: h.conn.PeerVersion(), Negotiated: true,
-		Address: h.address, ValidCommands: valid, Lease: d.lease,
+		Address: h.address, ValidCommands: valid, Lease: d.lease, Encryption: d.encrypt, Ciphers: d.ciphers,
 	}
 	if s.ID == "" || len(s.ID) > maxName {
 		return nil, errs.E("security.Open", errs.Invalid, h.address, fmt.Errorf("the server gave no id to the session"))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 )
 
@@ -18,7 +19,8 @@ type decision struct {
 	authenticate, required bool
 	encrypt, integrity     bool
 	aes                    bool
-	ecdh                   string // the peer's public key; "" = no exchange
+	ciphers                []cedar.Cipher // of datagrams, that both have
+	ecdh                   string         // the peer's public key; "" = no exchange
 	methods                []authn.Method
 	duration, lease        time.Duration
 	leased                 bool
@@ -50,6 +52,7 @@ func decideServer(p Policy, ad literals) (decision, error) {
 	for _, name := range words(ad.str("CryptoMethods")) {
 		d.aes = d.aes || p.AES && cryptoName(name) == "AES"
 	}
+	d.ciphers = p.commonCiphers(words(ad.str("CryptoMethods")))
 	if d.aes {
 		d.ecdh = ad.str("ECDHPublicKey")
 		if d.authenticate {
@@ -68,6 +71,26 @@ func decideServer(p Policy, ad literals) (decision, error) {
 		d.lease = lease(time.Duration(max(0, min(n, maxSeconds)))*time.Second, p.Lease)
 	}
 	return d, nil
+}
+
+// commonCiphers returns what both sides have for datagrams, in our order.
+func (p *Policy) commonCiphers(theirs []string) []cedar.Cipher {
+	var both []cedar.Cipher
+	for _, c := range p.Ciphers {
+		if slices.ContainsFunc(theirs, func(m string) bool { return cryptoName(m) == string(c) }) {
+			both = append(both, c)
+		}
+	}
+	return both
+}
+
+// cryptoList is how AES and the ciphers of datagrams are sent.
+func cryptoList(ciphers []cedar.Cipher) string {
+	all := "AES"
+	for _, c := range ciphers {
+		all += "," + string(c)
+	}
+	return all
 }
 
 // lease returns the smaller of two that are not zero.
@@ -145,6 +168,7 @@ func decideClient(p Policy, reply literals) (decision, error) {
 		if d.aes = p.AES && cryptoName(first[0]) == "AES"; !d.aes {
 			return d, fmt.Errorf("the server chose the cipher %q, which is not spoken here", clip(first[0]))
 		}
+		d.ciphers = p.commonCiphers(words(reply.str("CryptoMethodsList")))
 		d.ecdh = reply.str("ECDHPublicKey")
 	}
 	if (d.encrypt || d.integrity) && !d.aes {

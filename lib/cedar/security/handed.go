@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -33,7 +34,13 @@ func (t *Sessions) handOver(op string, id CapabilityID, peer Peer, address strin
 	}
 	// An info that names no cipher leaves it to the two sides, which both
 	// begin with AES. It encrypts whatever is said of Encryption.
-	s.Key = id.sessionKey()
+	s.Key, s.old = id.sessionKey(), id.oldKey()
+	s.Encryption = id.Info.Encryption
+	for _, c := range []cedar.Cipher{cedar.Blowfish, cedar.TripleDES} {
+		if len(id.Info.Crypto) == 0 || known(id.Info.Crypto, string(c)) {
+			s.Ciphers = append(s.Ciphers, c)
+		}
+	}
 	if !id.Info.Expires.IsZero() {
 		left := id.Info.Expires.Sub(t.clock.Now().Wall)
 		if left <= 0 {

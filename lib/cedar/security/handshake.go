@@ -202,7 +202,7 @@ func (h *serverShake) reply(p Policy, d decision, public string) literals {
 		if d.ecdh != "" || d.authenticate {
 			ad.set("CryptoMethods", "AES")
 		}
-		ad.set("CryptoMethodsList", "AES")
+		ad.set("CryptoMethodsList", cryptoList(d.ciphers))
 	}
 	ad.set("SessionDuration", strconv.FormatInt(int64(d.duration/time.Second), 10))
 	if d.leased {
@@ -298,6 +298,7 @@ func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*R
 	session := &Session{
 		ID: h.s.newID(), Key: key, Peer: h.peer, PeerVersion: h.conn.PeerVersion(), Negotiated: true,
 		PeerAddress: clip(h.ad.str("ServerCommandSock")), ValidCommands: h.s.Commands.Valid(cmd.Level, h.peer.Mapped()),
+		Encryption: d.encrypt, Ciphers: d.ciphers,
 	}
 	if d.lease > 0 {
 		session.Lease = d.lease + h.c.settings.Slack

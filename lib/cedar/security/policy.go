@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -77,7 +78,8 @@ type Policy struct {
 	Integrity      Requirement
 
 	Methods []authn.Method // in order of preference
-	AES     bool           // CRYPTO_METHODS has AES, the only one that is spoken here
+	AES     bool           // CRYPTO_METHODS has AES, the only one of streams
+	Ciphers []cedar.Cipher // the others it has, in its order: those of datagrams
 
 	Duration time.Duration // life of a session
 	Lease    time.Duration // life of a session that is not used; 0 = no lease
@@ -95,8 +97,8 @@ const (
 	defaultMethods = "FS,TOKEN"
 )
 
-// cryptoMethods are the names a list of crypto methods may have. Only AES is
-// spoken here; every peer since 9.0 has it.
+// cryptoMethods are the names a list of crypto methods may have. On streams
+// only AES is spoken; every peer since 9.0 has it.
 var cryptoMethods = [...]string{"AES", "BLOWFISH", "3DES"}
 
 // PolicyFrom reads the policy of a level: SEC_<LEVEL>_AUTHENTICATION and its
@@ -178,7 +180,11 @@ func (p *Policy) readMethods(r reader) error {
 		if !known(cryptoMethods[:], m) {
 			return badSetting(s, fmt.Sprintf("%q is no crypto method; there are %s", clip(name), strings.Join(cryptoMethods[:], ", ")))
 		}
-		p.AES = p.AES || m == "AES"
+		if m == "AES" {
+			p.AES = true
+		} else if !slices.Contains(p.Ciphers, cedar.Cipher(m)) {
+			p.Ciphers = append(p.Ciphers, cedar.Cipher(m))
+		}
 	}
 	return nil
 }

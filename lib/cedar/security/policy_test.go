@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 )
@@ -86,7 +87,8 @@ func TestPolicyFrom(t *testing.T) {
 	t.Parallel()
 	usual := Policy{
 		Level: Daemon, Negotiation: Preferred, Authentication: Optional, Encryption: Optional, Integrity: Optional,
-		Methods: []authn.Method{authn.FS, authn.Token}, AES: true, Duration: 24 * time.Hour, Lease: time.Hour, Patience: 20 * time.Second,
+		Methods: []authn.Method{authn.FS, authn.Token}, AES: true, Ciphers: []cedar.Cipher{cedar.Blowfish, cedar.TripleDES},
+		Duration: 24 * time.Hour, Lease: time.Hour, Patience: 20 * time.Second,
 	}
 	change := func(f func(p *Policy)) Policy { p := usual; f(&p); return p }
 	for _, test := range []struct {
@@ -108,6 +110,8 @@ func TestPolicyFrom(t *testing.T) {
 			change(func(p *Policy) { p.Methods = []authn.Method{authn.Token, authn.Password} })},
 		{"no AES", "SEC_DEFAULT_CRYPTO_METHODS = BLOWFISH,TRIPLEDES\n", Daemon, false,
 			change(func(p *Policy) { p.AES, p.Encryption, p.Integrity = false, Never, Never })},
+		{"ciphers of datagrams", "SEC_DEFAULT_CRYPTO_METHODS = TRIPLEDES AES,3des\n", Daemon, false,
+			change(func(p *Policy) { p.Ciphers = []cedar.Cipher{cedar.TripleDES} })},
 		{"times", "SEC_DEFAULT_SESSION_DURATION = 30\nSEC_DEFAULT_SESSION_LEASE = 0\n", Daemon, true,
 			change(func(p *Policy) { p.Duration, p.Lease = 30*time.Second, 0 })},
 		{"patience", "SEC_DEFAULT_AUTHENTICATION_TIMEOUT = 5\nSEC_DAEMON_AUTHENTICATION_TIMEOUT = 7\n", Daemon, false, change(func(p *Policy) { p.Patience = 7 * time.Second })},

@@ -42,6 +42,15 @@ type Session struct {
 	PeerAddress string
 
 	Lease time.Duration // ends when it was not used for so long; 0 = never
+
+	// Encryption says that the policy of the session is to encrypt, which
+	// counts for datagrams alone: a stream with a key is always encrypted.
+	// Ciphers are those that both sides have for datagrams.
+	Encryption bool
+	Ciphers    []cedar.Cipher
+
+	// old is the key of the ciphers where that is not the beginning of Key.
+	old Key
 }
 
 // Encrypts reports whether streams under the session are AES.
@@ -68,6 +77,11 @@ type entry struct {
 	version string
 	// nonces are those of resumptions that got no answer from us; see fresh.
 	nonces map[[16]byte]struct{}
+	// marks are what datagrams are known again by, marked the same in a ring
+	// that begins at oldest; see freshMarks.
+	marks  map[[16]byte]struct{}
+	marked [][16]byte
+	oldest int
 	// linger says that the session's claim is gone: an equal id takes its
 	// place.
 	linger bool

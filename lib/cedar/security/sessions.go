@@ -207,6 +207,42 @@ func (t *Sessions) fresh(id, nonce string) bool {
 	return true
 }
 
+// maxDatagramMarks bounds the datagrams of one session that are remembered.
+const maxDatagramMarks = 10_000
+
+// freshMarks reports whether all of some marks are new to a session, and
+// remembers them; the oldest are forgotten for that.
+func (t *Sessions) freshMarks(id string, marks ...string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	el, ok := t.byID[id]
+	if !ok {
+		return false
+	}
+	e := el.Value.(*entry)
+	if e.marks == nil {
+		e.marks = map[[16]byte]struct{}{}
+	}
+	fresh := true
+	for _, m := range marks {
+		full := sha256.Sum256([]byte(m))
+		sum := [16]byte(full[:])
+		if _, seen := e.marks[sum]; seen {
+			fresh = false
+			continue
+		}
+		if len(e.marked) < maxDatagramMarks {
+			e.marked = append(e.marked, sum)
+		} else {
+			delete(e.marks, e.marked[e.oldest])
+			e.marked[e.oldest] = sum
+			e.oldest = (e.oldest + 1) % maxDatagramMarks
+		}
+		e.marks[sum] = struct{}{}
+	}
+	return fresh
+}
+
 // silentVersion stands for peers too old to tell their version.
 const silentVersion = "$CondorVersion: 9.8.0 FakeOldVersion $"
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -29,6 +30,11 @@ type Settings struct {
 	FamilySession  bool // SEC_USE_FAMILY_SESSION
 	Administration bool // SEC_ENABLE_REMOTE_ADMINISTRATION
 	ResumeResponse bool // SEC_ENABLE_RESUME_SERVER_RESPONSE
+	FIPS           bool // FIPS: datagrams go under 3DES, not Blowfish
+
+	// Fragment and Loopback are the most bytes of a datagram, to other machines
+	// and within this one (UDP_NETWORK_FRAGMENT_SIZE, UDP_LOOPBACK_FRAGMENT_SIZE).
+	Fragment, Loopback int
 
 	policies [levels]Policy
 }
@@ -71,6 +77,7 @@ func SettingsFrom(c *config.Snapshot, from Sources) (*Settings, error) {
 		{"SEC_USE_FAMILY_SESSION", &s.FamilySession, true},
 		{"SEC_ENABLE_REMOTE_ADMINISTRATION", &s.Administration, true},
 		{"SEC_ENABLE_RESUME_SERVER_RESPONSE", &s.ResumeResponse, true},
+		{"FIPS", &s.FIPS, false},
 	} {
 		if *f.to, err = flag(c, f.name, f.otherwise); err != nil {
 			return nil, err
@@ -90,6 +97,23 @@ func SettingsFrom(c *config.Snapshot, from Sources) (*Settings, error) {
 			if *f.to, err = c.Duration(f.name); err != nil {
 				return nil, errs.E("security.Configure", errs.Invalid, f.name, err)
 			}
+		}
+	}
+	for _, f := range []struct {
+		name      string
+		to        *int
+		otherwise int
+	}{
+		{"UDP_NETWORK_FRAGMENT_SIZE", &s.Fragment, cedar.UDPFragment},
+		{"UDP_LOOPBACK_FRAGMENT_SIZE", &s.Loopback, cedar.UDPLoopbackFragment},
+	} {
+		*f.to = f.otherwise
+		if v, ok := c.Lookup(f.name); ok && strings.TrimSpace(v.Value) != "" {
+			n, err := c.Int(f.name)
+			if err != nil {
+				return nil, errs.E("security.Configure", errs.Invalid, f.name, err)
+			}
+			*f.to = cedar.FragmentSize(int(max(0, min(n, cedar.UDPLoopbackFragment))))
 		}
 	}
 	return s, nil
