@@ -18,11 +18,11 @@ func TestLineBreaks(t *testing.T) {
 	ad.SetString("Lines", "one\ntwo\n")
 	ad.SetInt("Last", 2)
 	for breaks, want := range map[bool]string{true: "one\ntwo\n", false: "one two "} {
-		message, err := WriteMessage(Plain, "", func(c *Conn) { c.PutAd(ad, AdOptions{Breaks: breaks}) })
+		message, err := WriteMessage(func(c *Conn) { c.PutAd(ad, AdOptions{Breaks: breaks}) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := MessageReader(message, Plain, Limits{}).Ad(AdOptions{})
+		got, err := MessageReader(message, Limits{}).Ad(AdOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestLineBreaks(t *testing.T) {
 			t.Errorf("with breaks %v: %q of %q", breaks, text, got.Names())
 		}
 	}
-	message, err := WriteMessage(Plain, "", func(c *Conn) {
+	message, err := WriteMessage(func(c *Conn) {
 		c.PutInt(1)
 		c.PutString("Lines = \"one\ntwo")
 		c.PutString("")
@@ -39,7 +39,7 @@ func TestLineBreaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MessageReader(message, Plain, Limits{}).Ad(AdOptions{}); err == nil {
+	if _, err := MessageReader(message, Limits{}).Ad(AdOptions{}); err == nil {
 		t.Error("a string that does not end is read")
 	}
 }

@@ -352,9 +352,12 @@ const (
 )
 
 // MessageReader returns a Conn that reads the items of one clear message, the
-// payload of a datagram, and nothing else. It keeps b. What is written to it
-// goes nowhere.
-func MessageReader(b []byte, f Form, l Limits) *Conn {
+// payload of a datagram with plain strings, and nothing else. It keeps b. What
+// is written to it goes nowhere.
+func MessageReader(b []byte, l Limits) *Conn { return FormReader(b, Plain, l) }
+
+// FormReader is MessageReader for strings of any form.
+func FormReader(b []byte, f Form, l Limits) *Conn {
 	c := NewConn(noConn{}, l)
 	c.form = f
 	c.in.buf = b
@@ -364,8 +367,12 @@ func MessageReader(b []byte, f Form, l Limits) *Conn {
 }
 
 // WriteMessage returns the bytes of the clear message that put writes, for a
-// datagram. version is that of the reader, "" if unknown: see Conn.PutAd.
-func WriteMessage(f Form, version string, put func(c *Conn)) ([]byte, error) {
+// datagram, with plain strings and for a reader of unknown version.
+func WriteMessage(put func(c *Conn)) ([]byte, error) { return WriteForm(Plain, "", put) }
+
+// WriteForm is WriteMessage for strings of any form. version is that of the
+// reader, "" if unknown: see Conn.PutAd.
+func WriteForm(f Form, version string, put func(c *Conn)) ([]byte, error) {
 	c := NewConn(noConn{}, Limits{})
 	c.form, c.peerVersion = f, version
 	c.SetPacketSize(maxUDPMessage)
@@ -374,10 +381,10 @@ func WriteMessage(f Form, version string, put func(c *Conn)) ([]byte, error) {
 		return nil, c.out.err
 	}
 	if c.out.cut > 0 {
-		return nil, errs.E("cedar.WriteMessage", errs.Exhausted, "", fmt.Errorf("the message has more than %d bytes, too many for datagrams", c.out.packet))
+		return nil, errs.E("cedar.WriteForm", errs.Exhausted, "", fmt.Errorf("the message has more than %d bytes, too many for datagrams", c.out.packet))
 	}
 	if len(c.out.buf) <= c.out.head {
-		return nil, errs.E("cedar.WriteMessage", errs.Invalid, "", errors.New("the message is empty"))
+		return nil, errs.E("cedar.WriteForm", errs.Invalid, "", errors.New("the message is empty"))
 	}
 	return c.out.buf[c.out.head:], nil
 }

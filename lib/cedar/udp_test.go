@@ -210,14 +210,14 @@ func TestAssemblerBounds(t *testing.T) {
 // A command in a datagram is an ordinary message.
 func TestMessageOfDatagram(t *testing.T) {
 	t.Parallel()
-	b, err := cedar.WriteMessage(cedar.Plain, "", func(c *cedar.Conn) {
+	b, err := cedar.WriteMessage(func(c *cedar.Conn) {
 		c.PutInt(60008)
 		c.PutString(strings.Repeat("x", 5000))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cedar.MessageReader(b, cedar.Plain, cedar.Limits{})
+	c := cedar.MessageReader(b, cedar.Limits{})
 	i, err := c.Int()
 	check(t, i, 60008, err)
 	s, err := c.String()
@@ -232,7 +232,7 @@ func TestMessageOfDatagram(t *testing.T) {
 		"empty": func(*cedar.Conn) {}, "large": func(c *cedar.Conn) { c.PutBytes(make([]byte, 2<<20)) },
 		"refused": func(c *cedar.Conn) { c.PutString("\x00") },
 	} {
-		if _, err := cedar.WriteMessage(cedar.Plain, "", put); err == nil {
+		if _, err := cedar.WriteMessage(put); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -105,7 +105,7 @@ func TestRecordedDatagrams(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			readUpdate(t, tt.name, i, cedar.MessageReader(bytes.Clone(d.Payload), form, cedar.Limits{}))
+			readUpdate(t, tt.name, i, cedar.FormReader(bytes.Clone(d.Payload), form, cedar.Limits{}))
 			d.KeyID = ""
 			if r.cipher != "" {
 				if err := d.Hide(r.cipher, r.key, keyID); err != nil {
@@ -288,7 +288,7 @@ func FuzzDatagramMessage(f *testing.F) {
 			return
 		}
 		for _, form := range []cedar.Form{cedar.Plain, cedar.Counted} {
-			c := cedar.MessageReader(bytes.Clone(m.Payload), form, cedar.Limits{})
+			c := cedar.FormReader(bytes.Clone(m.Payload), form, cedar.Limits{})
 			if _, err := c.Int(); err == nil {
 				if _, err := c.Ad(cedar.AdOptions{Restricted: true}); err == nil {
 					_ = c.EndOfMessage()

@@ -152,9 +152,13 @@ func (u *update) put(conn *cedar.Conn, opened bool) error {
 	if !opened {
 		conn.PutInt(int64(u.command))
 	}
+	u.payload(conn)
+	return conn.EndMessage()
+}
+
+func (u *update) payload(conn *cedar.Conn) {
 	conn.PutAd(u.public, cedar.AdOptions{})
 	if u.private != nil {
 		conn.PutAd(u.private, cedar.AdOptions{})
 	}
-	return conn.EndMessage()
 }

@@ -62,6 +62,7 @@ type sender struct {
 	done     chan struct{} // closed when nothing will be sent any more
 	once     sync.Once     // of started
 	last     string        // the last failure that was told
+	streams  bool          // datagrams were tried and cannot be
 }
 
 // CollectorStatus is how things are with one collector.
@@ -69,6 +70,7 @@ type CollectorStatus struct {
 	Collector string // as configured
 	Address   string
 	Connected bool
+	Datagrams bool      // it is told over UDP, and never says whether it listens
 	Version   string    // its $CondorVersion string, "" if not known yet
 	Since     time.Time // when it was connected or lost, zero before
 	// Updates and Withdrawals count what was sent, Skipped messages that
@@ -264,19 +266,25 @@ func (s *sender) finished(u *update, did bool) {
 	}
 }
 
-// link is a connection to the collector.
+// link is a connection to the collector, or what stands for one over UDP.
 type link struct {
 	conn    *cedar.Conn
+	post    Poster // over UDP; conn is nil then
+	to      cedar.Sinful
 	opened  int // the command it was opened for, until that was sent; then -1
 	version cedar.Version
 	known   bool // the version is
 	since   time.Time
-	lost    chan struct{} // closed when the collector hung up
+	lost    chan struct{} // closed when the collector hung up, nil over UDP
 	release func()
 }
 
 func (l *link) close() {
-	if l != nil {
+	switch {
+	case l == nil:
+	case l.post != nil:
+		_ = l.post.Close()
+	default:
 		l.release()
 		_ = l.conn.Close()
 		<-l.lost
@@ -311,6 +319,10 @@ func (s *sender) run(ctx context.Context) {
 				return
 			}
 		}
+		if l != nil && u != nil && !retiring && s.posts(l.to) != (l.post != nil) {
+			l.close() // the settings have changed
+			l = nil
+		}
 		var err error
 		switch {
 		case l.gone():
@@ -323,7 +335,7 @@ func (s *sender) run(ctx context.Context) {
 		}
 		if err == nil {
 			r.begin()
-			err = s.send(l, u)
+			err = s.send(ctx, l, u)
 		}
 		if err == nil {
 			r.count++
@@ -362,18 +374,26 @@ func (r *round) begin() {
 
 // send writes one message. An ad that cannot be written is dropped, which is
 // no error.
-func (s *sender) send(l *link, u *update) error {
+func (s *sender) send(ctx context.Context, l *link, u *update) error {
 	if u.kind == typeDaemon && u.command == updateStartdAd && s.p.settings.Load().DaemonAd == DaemonAdAuto &&
 		(!l.known || !l.version.AtLeast(23, 2, 0)) {
 		s.finished(u, false)
-		if l.opened >= 0 {
+		if l.opened >= 0 && l.post == nil {
 			return errs.E("pool.send", errs.Unsupported, s.to.Text, errors.New("there was nothing but a daemon ad to send, which it does not know"))
 		}
 		return nil
 	}
-	err := u.put(l.conn, l.opened == u.command)
+	var err error
+	lasts := false // what came of it
+	if l.post != nil {
+		err = l.post.Send(ctx, u.command, u.payload)
+		lasts = errs.Is(err, errs.Invalid) || errs.Is(err, errs.Exhausted)
+	} else {
+		err = u.put(l.conn, l.opened == u.command)
+		lasts = errs.Is(err, errs.Invalid) && !l.conn.Broken()
+	}
 	l.opened = -1
-	if err != nil && errs.Is(err, errs.Invalid) && !l.conn.Broken() {
+	if err != nil && lasts {
 		s.mu.Lock()
 		s.status.Refused++
 		s.mu.Unlock()
@@ -399,11 +419,14 @@ func (s *sender) connect(ctx context.Context, command int, retiring bool) (*link
 		limit, cancel = context.WithTimeout(ctx, lastWord)
 		defer cancel()
 	}
+	if l, err := s.posting(limit, to, command); l != nil || err != nil {
+		return l, err
+	}
 	conn, session, err := s.p.cfg.Open.Command(limit, to, command, security.Options{})
 	if err != nil {
 		return nil, err
 	}
-	l := &link{conn: conn, release: conn.Bind(ctx), opened: command, since: time.Now(), lost: make(chan struct{})}
+	l := &link{conn: conn, to: to, release: conn.Bind(ctx), opened: command, since: time.Now(), lost: make(chan struct{})}
 	version := ""
 	if session != nil {
 		version = session.PeerVersion
@@ -413,12 +436,62 @@ func (s *sender) connect(ctx context.Context, command int, retiring bool) (*link
 		s.log.Warn("the collector is told claim ids in clear, since the session is not encrypted")
 	}
 	go l.watch()
-	s.mu.Lock()
-	s.status.Connected, s.status.Version, s.status.Since, s.status.Err = true, version, s.p.cfg.Clock.Now().Wall, nil
-	s.last = ""
-	s.mu.Unlock()
+	s.connected(l, version)
 	s.log.Info("connected to the collector", "address", to.String(), "version", version)
 	return l, nil
+}
+
+// connected notes a connection, or what stands for one.
+func (s *sender) connected(l *link, version string) {
+	s.mu.Lock()
+	s.status.Connected, s.status.Datagrams, s.status.Version, s.status.Since, s.status.Err = true, l.post != nil, version, s.p.cfg.Clock.Now().Wall, nil
+	s.last = ""
+	s.mu.Unlock()
+}
+
+// posts reports whether a collector at an address is to be told over UDP.
+func (s *sender) posts(to cedar.Sinful) bool {
+	s.mu.Lock()
+	streams := s.streams
+	s.mu.Unlock()
+	return !streams && s.p.cfg.Post != nil && s.p.settings.Load().datagrams(s.to) && security.TakesDatagrams(to)
+}
+
+// posting begins to tell the collector over UDP, if that is wanted and its
+// address does not say that it takes none. It returns nil where TCP is to be
+// used: what cannot be over UDP is no reason to tell the collector nothing.
+func (s *sender) posting(ctx context.Context, to cedar.Sinful, command int) (*link, error) {
+	if !s.posts(to) {
+		return nil, nil
+	}
+	post, err := s.p.cfg.Post(ctx, to, command)
+	if errs.Is(err, errs.Unsupported) {
+		s.log.Warn("the collector is told over TCP, though UPDATE_COLLECTOR_WITH_TCP is false", "err", err)
+		s.mu.Lock()
+		s.streams = true
+		s.mu.Unlock()
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &link{post: post, to: to, opened: command, since: time.Now()}
+	version := post.PeerVersion()
+	l.version, l.known = cedar.ParseVersion(version)
+	if !post.Hidden() {
+		s.log.Warn("the collector is told claim ids in clear, since datagrams to it are not encrypted")
+	}
+	s.connected(l, version)
+	s.log.Info("telling the collector over UDP", "address", to.String(), "version", version)
+	return l, nil
+}
+
+// reconfigured has UDP tried again, and the collector told as the settings say
+// now.
+func (s *sender) reconfigured() {
+	s.mu.Lock()
+	s.streams = false
+	s.mu.Unlock()
 }
 
 // watch waits for the collector to hang up: it never says anything. It ends

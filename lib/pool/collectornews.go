@@ -293,9 +293,6 @@ func numbered(ad *classad.Ad, seq int64) { ad.SetInt(attrUpdateSequenceNo, seq) 
 // sendersFor returns the senders for the collectors of settings, those of old
 // that are still wanted among them.
 func (p *Pool) sendersFor(s *Settings, old []*sender) []*sender {
-	if s.Datagrams {
-		p.log.Warn("collectors are told by TCP, though UPDATE_COLLECTOR_WITH_TCP is false: the ads hold secrets that only a stream keeps")
-	}
 	var all []*sender
 	for _, c := range s.Collectors {
 		i := slices.IndexFunc(old, func(o *sender) bool { return o.to.At.String() == c.At.String() })
@@ -316,6 +313,7 @@ func (n *news) reconfigure(p *Pool, s *Settings) {
 		if !slices.Contains(next, o) {
 			o.retire(n.address)
 		}
+		o.reconfigured()
 	}
 	n.senders = next
 	n.all = n.all || n.begun

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,9 +43,11 @@ type Settings struct {
 	Rehome Rehome
 	// WholeClaims says that a partitionable slot may be claimed as a whole.
 	WholeClaims bool
-	// Datagrams says that updates are wanted by UDP (UPDATE_COLLECTOR_WITH_TCP
-	// is false). They go by TCP all the same, which every collector takes.
+	// Datagrams says that updates go by UDP to the collectors that take them
+	// so (UPDATE_COLLECTOR_WITH_TCP is false), but for those that Streams names
+	// (TCP_UPDATE_COLLECTORS; '*' stands for anything).
 	Datagrams bool
+	Streams   []string
 	// PrivateNetwork is the network whose members reach us privately.
 	PrivateNetwork string
 	// Administration says that those may administrate us whom the collector
@@ -108,6 +111,7 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	bad = append(bad, err)
 	tcp, err := c.Bool("UPDATE_COLLECTOR_WITH_TCP")
 	s.Datagrams = err == nil && !tcp
+	s.Streams = c.List("TCP_UPDATE_COLLECTORS")
 	bad = append(bad, err)
 	s.PrivateNetwork = c.String("PRIVATE_NETWORK_NAME")
 	s.Administration, err = c.Bool("SEC_ENABLE_REMOTE_ADMINISTRATION")
@@ -115,6 +119,32 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.MatchSessions, err = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
 	bad = append(bad, err)
 	return s, errors.Join(bad...)
+}
+
+// datagrams reports whether a collector is to be told by UDP.
+func (s *Settings) datagrams(c Collector) bool {
+	return s.Datagrams && !slices.ContainsFunc(s.Streams, func(p string) bool {
+		return fits(p, c.Text) || fits(p, c.At.Host) || fits(p, c.At.HostPort())
+	})
+}
+
+// fits reports whether a text is that of a pattern whose '*' stand for
+// anything, whatever the case of letters.
+func fits(pattern, text string) bool {
+	parts := strings.Split(strings.ToLower(pattern), "*")
+	rest, ok := strings.CutPrefix(strings.ToLower(text), parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && rest == ""
+	}
+	last := len(parts) - 1
+	for _, p := range parts[1:last] {
+		at := strings.Index(rest, p)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(p):]
+	}
+	return strings.HasSuffix(rest, parts[last])
 }
 
 // ParseCollector reads an entry of COLLECTOR_HOST: a host, host:port,

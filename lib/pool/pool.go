@@ -46,12 +46,27 @@ type Opener interface {
 	Command(ctx context.Context, to cedar.Sinful, command int, o security.Options) (*cedar.Conn, *security.Session, error)
 }
 
+// Poster sends commands to one daemon over UDP; *security.Datagrams is one.
+type Poster interface {
+	// Send sends a command. That it does not fail does not say that anybody got
+	// it.
+	Send(ctx context.Context, command int, payload func(*cedar.Conn)) error
+	// Hidden reports whether commands are encrypted.
+	Hidden() bool
+	// PeerVersion returns the daemon's $CondorVersion string, "" if unknown.
+	PeerVersion() string
+	Close() error
+}
+
 // Config is what a Pool is made of. Owner, Open, Sessions and Address must be
 // set.
 type Config struct {
 	Owner    Owner
 	Open     Opener
 	Sessions *security.Sessions
+	// Post begins to send a daemon commands over UDP, with this one first. An
+	// error of kind Unsupported sends them over TCP. Nil always does.
+	Post func(ctx context.Context, to cedar.Sinful, command int) (Poster, error)
 	// Address is where we are reached. It may change, as behind a broker.
 	Address func() cedar.Sinful
 	// Start is when the daemon began, in Unix seconds, and Problems what could

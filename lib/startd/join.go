@@ -27,7 +27,7 @@ import (
 // join opens the door and makes the pool's side behind it.
 func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
-		Owner: owner, Open: d.client, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
+		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
 		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, History: d.history, Self: d.measure, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
@@ -56,6 +56,15 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	}
 	d.log.Info("reached", "address", at.String())
 	return d.pool, at.String(), nil
+}
+
+// post begins to send commands over UDP.
+func (d *daemonState) post(ctx context.Context, to cedar.Sinful, command int) (pool.Poster, error) {
+	p, err := d.client.Datagrams(ctx, to, command)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // admit says why no user of this machine can have the job of a shadow.

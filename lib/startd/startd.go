@@ -321,7 +321,7 @@ func (d *daemonState) secure() error {
 		dialer.Reuse = d.o.Platform.Reuse()
 	}
 	d.client = &security.Client{
-		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Version: d.version, Subsystem: subsystem,
+		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Post: dialer.Post, Version: d.version, Subsystem: subsystem,
 		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Names: d.names.Of,
 	}
 	d.server = &security.Server{

@@ -202,6 +202,10 @@ func (h *clientShake) negotiate() (*Session, error) {
 	h.conn.SetPeerVersion(clipVersion(reply.str("RemoteVersion")))
 	d, err := decideClient(p, reply)
 	if err != nil {
+		if first := words(reply.str("CryptoMethods")); h.o.Datagrams && len(first) > 0 && known(cryptoMethods[1:], cryptoName(first[0])) {
+			// It would not have chosen it if it had not been offered.
+			return nil, errs.E("security.Open", errs.Unsupported, h.address, err)
+		}
 		return nil, errDenied("security.Open", h.address, err.Error())
 	}
 	key, peer, err := h.prove(p, d, ours, reply)

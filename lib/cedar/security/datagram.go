@@ -251,7 +251,7 @@ func (d *Datagrams) Send(ctx context.Context, command int, payload func(*cedar.C
 // message is a command as it is sent, whole.
 func (d *Datagrams) message(f *inForce, s *Session, command int, payload func(*cedar.Conn)) (cedar.Datagram, error) {
 	if s == nil {
-		b, err := cedar.WriteMessage(cedar.Plain, "", func(c *cedar.Conn) {
+		b, err := cedar.WriteMessage(func(c *cedar.Conn) {
 			c.PutInt(int64(command))
 			payload(c)
 		})
@@ -282,7 +282,7 @@ func (d *Datagrams) message(f *inForce, s *Session, command int, payload func(*c
 	ad.text("ServerCommandSock", own)
 	ad.set("Sid", s.ID)
 	ad.set("UseSession", "YES")
-	b, err := cedar.WriteMessage(form, d.c.Sessions.peerVersion(s), func(c *cedar.Conn) {
+	b, err := cedar.WriteForm(form, d.c.Sessions.peerVersion(s), func(c *cedar.Conn) {
 		c.PutInt(DCAuthenticate)
 		put(c, ad)
 		payload(c)

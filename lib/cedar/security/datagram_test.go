@@ -219,7 +219,7 @@ func TestForgedDatagrams(t *testing.T) {
 		if change != nil {
 			change(&ad)
 		}
-		b := must(cedar.WriteMessage(form, "", func(c *cedar.Conn) {
+		b := must(cedar.WriteForm(form, "", func(c *cedar.Conn) {
 			c.PutInt(first)
 			if first == DCAuthenticate {
 				put(c, ad)
@@ -314,6 +314,29 @@ func TestNoDatagrams(t *testing.T) {
 		if !errs.Is(err, errs.Unsupported) || !strings.Contains(err.Error(), tt.want) || len(box.sent) > 0 {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+// A server that would take an old cipher for the stream as well gets no
+// datagrams, and a stream with AES.
+func TestOldCipherForStreams(t *testing.T) {
+	t.Parallel()
+	w, _ := postWorld(t, guarded+"ALLOW_ADMINISTRATOR = *\n", guarded)
+	offered := ""
+	w.client.arrange = func(ad *literals) { offered = ad.str("CryptoMethods") }
+	w.server.arrange = func(ad *literals) {
+		for i := range *ad {
+			if (*ad)[i].name == "CryptoMethods" && offered != "AES" {
+				(*ad)[i].value = "3DES"
+			}
+		}
+	}
+	if _, err := w.client.Datagrams(t.Context(), postAddress, cmdOff); !errs.Is(err, errs.Unsupported) {
+		t.Error(err)
+	}
+	<-w.requests
+	if conn, _, _, err := w.open(cmdOff, Options{}); err != nil || !conn.Encrypted() {
+		t.Error(err)
 	}
 }
 

@@ -69,7 +69,7 @@ func (h *datagramShake) run() (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.conn = cedar.MessageReader(h.m.Payload, form, cedar.Limits{})
+	h.conn = cedar.FormReader(h.m.Payload, form, cedar.Limits{})
 	restore := guard(h.conn, 0)
 	n, err := h.conn.Int()
 	if err != nil {
