@@ -73,7 +73,7 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	dialer := &listen.Dialer{Name: func() string { return "STARTD " + address.String() }}
 	client := &security.Client{
 		Sessions: sessions, Clock: system, Log: logger, Version: version, Subsystem: "STARTD", PID: os.Getpid(),
-		Dial: dialer.Dial, Address: address.String,
+		Dial: dialer.Dial, Post: dialer.Post, Address: address.String,
 	}
 	asClient := &authn.Client{Settings: methods, System: means}
 	client.Configure(settings, asClient)
@@ -81,6 +81,7 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	e.pool = eppool.New(eppool.Config{
 		Owner: e.EP, Open: client, Sessions: sessions, Address: func() cedar.Sinful { return address }, Start: e.Start,
 		Clock: system, Log: logger, AdminCommands: func() []int { return admin },
+		Post: func(ctx context.Context, to cedar.Sinful, command int) (eppool.Poster, error) { return client.Datagrams(ctx, to, command) },
 	}, e.Settings(t))
 	table, err := listen.NewTable(e.pool.Commands()...)
 	c.must(err)

@@ -54,6 +54,7 @@ type Door struct {
 
 	endpoint  *listen.Endpoint
 	listeners []net.Listener
+	packets   []net.PacketConn
 	contacts  listen.Contacts
 
 	refreshing sync.Mutex // one at a time, so that the latest address stays
@@ -129,14 +130,16 @@ func (d *Door) openOwn(ctx context.Context) error {
 			return errs.E("daemon.Door", errs.NotFound, "TCP_FORWARDING_HOST", err)
 		}
 	}
-	if d.listeners, err = inherited(d.Inherit.Commands); err != nil {
+	datagrams := d.Network.Datagrams && d.Server.Datagrams != nil
+	if d.listeners, d.packets, err = inherited(d.Inherit.Commands, datagrams); err != nil {
 		return err
 	}
 	if len(d.listeners) == 0 {
-		if d.listeners, err = d.Network.Listen(ctx, d.Port, r.V4, r.V6); err != nil {
+		if err := d.listen(ctx, r, datagrams); err != nil {
 			return err
 		}
 	}
+	r.UDP = len(d.packets) > 0
 	if t, ok := d.listeners[0].Addr().(*net.TCPAddr); ok {
 		r.Port = t.Port
 	}
@@ -147,10 +150,39 @@ func (d *Door) openOwn(ctx context.Context) error {
 	return nil
 }
 
+// portTries is how often a port is taken by chance until it is free for
+// datagrams, too.
+const portTries = 10
+
+// listen opens the command sockets: for connections and, at the same port, for
+// datagrams.
+func (d *Door) listen(ctx context.Context, r Reach, datagrams bool) error {
+	for try := 1; ; try++ {
+		all, err := d.Network.Listen(ctx, d.Port, r.V4, r.V6)
+		if err != nil {
+			return err
+		}
+		d.listeners = all
+		if !datagrams {
+			return nil
+		}
+		if d.packets, err = d.Network.ListenDatagrams(ctx, all); err == nil {
+			return nil
+		}
+		for _, l := range all {
+			_ = l.Close()
+		}
+		if d.Port != 0 || try == portTries {
+			return err
+		}
+	}
+}
+
 // inherited takes over the command sockets that the parent made. Those for
-// datagrams are closed: nothing comes through them that we would answer.
-func inherited(sockets []Socket) ([]net.Listener, error) {
+// datagrams are closed if none are taken.
+func inherited(sockets []Socket, datagrams bool) ([]net.Listener, []net.PacketConn, error) {
 	var all []net.Listener
+	var packets []net.PacketConn
 	var failed []error
 	for _, s := range sockets {
 		f := os.NewFile(uintptr(s.Descriptor), "inherited command socket")
@@ -158,13 +190,21 @@ func inherited(sockets []Socket) ([]net.Listener, error) {
 			failed = append(failed, fmt.Errorf("%d is no descriptor", s.Descriptor))
 			continue
 		}
-		if s.Kind == Stream {
-			l, err := net.FileListener(f) // a copy
-			if err != nil {
-				failed = append(failed, fmt.Errorf("descriptor %d: %w", s.Descriptor, err))
-			} else {
+		var err error
+		switch { // each takes a copy
+		case s.Kind == Stream:
+			var l net.Listener
+			if l, err = net.FileListener(f); err == nil {
 				all = append(all, l)
 			}
+		case datagrams:
+			var p net.PacketConn
+			if p, err = net.FilePacketConn(f); err == nil {
+				packets = append(packets, p)
+			}
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("descriptor %d: %w", s.Descriptor, err))
 		}
 		_ = f.Close()
 	}
@@ -172,9 +212,12 @@ func inherited(sockets []Socket) ([]net.Listener, error) {
 		for _, l := range all {
 			_ = l.Close()
 		}
-		return nil, errs.E("daemon.Door", errs.Broken, InheritVariable, errors.Join(failed...))
+		for _, p := range packets {
+			_ = p.Close()
+		}
+		return nil, nil, errs.E("daemon.Door", errs.Broken, InheritVariable, errors.Join(failed...))
 	}
-	return all, nil
+	return all, packets, nil
 }
 
 // Serve serves what comes through the door until ctx ends, and then removes
@@ -204,6 +247,9 @@ func (d *Door) Serve(ctx context.Context) error {
 	}
 	for _, l := range d.listeners {
 		run(func(ctx context.Context) error { return d.Server.Serve(ctx, l) })
+	}
+	for _, p := range d.packets {
+		run(func(ctx context.Context) error { return d.Server.ServePackets(ctx, p) })
 	}
 	if d.endpoint == nil {
 		for i, address := range d.Network.Brokers {

@@ -31,6 +31,7 @@ type Network struct {
 	PrivateInterface string // PRIVATE_NETWORK_INTERFACE
 	PrivateName      string // PRIVATE_NETWORK_NAME
 	BindAll          bool   // BIND_ALL_INTERFACES
+	Datagrams        bool   // WANT_UDP_COMMAND_SOCKET
 	In, Out          listen.Ports
 	Reuse            bool   // ALWAYS_REUSEADDR
 	Forwarding       string // TCP_FORWARDING_HOST
@@ -65,6 +66,7 @@ func NetworkFrom(s *config.Snapshot, subsystem string) (Network, error) {
 		PrivateInterface: r.text("PRIVATE_NETWORK_INTERFACE", ""),
 		PrivateName:      r.text("PRIVATE_NETWORK_NAME", ""),
 		BindAll:          r.flag("BIND_ALL_INTERFACES"),
+		Datagrams:        r.flag("WANT_UDP_COMMAND_SOCKET"),
 		In:               r.ports("IN_LOWPORT", "IN_HIGHPORT"),
 		Out:              r.ports("OUT_LOWPORT", "OUT_HIGHPORT"),
 		Reuse:            r.flag("ALWAYS_REUSEADDR"),
@@ -361,6 +363,32 @@ func (n Network) Listen(ctx context.Context, port int, v4, v6 netip.Addr) ([]net
 		return nil, errs.E("daemon.Listen", errs.Exhausted, fmt.Sprintf("ports %d to %d", n.In.Low, n.In.High), last)
 	}
 	return nil, errs.E("daemon.Listen", errs.Conflict, "port "+strconv.Itoa(port), last)
+}
+
+// ListenDatagrams opens a socket for datagrams beside each of the command
+// sockets that Listen opened, at the same address and port.
+func (n Network) ListenDatagrams(ctx context.Context, beside []net.Listener) ([]net.PacketConn, error) {
+	var all []net.PacketConn
+	var lc net.ListenConfig
+	for _, l := range beside {
+		at, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			continue
+		}
+		network := "udp4"
+		if at.AddrPort().Addr().Unmap().Is6() {
+			network = "udp6"
+		}
+		p, err := lc.ListenPacket(ctx, network, at.String())
+		if err != nil {
+			for _, o := range all {
+				_ = o.Close()
+			}
+			return nil, errs.E("daemon.Listen", errs.Conflict, at.String(), err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func listenAt(ctx context.Context, hosts []netip.Addr, port int) ([]net.Listener, error) {

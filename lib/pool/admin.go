@@ -24,11 +24,16 @@ func (p *Pool) adminCommands() []listen.Command {
 	admin := func(n int, name string, h listen.Handler) listen.Command {
 		return listen.Command{Number: n, Name: name, Level: security.Administrator, Handle: h}
 	}
+	lone := func(n int, name string, h listen.Handler) listen.Command {
+		c := admin(n, name, h)
+		c.Datagrams = true
+		return c
+	}
 	return []listen.Command{
-		admin(447, "VACATE_ALL_CLAIMS", p.vacateAll),
-		admin(474, "VACATE_ALL_FAST", p.vacateAll),
-		admin(465, "VACATE_CLAIM", p.vacateClaim),
-		admin(475, "VACATE_CLAIM_FAST", p.vacateClaim),
+		lone(447, "VACATE_ALL_CLAIMS", p.vacateAll),
+		lone(474, "VACATE_ALL_FAST", p.vacateAll),
+		lone(465, "VACATE_CLAIM", p.vacateClaim),
+		lone(475, "VACATE_CLAIM_FAST", p.vacateClaim),
 		admin(512, "DRAIN_JOBS", p.drainJobs),
 		admin(513, "CANCEL_DRAIN_JOBS", p.cancelDrain),
 		{Number: 1000, Name: "CA_AUTH_CMD", Level: security.Write, Authenticated: true, Handle: p.command},

@@ -35,6 +35,11 @@ func (p *Pool) claimCommands() []listen.Command {
 	daemon := func(n int, name string, h listen.Handler) listen.Command {
 		return listen.Command{Number: n, Name: name, Level: security.Daemon, Handle: h}
 	}
+	lone := func(n int, name string, h listen.Handler) listen.Command {
+		c := daemon(n, name, h)
+		c.Datagrams = true
+		return c
+	}
 	return []listen.Command{
 		daemon(401, "CONTINUE_CLAIM", p.continueClaim),
 		daemon(402, "SUSPEND_CLAIM", p.suspendClaim),
@@ -43,10 +48,10 @@ func (p *Pool) claimCommands() []listen.Command {
 		daemon(413, "DEACTIVATE_CLAIM_JOB_DONE", p.deactivate),
 		daemon(554, "REACTIVATE_CLAIM_CHECK", p.deactivate),
 		daemon(561, "DEACTIVATE_CLAIM_FINAL_XFER", p.deactivate),
-		{Number: 440, Name: "MATCH_INFO", Level: security.Negotiator, Handle: p.matchInfo},
-		daemon(441, "ALIVE", p.alive),
+		{Number: 440, Name: "MATCH_INFO", Level: security.Negotiator, Datagrams: true, Handle: p.matchInfo},
+		lone(441, "ALIVE", p.alive),
 		daemon(442, "REQUEST_CLAIM", p.requestClaim),
-		daemon(443, "RELEASE_CLAIM", p.releaseClaim),
+		lone(443, "RELEASE_CLAIM", p.releaseClaim),
 		daemon(444, "ACTIVATE_CLAIM", p.activateClaim),
 	}
 }

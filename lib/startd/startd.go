@@ -327,7 +327,7 @@ func (d *daemonState) secure() error {
 	d.server = &security.Server{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Version: d.version, Host: d.inv.Hostname, PID: d.o.PID, Names: d.names.Of,
 	}
-	d.port = &listen.Server{Security: d.server, Log: d.log}
+	d.port = &listen.Server{Security: d.server, Datagrams: d.server, Log: d.log}
 	var tag [2]byte
 	_, _ = rand.Read(tag[:]) // never fails
 	file := daemon.AddressFile{

@@ -34,9 +34,12 @@ type Security interface {
 type Server struct {
 	Table    *Table
 	Security Security
-	Limits   Limits
-	Wire     cedar.Limits // of every connection; its Timeout is Limits.Message
-	Log      *slog.Logger
+	// Datagrams does for datagrams what Security does for connections; nil
+	// takes none.
+	Datagrams Datagrams
+	Limits    Limits
+	Wire      cedar.Limits // of every connection; its Timeout is Limits.Message
+	Log       *slog.Logger
 
 	once  sync.Once
 	guard *guard
@@ -207,16 +210,22 @@ func (c *conversation) call(ctx context.Context, cmd Command, req *security.Requ
 		release() // whoever has the connection now may use it at once
 		return c.s.guard.move(c.e, detached)
 	}
-	err := protect(func() error { return cmd.Handle(ctx, call) })
+	err := call.handle(ctx)
+	var p *panicError
+	return call.gone && !errors.As(err, &p), err == nil
+}
+
+// handle runs the handler, and logs what goes wrong.
+func (c *Call) handle(ctx context.Context) error {
+	err := protect(func() error { return c.Command.Handle(ctx, c) })
 	var p *panicError
 	switch {
 	case errors.As(err, &p):
-		call.Log.Error("the handler of a command panicked", "user", req.Peer.User, "panic", fmt.Sprint(p.value), "stack", string(p.stack))
-		return false, false
+		c.Log.Error("the handler of a command panicked", "user", c.Request.Peer.User, "panic", fmt.Sprint(p.value), "stack", string(p.stack))
 	case err != nil:
-		call.Log.Warn("command failed", "user", req.Peer.User, "err", err)
+		c.Log.Warn("command failed", "user", c.Request.Peer.User, "err", err)
 	}
-	return call.gone, err == nil
+	return err
 }
 
 // panicError carries a panic out of a handler.

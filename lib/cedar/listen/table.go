@@ -32,8 +32,12 @@ type Command struct {
 	Authenticated bool
 	// Keep leaves the connection open for further commands once the handler
 	// is done, and did not fail.
-	Keep   bool
-	Handle Handler
+	Keep bool
+	// Datagrams lets the command come in datagrams as well: nobody waits for an
+	// answer to it, and one that is given goes nowhere. Its handler reads one message and cannot
+	// detach.
+	Datagrams bool
+	Handle    Handler
 }
 
 // Table is a set of commands. It is immutable and safe for concurrent use.
