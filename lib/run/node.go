@@ -504,8 +504,8 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 	n.send(e.Activation, a, o)
 }
 
-// send passes an order on. A starter that is gone needs none, its exit is on
-// the way; one that does not read is ended by the engine's next deadline.
+// send passes an order on, and waits for nobody. A starter that is gone needs
+// none, its exit is on the way; one that does not read is killed by its handle.
 func (n *node) send(act claim.ActivationID, a *activation, o starter.Order) {
 	if err := a.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
 		n.o.Log.Warn("order not taken", "activation", act, "op", o.Op, "err", err)

@@ -11,16 +11,11 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
 )
-
-// sendTimeout bounds how long an order may wait for a starter that does not
-// read. Such a starter is stopped or stuck.
-const sendTimeout = 10 * time.Second
 
 // Handle is the startd's side of one running starter. Methods are safe for
 // concurrent use. The owner reads Reports until it is closed.
@@ -30,8 +25,7 @@ type Handle struct {
 	reports chan Report
 	exited  chan struct{}
 
-	sendMu sync.Mutex
-	stdin  Channel
+	orders *outgoing
 
 	mu       sync.Mutex
 	settled  func() // see whenSettled
@@ -43,9 +37,10 @@ type Handle struct {
 
 func newHandle(spec LaunchSpec, family host.Family, stdin Channel, stdout *os.File) *Handle {
 	h := &Handle{
-		spec: spec, family: family, stdin: stdin,
+		spec: spec, family: family,
 		reports: make(chan Report, 16), exited: make(chan struct{}),
 	}
+	h.orders = newOutgoing(stdin, h.stuck)
 	go h.follow(stdout)
 	return h
 }
@@ -81,12 +76,14 @@ func (h *Handle) Leftovers() int {
 	return h.leftover
 }
 
-// Send hands an order to the starter. It does not wait for it to be obeyed. A
-// starter that is gone is NotFound.
-func (h *Handle) Send(o Order) error { return h.send(o, nil) }
+// Send hands an order to the starter. It waits neither for it to be read nor
+// for it to be obeyed; orders arrive in the order they were sent. A starter that
+// is gone is NotFound. One that does not read its orders is Broken when too many
+// wait; it is killed then, and likewise when it leaves one unread for 10 s.
+func (h *Handle) Send(o Order) error { return h.send(message{op: o.Op}, o) }
 
-// send is Send with a connection that goes along, nil for none.
-func (h *Handle) send(o Order, nc net.Conn) error {
+// send is Send for a message that lacks only its line.
+func (h *Handle) send(m message, o Order) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return errs.E("starter.Send", errs.Invalid, o.Op, err)
@@ -94,26 +91,22 @@ func (h *Handle) send(o Order, nc net.Conn) error {
 	if len(line) >= MaxLine {
 		return errs.E("starter.Send", errs.Invalid, o.Op, errors.New("order is too long"))
 	}
-	h.sendMu.Lock()
-	defer h.sendMu.Unlock()
-	_ = h.stdin.SetWriteDeadline(time.Now().Add(sendTimeout)) // unsupported on some systems: then it waits
-	line = append(line, '\n')
-	if nc != nil {
-		err = h.stdin.Pass(line, nc)
-	} else {
-		_, err = h.stdin.Write(line)
+	select {
+	case <-h.family.Done():
+		return errs.E("starter.Send", errs.NotFound, o.Op, errGone)
+	default:
 	}
-	if err != nil {
-		kind := errs.NotFound
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			kind = errs.Transient
-		case errs.Is(err, errs.Unsupported):
-			kind = errs.Unsupported
-		}
-		return errs.E("starter.Send", kind, o.Op, err)
-	}
-	return nil
+	m.line = append(line, '\n')
+	return h.orders.put(m)
+}
+
+// stuck ends a starter that does not read its orders.
+func (h *Handle) stuck(why error) {
+	h.spec.Log.Error("the starter does not read its orders and is killed", "pid", h.family.Main().PID, "err", why)
+	_, err := h.family.Kill()
+	h.mu.Lock()
+	h.problem = errors.Join(h.problem, why, err)
+	h.mu.Unlock()
 }
 
 // Kill ends the starter and everything below it at once, with SIGKILL. The
@@ -123,11 +116,17 @@ func (h *Handle) Kill() error {
 	return err
 }
 
+// give sends the plan, with the connection nc, and waits until it is written.
+// It may take a few seconds with a starter that does not read.
 func (h *Handle) give(plan *Plan, nc net.Conn) error {
 	h.mu.Lock()
 	h.execute = plan.Execute
 	h.mu.Unlock()
-	return h.send(Order{Op: OpPlan, Plan: plan}, nc)
+	m := message{op: OpPlan, nc: nc, sent: make(chan error, 1)}
+	if err := h.send(m, Order{Op: OpPlan, Plan: plan}); err != nil {
+		return err
+	}
+	return <-m.sent
 }
 
 // whenSettled has f called once, when the job runs or the starter is gone.
@@ -149,13 +148,9 @@ func (h *Handle) settle() {
 
 // hangUp closes the starter's standard input, which tells it that the startd
 // is gone.
-func (h *Handle) hangUp() {
-	h.sendMu.Lock()
-	defer h.sendMu.Unlock()
-	h.stdin.Close()
-}
+func (h *Handle) hangUp() { h.orders.close() }
 
-// follow is the handle's one goroutine: it passes the reports on, waits for
+// follow is the handle's goroutine beside that of its orders: it passes the reports on, waits for
 // the end of the process and clears away what it left.
 func (h *Handle) follow(stdout *os.File) {
 	defer close(h.exited)
@@ -174,11 +169,12 @@ func (h *Handle) follow(stdout *os.File) {
 	close(h.reports)
 	<-h.family.Done()
 	h.hangUp()
+	h.orders.wait()
 	n, cerr := h.family.Close()
 	killed, rerr := h.reclaim()
 	h.mu.Lock()
 	h.leftover += n + killed
-	h.problem = errors.Join(err, cerr, rerr)
+	h.problem = errors.Join(h.problem, err, cerr, rerr)
 	h.mu.Unlock()
 	h.settle()
 }

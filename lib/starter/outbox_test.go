@@ -1,0 +1,242 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/host/hosttest"
+)
+
+// wire is a Channel in memory whose other end is read by the test. It has no
+// room: what is not read is not written.
+type wire struct {
+	net.Conn
+	plain  bool // no connection can be passed
+	mu     sync.Mutex
+	passed []net.Conn
+}
+
+func (w *wire) Pass(line []byte, nc net.Conn) error {
+	if w.plain {
+		return errs.E("wire.Pass", errs.Unsupported, "", errors.New("no"))
+	}
+	if _, err := w.Write(line); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.passed = append(w.passed, nc)
+	return nil
+}
+
+// launched is a starter that lives until it is killed or its input is read to
+// the end, and reads its orders when the test does.
+type launched struct {
+	machine *hosttest.Machine
+	wire    *wire
+	orders  *bufio.Scanner
+	log     bytes.Buffer
+	l       *Launcher
+}
+
+func newLaunched(t *testing.T) *launched {
+	w := &launched{machine: hosttest.New()}
+	w.machine.Install("/starter", func(p *hosttest.Process) host.ExitStatus {
+		return host.ExitStatus{Signal: p.Sleep(time.Hour)}
+	})
+	w.l = NewLauncher(LaunchSpec{
+		Spawner: w.machine, Path: "/starter", Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Channel: func() (*os.File, Channel, error) {
+			null, err := os.Open(os.DevNull)
+			if err != nil {
+				return nil, nil, err
+			}
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { theirs.Close() })
+			w.wire, w.orders = &wire{Conn: ours}, bufio.NewScanner(theirs)
+			return null, w.wire, nil
+		},
+	})
+	t.Cleanup(w.l.Close)
+	return w
+}
+
+// launch gives a plan to the starter, which reads it.
+func (w *launched) launch(t *testing.T, nc net.Conn) *Handle {
+	t.Helper()
+	var h *Handle
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h, err = w.l.Launch(t.Context(), &Plan{Activation: "a"}, nc)
+	}()
+	synctest.Wait()
+	if op := w.read(t).Op; op != OpPlan {
+		t.Errorf("the first order is %q", op)
+	}
+	if <-done; err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (w *launched) read(t *testing.T) (o Order) {
+	t.Helper()
+	if !w.orders.Scan() {
+		t.Fatalf("no order: %v", w.orders.Err())
+	}
+	if err := json.Unmarshal(w.orders.Bytes(), &o); err != nil {
+		t.Error(err)
+	}
+	return o
+}
+
+// killed waits for the end of a starter that was killed for not reading.
+func (w *launched) killed(t *testing.T, h *Handle) {
+	t.Helper()
+	<-h.Exited()
+	if h.Status().Signal != hosttest.SIGKILL || !errs.Is(h.Err(), errs.Broken) {
+		t.Errorf("the starter %v: %v", h.Status(), h.Err())
+	}
+	if err := h.Send(Order{Op: OpSuspend}); !errs.Is(err, errs.NotFound) {
+		t.Errorf("an order for a starter that is gone: %v", err)
+	}
+	if n := strings.Count(w.log.String(), "does not read its orders and is killed"); n != 1 {
+		t.Errorf("the log says so %d times:\n%s", n, &w.log)
+	}
+}
+
+// Who sends an order to a starter that does not read waits for nothing; the
+// starter is killed when its time is over.
+func TestOrderNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newLaunched(t)
+		h := w.launch(t, nil)
+		began := time.Now()
+		for range 3 {
+			if err := h.Send(Order{Op: OpSuspend}); err != nil {
+				t.Error(err)
+			}
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("the sender waited %v", d)
+		}
+		w.killed(t, h)
+		if d := time.Since(began); d != sendTimeout {
+			t.Errorf("the starter was killed after %v", d)
+		}
+	})
+}
+
+// One that leaves too many orders unread is killed at once.
+func TestTooManyOrders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newLaunched(t)
+		h := w.launch(t, nil)
+		began := time.Now()
+		taken := 0
+		var err error
+		for taken = 0; err == nil && taken < 1000; taken++ {
+			err = h.Send(Order{Op: OpSuspend})
+			synctest.Wait()
+		}
+		if !errs.Is(err, errs.Broken) || taken != mostWaiting+2 { // one is being written, one is too many
+			t.Errorf("after %d orders: %v", taken, err)
+		}
+		w.killed(t, h)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("the starter was killed after %v", d)
+		}
+	})
+}
+
+// Orders arrive in their order however late they are read, and connections with
+// the line they were sent with.
+func TestOrdersInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newLaunched(t)
+		nc, other := net.Pipe()
+		defer other.Close()
+		h := w.launch(t, nc)
+		if _, err := nc.Write(nil); err == nil {
+			t.Error("the launcher left the connection open")
+		}
+		w.wire.mu.Lock()
+		if len(w.wire.passed) != 1 || w.wire.passed[0] != nc {
+			t.Errorf("%d connections were passed", len(w.wire.passed))
+		}
+		w.wire.mu.Unlock()
+		for i := range mostWaiting {
+			if err := h.Send(Order{Op: OpSuspend, Reason: strconv.Itoa(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range mostWaiting {
+			if o := w.read(t); o.Reason != strconv.Itoa(i) {
+				t.Fatalf("order %d says %q", i, o.Reason)
+			}
+		}
+		if err := h.Kill(); err != nil {
+			t.Error(err)
+		}
+		<-h.Exited()
+		if err := h.Send(Order{Op: OpSuspend}); !errs.Is(err, errs.NotFound) || h.Err() != nil {
+			t.Errorf("after its end: %v, %v", err, h.Err())
+		}
+	})
+}
+
+// A plan that is not read is an error of the launch, which ends; one whose
+// connection cannot be passed is so at once.
+func TestPlanNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newLaunched(t)
+		began := time.Now()
+		if _, err := w.l.Launch(t.Context(), &Plan{Activation: "a"}, nil); err == nil {
+			t.Error("a starter that read nothing has a plan")
+		}
+		if d := time.Since(began); d != sendTimeout || !strings.Contains(w.log.String(), "is killed") {
+			t.Errorf("after %v: %s", d, &w.log)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newLaunched(t)
+		open := w.l.spec.Channel
+		w.l.spec.Channel = func() (*os.File, Channel, error) {
+			f, ch, err := open()
+			w.wire.plain = true
+			go func() { // it reads its end
+				w.orders.Scan()
+				_ = w.machine.Families()[0].Signal(hosttest.SIGTERM)
+			}()
+			return f, ch, err
+		}
+		nc, other := net.Pipe()
+		defer other.Close()
+		_, err := w.l.Launch(t.Context(), &Plan{Activation: "a"}, nc)
+		if !errs.Is(err, errs.Unsupported) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// sendTimeout bounds how long one order may be on its way to a starter that
+// does not read. Such a starter is stopped or stuck.
+const sendTimeout = 10 * time.Second
+
+// mostWaiting is how many orders may wait for a starter. A life has a handful
+// of them; behind this many the starter reads none.
+const mostWaiting = 64
+
+// message is one line for a starter, with the connection that goes along.
+type message struct {
+	op   string
+	line []byte
+	nc   net.Conn
+	sent chan error // with room for one; nil if nobody waits for it
+}
+
+// outgoing is a queue that writes lines to a starter in the order they were put, by a goroutine of
+// its own: whoever has an order for a starter never waits for its reader.
+type outgoing struct {
+	to     Channel
+	stuck  func(why error) // called at most once, when the starter does not read
+	work   sync.WaitGroup
+	cancel sync.Once
+
+	mu      sync.Mutex
+	shut    bool // nothing is taken any more
+	waiting []message
+	wake    chan struct{} // something waits or the queue is shut
+}
+
+// newOutgoing returns a queue that writes to ch and owns it. stuck must not call
+// the queue.
+func newOutgoing(ch Channel, stuck func(why error)) *outgoing {
+	q := &outgoing{to: ch, stuck: stuck, wake: make(chan struct{}, 1)}
+	q.work.Go(q.write)
+	return q
+}
+
+// put has m written and returns at once. The connection of m has to live until
+// m.sent has an answer.
+func (q *outgoing) put(m message) error {
+	const op = "starter.Send"
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut {
+		return errs.E(op, errs.NotFound, m.op, errGone)
+	}
+	if len(q.waiting) >= mostWaiting {
+		q.fail()
+		err := errs.E(op, errs.Broken, m.op, errors.New("the starter does not read its orders, too many wait"))
+		q.work.Go(func() { q.giveUp(err) })
+		return err
+	}
+	q.waiting = append(q.waiting, m)
+	q.awake()
+	return nil
+}
+
+var errGone = errors.New("the starter is gone")
+
+func (q *outgoing) awake() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// fail shuts the queue and answers those who wait in it. The caller holds mu.
+func (q *outgoing) fail() {
+	q.shut = true
+	for _, m := range q.waiting {
+		if m.sent != nil {
+			m.sent <- errs.E("starter.Send", errs.NotFound, m.op, errGone)
+		}
+	}
+	q.waiting = nil
+	q.awake()
+}
+
+// giveUp tells once that the starter does not read, and ends the line to it.
+func (q *outgoing) giveUp(why error) {
+	q.cancel.Do(func() {
+		q.stuck(why)
+		q.to.Close()
+	})
+}
+
+// next waits for a line to write; false when the queue is shut.
+func (q *outgoing) next() (message, bool) {
+	for {
+		q.mu.Lock()
+		if q.shut {
+			q.mu.Unlock()
+			return message{}, false
+		}
+		if len(q.waiting) > 0 {
+			m := q.waiting[0]
+			q.waiting[0] = message{}
+			q.waiting = q.waiting[1:]
+			q.mu.Unlock()
+			return m, true
+		}
+		q.mu.Unlock()
+		<-q.wake
+	}
+}
+
+// write is the goroutine of the queue.
+func (q *outgoing) write() {
+	for {
+		m, ok := q.next()
+		if !ok {
+			return
+		}
+		err := q.one(m)
+		if m.sent != nil {
+			m.sent <- err
+		}
+		switch {
+		case err == nil, errs.Is(err, errs.Unsupported): // which was refused before a byte was written
+			continue
+		case errs.Is(err, errs.Transient):
+			err = errs.E("starter.Send", errs.Broken, m.op, errors.New("the starter did not read an order for "+sendTimeout.String()))
+			q.mu.Lock()
+			q.fail()
+			q.mu.Unlock()
+			q.giveUp(err)
+		default:
+			q.mu.Lock()
+			q.fail()
+			q.mu.Unlock()
+		}
+		return
+	}
+}
+
+// one writes a line, and nothing of it when that is Unsupported.
+func (q *outgoing) one(m message) error {
+	_ = q.to.SetWriteDeadline(time.Now().Add(sendTimeout)) // unsupported on some systems: then it waits
+	var err error
+	if m.nc != nil {
+		err = q.to.Pass(m.line, m.nc)
+	} else {
+		_, err = q.to.Write(m.line)
+	}
+	if err == nil {
+		return nil
+	}
+	kind := errs.NotFound
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		kind = errs.Transient
+	case errs.Is(err, errs.Unsupported):
+		kind = errs.Unsupported
+	}
+	return errs.E("starter.Send", kind, m.op, err)
+}
+
+// close ends the line: the starter reads its end. What still waits is dropped.
+func (q *outgoing) close() {
+	q.mu.Lock()
+	q.fail()
+	q.mu.Unlock()
+	q.cancel.Do(func() { q.to.Close() })
+}
+
+// wait waits for the queue's goroutines, once it is closed and the starter is
+// gone.
+func (q *outgoing) wait() { q.work.Wait() }
