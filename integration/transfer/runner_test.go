@@ -8,11 +8,13 @@ package transfer_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/lib/transfer"
 	"github.com/execpoint/execpoint/platform/linux/proc"
@@ -60,5 +62,56 @@ func TestPluginRunner(t *testing.T) {
 	}
 	if _, err := run(t.Context(), transfer.PluginSpec{Path: "/nowhere/plugin", Args: []string{"x"}}); err == nil {
 		t.Error("a program that is not there is run")
+	}
+}
+
+// escaping starts beside every program another one that holds the program's
+// output open, and that nothing shows to be of its family.
+type escaping struct {
+	host.Spawner
+	script  string
+	escaped *exec.Cmd
+}
+
+func (e *escaping) Spawn(spec host.SpawnSpec) (host.Family, error) {
+	e.escaped = exec.Command("/bin/sh", "-c", e.script)
+	e.escaped.Stdout = spec.Stdout
+	if err := e.escaped.Start(); err != nil {
+		return nil, err
+	}
+	return e.Spawner.Spawn(spec)
+}
+
+// What escapes from the family of a plugin cannot hold its starter, however
+// long it keeps the plugin's output open, and whether it writes to it or not.
+func TestEscapedFromPlugin(t *testing.T) {
+	spawner, err := proc.New(proc.Options{Role: proc.Guest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{"exec sleep 600", "while :; do echo again || exit 0; done"} {
+		s := &escaping{Spawner: spawner, script: script}
+		run := starter.PluginRunner(s, nil, []string{"PATH=/usr/bin:/bin"})
+		done := make(chan struct{})
+		var exit transfer.PluginExit
+		go func() {
+			defer close(done)
+			exit, err = run(t.Context(), transfer.PluginSpec{
+				Path: "/bin/sh", Args: []string{"sh", "-c", "echo said; exit 3"}, Dir: t.TempDir(), Timeout: time.Minute,
+			})
+		}()
+		ended := false
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(30 * time.Second):
+			t.Errorf("%q holds the plugin's runner", script)
+		}
+		_ = s.escaped.Process.Kill()
+		_ = s.escaped.Wait()
+		<-done
+		if err != nil || ended && (exit.Code != 3 || exit.TimedOut || !strings.Contains(string(exit.Output), "said")) {
+			t.Errorf("got code %d, timed out %v, %.40q, %v", exit.Code, exit.TimedOut, exit.Output, err)
+		}
 	}
 }

@@ -9,10 +9,15 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
+
+// lastWords is how long the end of what a plugin says is waited for when it has
+// ended and its family with it. Who holds its output open then has escaped.
+const lastWords = 2 * time.Second
 
 // keptOutput is how much of what a plugin says is kept, in bytes. The rest is
 // read and dropped, so that the plugin does not wait for a reader.
@@ -21,7 +26,8 @@ const keptOutput = 256 << 10
 // PluginRunner runs the programs that move files by URL (FILETRANSFER_PLUGINS
 // and those of jobs) as families of spawner, with the rights of user, nil being
 // those of the caller. env is the environment that they inherit. What a program
-// leaves running is killed when it ends.
+// leaves running is killed when it ends; what cannot be found to be killed, and
+// holds the program's output open, is waited for 2 s.
 func PluginRunner(spawner host.Spawner, user *host.Identity, env []string) transfer.Runner {
 	return apart(func(ctx context.Context, spec transfer.PluginSpec) (transfer.PluginExit, error) {
 		if spec.Timeout > 0 {
@@ -46,7 +52,7 @@ func PluginRunner(spawner host.Spawner, user *host.Identity, env []string) trans
 		go func() {
 			kept, _ := io.ReadAll(io.LimitReader(out, keptOutput))
 			_, _ = io.Copy(io.Discard, out)
-			out.Close()
+			out.Close() // who still writes is told that nobody reads
 			said <- kept
 		}()
 		var exit transfer.PluginExit
@@ -61,7 +67,14 @@ func PluginRunner(spawner host.Spawner, user *host.Identity, env []string) trans
 			err = cerr
 		}
 		st := family.Status()
-		exit.Code, exit.Signal, exit.Output = st.Code, st.Signal, <-said
+		exit.Code, exit.Signal = st.Code, st.Signal
+		late := time.NewTimer(2 * lastWords) // where a pipe has no deadlines
+		defer late.Stop()
+		_ = out.SetReadDeadline(time.Now().Add(lastWords))
+		select {
+		case exit.Output = <-said:
+		case <-late.C:
+		}
 		return exit, err
 	})
 }
