@@ -179,7 +179,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		}
 		scanErrs = append(scanErrs, e)
 	}
+	var probe func(*config.Snapshot) machine.Scanner
 	if wantsPrograms(jobs, snap) {
+		probe = p.Programs
 		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
 	}
 	starterPath, starterArgs, err := starterProgram(snap, p.Self)
@@ -218,6 +220,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
 		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },
+		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
 		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
 	})

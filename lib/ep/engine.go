@@ -358,7 +358,12 @@ func (e *Engine) changed() { e.shifted = e.overlaps }
 // reconfigured takes a new configuration over, unless it is wrong: then the
 // old one stays. Who read it has told what is wrong with it.
 func (e *Engine) reconfigured(ev Reconfigured) {
+	was := e.cfg.Inventory
+	if ev.Inventory != nil {
+		e.cfg.Inventory = ev.Inventory
+	}
 	if ev.Snapshot == nil || e.configure(ev.Snapshot) != nil {
+		e.cfg.Inventory = was
 		return
 	}
 	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)

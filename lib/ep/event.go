@@ -242,7 +242,12 @@ func (m Manner) String() string {
 
 // Reconfigured brings a new configuration. Slots keep their shape; the policy
 // and the intervals change at once.
-type Reconfigured struct{ Snapshot *config.Snapshot }
+type Reconfigured struct {
+	Snapshot *config.Snapshot
+	// Inventory is the machine with the attributes that it has under the new
+	// configuration; nil leaves them as they are. Nothing changes it any more.
+	Inventory *machine.Inventory
+}
 
 func (Tick) event()                {}
 func (Sampled) event()             {}

@@ -156,6 +156,18 @@ func (s programs) Scan(ctx context.Context, inv *Inventory) error {
 
 const abilityList = "StarterAbilityList"
 
+// Unprobe takes out of ad what Programs may have put there, before it is asked
+// again.
+func Unprobe(ad *classad.Ad) {
+	for _, name := range ad.Names() {
+		for _, prefix := range ProbedAttributes() {
+			if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+				ad.Delete(name)
+			}
+		}
+	}
+}
+
 // ProbedAttributes are the beginnings of the names of all attributes that
 // Probe may find. An EP whose jobs and expressions mention none of them need
 // not probe.

@@ -119,7 +119,7 @@ func newNode(o Options) (*node, error) {
 		if v := o.Serve.Version; v != "" {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
-		n.advertiseAfar()
+		n.advertiseAfar(o.Inventory.Attrs, n.knobs)
 	}
 	sample, err := o.Host.Sampler.Sample(context.Background())
 	if err != nil {

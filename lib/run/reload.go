@@ -4,6 +4,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,9 +16,11 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter"
 )
 
 // reload reads the configuration again, beside the owner since it may run
@@ -31,11 +34,16 @@ func (n *node) reload() {
 		return
 	}
 	n.loading = true
+	inv := *n.o.Inventory
+	inv.Attrs = inv.Attrs.Clone()
 	n.around.Go(func() {
 		next, err := n.o.Load()
+		if err == nil {
+			n.able(&inv, next)
+		}
 		n.post(func(now clock.Instant) {
 			n.loading = false
-			n.loaded(now, next, err)
+			n.loaded(now, next, &inv, err)
 			if n.loadAgain {
 				n.loadAgain = false
 				n.reload()
@@ -44,10 +52,27 @@ func (n *node) reload() {
 	})
 }
 
+// able finds again what the machine's programs and its starters can, as the
+// original asks its starter again. It runs beside the owner, on its own copy of
+// the inventory.
+func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
+	starter.Withdraw(inv.Attrs)
+	if n.o.Probe != nil {
+		machine.Unprobe(inv.Attrs)
+		for _, err := range inv.Apply(context.Background(), time.Now(), n.o.Probe(next)) {
+			n.o.Log.Warn("machine", "err", err)
+		}
+	}
+	starter.Advertise(inv.Attrs)
+	if n.serving() {
+		n.advertiseAfar(inv.Attrs, starterConfig(next, n.resources))
+	}
+}
+
 // loaded takes a configuration over as a whole, or tells why the old one stays.
-func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
+func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inventory, err error) {
 	if err == nil {
-		err = n.usable(now, next)
+		err = n.usable(now, next, inv)
 	}
 	if err != nil {
 		n.problem(fmt.Errorf("the configuration was not taken over, the old one stays: %w", err))
@@ -60,11 +85,11 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 			later = append(later, c.Name)
 		}
 	}
-	n.o.Config = next
+	n.o.Config, n.o.Inventory = next, inv
 	_ = n.setIntervals(next) // it is usable
 	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
 	n.setRecords(next)
-	n.step(now, ep.Reconfigured{Snapshot: next})
+	n.step(now, ep.Reconfigured{Snapshot: next, Inventory: inv})
 	n.reconfigureHooks(now, next)
 	n.reconfigureBackfill(now, next)
 	n.moved = true
@@ -80,14 +105,14 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, err error) {
 
 // usable says what is wrong with a configuration for this machine and these
 // slots.
-func (n *node) usable(now clock.Instant, s *config.Snapshot) error {
+func (n *node) usable(now clock.Instant, s *config.Snapshot, inv *machine.Inventory) error {
 	_, err := s.Duration("POLLING_INTERVAL")
 	bad := []error{err}
 	_, err = policy.TimesFrom(s)
 	bad = append(bad, err)
 	_, err = slot.ModifiersFrom(s)
 	bad = append(bad, err)
-	_, err = slot.LayoutFrom(s, n.o.Inventory, n.found...)
+	_, err = slot.LayoutFrom(s, inv, n.found...)
 	bad = append(bad, err)
 	exprs := make(map[int]*policy.Expressions)
 	for sl := range n.ledger.Slots() {
@@ -99,7 +124,7 @@ func (n *node) usable(now clock.Instant, s *config.Snapshot) error {
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
-	_, err = ad.New(ad.Source{Config: s, Inventory: n.o.Inventory, Ledger: n.ledger, Policy: exprs, Location: time.Local}, now)
+	_, err = ad.New(ad.Source{Config: s, Inventory: inv, Ledger: n.ledger, Policy: exprs, Location: time.Local}, now)
 	return err
 }
 

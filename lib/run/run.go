@@ -97,6 +97,10 @@ type Options struct {
 	// leaves the old one in place.
 	Reload <-chan struct{}
 	Load   func() (*config.Snapshot, error)
+	// Probe is the scanner that asks the machine's programs what they can, whose
+	// findings Inventory has already; it is asked again with a configuration that
+	// was read again. nil leaves what was found.
+	Probe func(*config.Snapshot) machine.Scanner
 	// Reconfigured is told what was taken over, by the run's own goroutine; nil
 	// for nobody.
 	Reconfigured func(*config.Snapshot)

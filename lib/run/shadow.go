@@ -133,11 +133,12 @@ func Runnable(job *classad.Ad) error {
 }
 
 // advertiseAfar adds to the machine's ad what its starters can do for the jobs
-// of a pool; the programs that move files by URL are asked what they can.
-func (n *node) advertiseAfar() {
-	plugins := starter.Plugins(n.knobs, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
+// of a pool; the programs that move files by URL are asked what they can. knobs
+// are those of starters.
+func (n *node) advertiseAfar(ad *classad.Ad, knobs map[string]string) {
+	plugins := starter.Plugins(knobs, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
 	for _, err := range plugins.Load(context.Background()) {
 		n.o.Log.Info("a file transfer plugin is of no use", "why", err)
 	}
-	starter.AdvertiseAfar(n.o.Inventory.Attrs, plugins.Methods())
+	starter.AdvertiseAfar(ad, plugins.Methods())
 }

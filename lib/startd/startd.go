@@ -140,7 +140,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	opts := run.Options{
 		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
 		StarterPath: o.StarterPath, StarterArgs: o.StarterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter,
-		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Reconfigured: d.reconfigured,
+		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Serve: &run.Serve{
 			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,

@@ -20,6 +20,13 @@ var afarAbilities = [...]string{
 	"HasTransferInputRemaps",
 }
 
+// The other attributes that Advertise and AdvertiseAfar write.
+const (
+	attrAbilities  = "StarterAbilityList"
+	attrHasPlugins = "HasJobTransferPlugins"
+	attrMethods    = "HasFileTransferPluginMethods"
+)
+
 // Advertise adds to a machine's ad what its starters can do: an attribute that
 // is true for each ability, and StarterAbilityList, before what the machine's
 // scanners put there.
@@ -31,10 +38,30 @@ func Advertise(ad *classad.Ad) { advertise(ad, abilities[:]) }
 func AdvertiseAfar(ad *classad.Ad, methods []string) {
 	list := afarAbilities[:]
 	if len(methods) > 0 {
-		list = append(list[:len(list):len(list)], "HasJobTransferPlugins")
-		ad.SetString("HasFileTransferPluginMethods", strings.Join(methods, ","))
+		list = append(list[:len(list):len(list)], attrHasPlugins)
+		ad.SetString(attrMethods, strings.Join(methods, ","))
 	}
 	advertise(ad, list)
+}
+
+// Withdraw takes out of ad what Advertise and AdvertiseAfar put there.
+func Withdraw(ad *classad.Ad) {
+	ours := slices.Concat(abilities[:], afarAbilities[:], []string{attrHasPlugins})
+	for _, name := range append(ours, attrMethods) {
+		ad.Delete(name)
+	}
+	found, _ := ad.EvalString(attrAbilities, nil)
+	var rest []string
+	for _, name := range strings.Split(found, ",") {
+		if name != "" && !slices.Contains(ours, name) {
+			rest = append(rest, name)
+		}
+	}
+	if len(rest) == 0 {
+		ad.Delete(attrAbilities)
+	} else {
+		ad.SetString(attrAbilities, strings.Join(rest, ","))
+	}
 }
 
 func advertise(ad *classad.Ad, names []string) {
@@ -42,12 +69,12 @@ func advertise(ad *classad.Ad, names []string) {
 	for _, name := range names {
 		ad.SetBool(name, true)
 	}
-	if found, ok := ad.EvalString("StarterAbilityList", nil); ok {
+	if found, ok := ad.EvalString(attrAbilities, nil); ok {
 		for _, name := range strings.Split(found, ",") {
 			if !slices.Contains(list, name) {
 				list = append(list, name)
 			}
 		}
 	}
-	ad.SetString("StarterAbilityList", strings.Join(list, ","))
+	ad.SetString(attrAbilities, strings.Join(list, ","))
 }

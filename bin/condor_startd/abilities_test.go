@@ -1,0 +1,113 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// What starters can do is asked again when the configuration is read again, as
+// the original asks its starter again (Starter::config of its main_config): the
+// plugins that move files by URL, and the programs of the machine.
+func TestAbilitiesFollow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "FILETRANSFER_PLUGINS = $(LOCAL_DIR)/old\n")
+	script := func(name, text string) {
+		s.must(os.WriteFile(s.path(name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	}
+	plugin := func(name, methods string) {
+		script(name, `echo 'PluginType = "FileTransfer"'; echo 'MultipleFileSupport = true'; echo 'SupportedMethods = "`+methods+`"'`)
+	}
+	plugin("old", "gopher,wais")
+	plugin("new", "dav")
+	script("java", `echo CLASSPATH; echo java.vendor=Acme; echo java.version=99.1`)
+	cmd := s.command("-f")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	s.must(cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	c := s.client()
+	shows := func(methods string, plugins bool) {
+		t.Helper()
+		eventually(t, "the slot shows "+methods, func() error {
+			at, err := s.address()
+			if err != nil {
+				return err
+			}
+			ads, err := slots(c, at)
+			if err != nil {
+				return err
+			}
+			for _, ad := range ads {
+				got, _ := ad.EvalString("HasFileTransferPluginMethods", nil)
+				able, _ := ad.EvalBool("HasJobTransferPlugins", nil)
+				list, _ := ad.EvalString("StarterAbilityList", nil)
+				if got != methods || able != plugins || strings.Contains(list, "HasJobTransferPlugins") != plugins || strings.Count(list, "HasReconnect") != 1 {
+					return fmt.Errorf("methods %q, HasJobTransferPlugins %v, abilities %s", got, able, list)
+				}
+			}
+			if len(ads) == 0 {
+				return fmt.Errorf("no slot")
+			}
+			return nil
+		})
+	}
+	again := func(line string) {
+		t.Helper()
+		file, err := os.OpenFile(s.path("condor_config"), os.O_APPEND|os.O_WRONLY, 0)
+		s.must(err)
+		_, err = file.WriteString(line + "\n")
+		s.must(err)
+		s.must(file.Close())
+		s.must(cmd.Process.Signal(syscall.SIGHUP))
+	}
+	shows("data,gopher,http,https,wais", true)
+	again("FILETRANSFER_PLUGINS = $(LOCAL_DIR)/new\nSTARTD_ATTRS = Hall\nHall = 1")
+	shows("data,dav,http,https", true)
+	again("ENABLE_URL_TRANSFERS = False")
+	shows("", false)
+	again("ENABLE_URL_TRANSFERS = True\nFILETRANSFER_PLUGINS =")
+	shows("data,http,https", true)
+	again("JAVA = $(LOCAL_DIR)/java")
+	probed := func(want bool) func() error {
+		return func() error {
+			at, err := s.address()
+			if err != nil {
+				return err
+			}
+			ads, err := slots(c, at)
+			if err != nil {
+				return err
+			}
+			return hasJava(ads, want)
+		}
+	}
+	eventually(t, "Java is found", probed(true))
+	again("JAVA = $(LOCAL_DIR)/nothing")
+	eventually(t, "Java is gone", probed(false))
+}
+
+// hasJava tells whether the ads and their lists of abilities say it.
+func hasJava(ads []*classad.Ad, want bool) error {
+	for _, ad := range ads {
+		java, _ := ad.EvalBool("HasJava", nil)
+		list, _ := ad.EvalString("StarterAbilityList", nil)
+		version, _ := ad.EvalString("JavaVersion", nil)
+		if java != want || strings.Contains(list, "HasJava") != want || (version != "") != want {
+			return fmt.Errorf("HasJava %v, %q, abilities %s", java, version, list)
+		}
+	}
+	return nil
+}
