@@ -50,6 +50,7 @@ type Debug struct {
 	Category  bool // D_CAT: "(D_ALWAYS) "
 	SubSecond bool // D_SUB_SECOND: milliseconds behind the time
 	Timestamp bool // D_TIMESTAMP: Unix seconds for the time
+	Bare      bool // nothing stands in front: who takes the lines has his own (LOG_TO_SYSLOG)
 
 	// TimeFormat is DEBUG_TIME_FORMAT, as strftime has it; "" is
 	// "%m/%d/%y %H:%M:%S".
@@ -185,8 +186,11 @@ func (h *DebugHandler) Handle(_ context.Context, r slog.Record) error {
 	if shown&(1<<category) == 0 && r.Level < slog.LevelWarn {
 		return nil
 	}
-	b := debug.header(make([]byte, 0, 256), r.Time, h.pid)
-	if debug.Category {
+	b := make([]byte, 0, 256)
+	if !debug.Bare {
+		b = debug.header(b, r.Time, h.pid)
+	}
+	if debug.Category && !debug.Bare {
 		b = appendCategory(b, category, verbose, r.Level >= slog.LevelError)
 	}
 	if slot != "" {

@@ -15,6 +15,9 @@ import (
 // LogSettings is what a configuration says about a daemon's log.
 type LogSettings struct {
 	Path  string // <SUBSYSTEM>_LOG; "" is no file
+	// Syslog says that the system's log is written instead of a file, and that
+	// lines have no header: LOG_TO_SYSLOG, or SYSLOG for the path.
+	Syslog bool
 	Debug Debug
 	Limit LogLimit
 	Keep  int // old logs
@@ -37,6 +40,13 @@ func LogSettingsFrom(s *config.Snapshot, subsystem string) (LogSettings, error) 
 		all = append(all, err)
 	}
 	set.Debug.Timestamp = set.Debug.Timestamp || stamps
+	toSystem, err := s.Bool("LOG_TO_SYSLOG")
+	if err != nil {
+		all = append(all, err)
+	}
+	if set.Syslog = toSystem || set.Path == "SYSLOG"; set.Syslog {
+		set.Path, set.Debug.Bare = "", true
+	}
 	bad := func(name string, err error) {
 		where := name
 		if k, ok := s.Lookup(name); ok {

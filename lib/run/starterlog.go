@@ -18,7 +18,7 @@ import (
 func starterLog(s *config.Snapshot, slotName string, job *classad.Ad) (*starter.LogPlan, error) {
 	const subsystem = "STARTER"
 	set, err := observe.LogSettingsFrom(s, subsystem)
-	if err != nil || set.Path == "" {
+	if err != nil || set.Path == "" && !set.Syslog {
 		return nil, err
 	}
 	debug := s.String(subsystem + "_DEBUG")
@@ -26,8 +26,12 @@ func starterLog(s *config.Snapshot, slotName string, job *classad.Ad) (*starter.
 		debug = s.String("DEFAULT_DEBUG")
 	}
 	stamps, _ := s.Bool("LOGS_USE_TIMESTAMP") // its errors are of LogSettingsFrom
+	path := ""
+	if !set.Syslog {
+		path = set.Path + logSuffix(s.String("STARTER_LOG_NAME_APPEND"), slotName, job)
+	}
 	return &starter.LogPlan{
-		Path: set.Path + logSuffix(s.String("STARTER_LOG_NAME_APPEND"), slotName, job), Debug: []string{s.String("ALL_DEBUG"), debug},
+		Path: path, Syslog: set.Syslog, Debug: []string{s.String("ALL_DEBUG"), debug},
 		TimeFormat: s.String("DEBUG_TIME_FORMAT"), Stamps: stamps, MaxBytes: set.Limit.Bytes, MaxAge: set.Limit.Age, Keep: set.Keep,
 	}, nil
 }

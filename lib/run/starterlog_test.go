@@ -30,17 +30,18 @@ func TestStarterLog(t *testing.T) {
 		want *starter.LogPlan
 		bad  bool
 	}{
-		"as it is":     {"", &base, false},
-		"by the slot":  {"STARTER_LOG_NAME_APPEND = Slot\n", &base, false},
-		"true":         {"STARTER_LOG_NAME_APPEND = true\n", &base, false},
-		"one for all":  {"STARTER_LOG_NAME_APPEND = False\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog" }), false},
-		"by cluster":   {"STARTER_LOG_NAME_APPEND = ClusterId\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog.12" }), false},
-		"by job":       {"STARTER_LOG_NAME_APPEND = JobId\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog.12.3" }), false},
-		"elsewhere":    {"STARTER_LOG = /x/S\n", with(func(p *starter.LogPlan) { p.Path = "/x/S.slot1_2" }), false},
-		"nowhere":      {"STARTER_LOG =\n", nil, false},
-		"by age":       {"MAX_STARTER_LOG = 2 days\nMAX_NUM_STARTER_LOG = 5\n", with(func(p *starter.LogPlan) { p.MaxBytes, p.MaxAge, p.Keep = 0, 48*time.Hour, 5 }), false},
-		"more of it":   {"STARTER_DEBUG = D_FULLDEBUG\nALL_DEBUG = D_CAT\nLOGS_USE_TIMESTAMP = True\n", with(func(p *starter.LogPlan) { p.Debug, p.Stamps = []string{"D_CAT", "D_FULLDEBUG"}, true }), false},
-		"how large is": {"MAX_STARTER_LOG = much\n", nil, true},
+		"as it is":      {"", &base, false},
+		"by the slot":   {"STARTER_LOG_NAME_APPEND = Slot\n", &base, false},
+		"true":          {"STARTER_LOG_NAME_APPEND = true\n", &base, false},
+		"one for all":   {"STARTER_LOG_NAME_APPEND = False\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog" }), false},
+		"by cluster":    {"STARTER_LOG_NAME_APPEND = ClusterId\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog.12" }), false},
+		"by job":        {"STARTER_LOG_NAME_APPEND = JobId\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog.12.3" }), false},
+		"elsewhere":     {"STARTER_LOG = /x/S\n", with(func(p *starter.LogPlan) { p.Path = "/x/S.slot1_2" }), false},
+		"nowhere":       {"STARTER_LOG =\n", nil, false},
+		"by age":        {"MAX_STARTER_LOG = 2 days\nMAX_NUM_STARTER_LOG = 5\n", with(func(p *starter.LogPlan) { p.MaxBytes, p.MaxAge, p.Keep = 0, 48*time.Hour, 5 }), false},
+		"more of it":    {"STARTER_DEBUG = D_FULLDEBUG\nALL_DEBUG = D_CAT\nLOGS_USE_TIMESTAMP = True\n", with(func(p *starter.LogPlan) { p.Debug, p.Stamps = []string{"D_CAT", "D_FULLDEBUG"}, true }), false},
+		"by the system": {"LOG_TO_SYSLOG = True\n", with(func(p *starter.LogPlan) { p.Path, p.Syslog = "", true }), false},
+		"how large is":  {"MAX_STARTER_LOG = much\n", nil, true},
 	} {
 		s, err := config.Load(config.Options{Root: "c", ReadFile: func(string) ([]byte, error) { return []byte("LOG = /log\n" + tt.text), nil }})
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
@@ -20,9 +22,31 @@ import (
 type logs struct {
 	log     *slog.Logger
 	handler *observe.DebugHandler
-	file    *observe.LogFile // nil with another writer
+	system  func(tag string) (io.WriteCloser, error)
+	to      sink
+	given   bool             // another writer takes the lines
+	file    *observe.LogFile // nil until it is wanted
+	syslog  io.WriteCloser   // nil until it is wanted
 	starter *os.File
 	own     []io.Closer // what was opened here
+}
+
+// sink passes lines on to where they go now.
+type sink struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *sink) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(line)
+}
+
+func (s *sink) aim(w io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.w = w
 }
 
 func openLogs(s *config.Snapshot, o Options) (*logs, error) {
@@ -30,20 +54,13 @@ func openLogs(s *config.Snapshot, o Options) (*logs, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &logs{starter: o.StarterLog}
-	out := o.Out
-	if out == nil {
-		path := set.Path
-		if path == "" {
-			path = filepath.Join(s.String("LOG"), "StartLog")
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, fmt.Errorf("STARTD_LOG: %w", err)
-		}
-		if l.file, err = observe.OpenLog(path, set.Limit, set.Keep, time.Now); err != nil {
-			return nil, fmt.Errorf("STARTD_LOG: %w", err)
-		}
-		out, l.own = l.file, append(l.own, l.file)
+	l := &logs{starter: o.StarterLog, system: o.Platform.Syslog}
+	if o.Out != nil {
+		l.given = true
+		set.Debug.Bare = false
+		l.to.aim(o.Out)
+	} else if err := l.aim(s, set); err != nil {
+		return nil, err
 	}
 	if l.starter == nil {
 		path := filepath.Join(s.String("LOG"), "StarterLog")
@@ -52,16 +69,55 @@ func openLogs(s *config.Snapshot, o Options) (*logs, error) {
 		}
 		l.own = append(l.own, l.starter)
 	}
-	l.handler = observe.NewDebugHandler(out, set.Debug, o.PID)
+	l.handler = observe.NewDebugHandler(&l.to, set.Debug, o.PID)
 	l.log = slog.New(l.handler)
 	l.unknown(set.Unknown)
 	return l, nil
 }
 
-// reconfigure takes new categories and limits over; the file stays.
+// aim opens what the lines are to go to, and has them go there. A file that was
+// opened before stays the same one.
+func (l *logs) aim(s *config.Snapshot, set observe.LogSettings) (err error) {
+	if set.Syslog {
+		if l.syslog == nil {
+			to, err := l.system("condor_" + strings.ToLower(subsystem))
+			if err != nil {
+				return fmt.Errorf("LOG_TO_SYSLOG: %w", err)
+			}
+			l.syslog = to
+			l.own = append(l.own, l.syslog)
+		}
+		l.to.aim(l.syslog)
+		return nil
+	}
+	if l.file == nil {
+		path := set.Path
+		if path == "" {
+			path = filepath.Join(s.String("LOG"), "StartLog")
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("STARTD_LOG: %w", err)
+		}
+		if l.file, err = observe.OpenLog(path, set.Limit, set.Keep, time.Now); err != nil {
+			return fmt.Errorf("STARTD_LOG: %w", err)
+		}
+		l.own = append(l.own, l.file)
+	}
+	l.to.aim(l.file)
+	return nil
+}
+
+// reconfigure takes new categories and limits over, and whether the system's
+// log is written; the file stays the same one.
 func (l *logs) reconfigure(s *config.Snapshot) {
 	set, err := observe.LogSettingsFrom(s, subsystem)
 	if err != nil {
+		l.log.Warn("the log stays as it was configured", "err", err)
+		return
+	}
+	if l.given {
+		set.Debug.Bare = false
+	} else if err := l.aim(s, set); err != nil {
 		l.log.Warn("the log stays as it was configured", "err", err)
 		return
 	}

@@ -29,6 +29,9 @@ type Platform interface {
 	// Credentials reads our secrets and tells whose a directory is; Owners is
 	// nil where the system has no such thing.
 	Credentials() (host.PrivateFiles, host.Owners)
+	// Syslog is the system's log, for a program of this name; Unsupported where
+	// there is none.
+	Syslog(tag string) (io.WriteCloser, error)
 	// Usage measures the calling process.
 	Usage() (host.Usage, error)
 	// Reuse is listen.Dialer's; nil where the system has no such thing.

@@ -13,7 +13,8 @@ import (
 // STARTER_LOG_NAME_APPEND puts behind it, shown as STARTER_DEBUG says. Many
 // starters may write the same file after one another, and at the same time.
 type LogPlan struct {
-	Path       string        `json:"path"`
+	Path       string        `json:"path,omitempty"`
+	Syslog     bool          `json:"syslog,omitempty"`      // to the system's log instead: LOG_TO_SYSLOG
 	Debug      []string      `json:"debug,omitempty"`       // lists of categories, as ALL_DEBUG and STARTER_DEBUG
 	TimeFormat string        `json:"time_format,omitempty"` // DEBUG_TIME_FORMAT
 	Stamps     bool          `json:"stamps,omitempty"`      // LOGS_USE_TIMESTAMP

@@ -25,6 +25,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
+	"github.com/execpoint/execpoint/platform/linux/syslog"
 )
 
 // newHost also returns standard input, through which connections come where it
@@ -70,6 +71,9 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		},
 	}, stdin, os.NewFile(uintptr(fd), "stdout"), nil
 }
+
+// systemLog is where a starter logs with LOG_TO_SYSLOG.
+func systemLog() (io.Writer, error) { return syslog.New("condor_starter"), nil }
 
 // acknowledge has what came on nc acknowledged now. That it cannot be is no
 // loss but of time.

@@ -18,3 +18,8 @@ import (
 func newHost() (starter.Host, io.Reader, *os.File, error) {
 	return starter.Host{}, nil, nil, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
 }
+
+// systemLog is never reached.
+func systemLog() (io.Writer, error) {
+	return nil, errs.E("asstarter.systemLog", errs.Unsupported, runtime.GOOS, errors.New("there is no system log that a starter can write"))
+}

@@ -4,6 +4,7 @@
 package asstarter
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -14,12 +15,18 @@ import (
 
 // openLog opens a starter's log for the rest of the process's life.
 func openLog(p starter.LogPlan) (*slog.Logger, error) {
-	file, err := observe.OpenLog(p.Path, observe.LogLimit{Bytes: p.MaxBytes, Age: p.MaxAge}, p.Keep, time.Now)
+	open := systemLog
+	if !p.Syslog {
+		open = func() (io.Writer, error) {
+			return observe.OpenLog(p.Path, observe.LogLimit{Bytes: p.MaxBytes, Age: p.MaxAge}, p.Keep, time.Now)
+		}
+	}
+	to, err := open()
 	if err != nil {
 		return nil, err
 	}
 	debug, _ := observe.ParseDebug(p.Debug...) // the daemon has complained of unknown words
 	debug.TimeFormat = p.TimeFormat
-	debug.Timestamp = debug.Timestamp || p.Stamps
-	return slog.New(observe.NewDebugHandler(file, debug, os.Getpid())), nil
+	debug.Timestamp, debug.Bare = debug.Timestamp || p.Stamps, p.Syslog
+	return slog.New(observe.NewDebugHandler(to, debug, os.Getpid())), nil
 }

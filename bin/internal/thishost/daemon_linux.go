@@ -4,6 +4,7 @@
 package thishost
 
 import (
+	"io"
 	"net"
 	"os"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
+	"github.com/execpoint/execpoint/platform/linux/syslog"
 )
 
 // Credentials reads secrets of this machine and tells whose a directory is. As
@@ -21,6 +23,9 @@ import (
 func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) {
 	return account.Private{}, account.Owners{}
 }
+
+// Syslog is the system's log.
+func (p *Platform) Syslog(tag string) (io.WriteCloser, error) { return syslog.New(tag), nil }
 
 // Usage measures this process.
 func (p *Platform) Usage() (host.Usage, error) { return proc.Myself() }

@@ -7,6 +7,7 @@ package thishost
 
 import (
 	"errors"
+	"io"
 	"net"
 	"runtime"
 
@@ -57,6 +58,9 @@ func (p *Platform) Sweep(string) error { return errNoPlatform }
 
 // Credentials is never reached.
 func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) { return nil, nil }
+
+// Syslog is never reached.
+func (p *Platform) Syslog(string) (io.WriteCloser, error) { return nil, errNoPlatform }
 
 // Usage is never reached.
 func (p *Platform) Usage() (host.Usage, error) { return host.Usage{}, errNoPlatform }
