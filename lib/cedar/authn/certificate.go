@@ -28,7 +28,8 @@ type TLSFiles struct {
 }
 
 // clientTLS is the client's side of TLS. A certificate of our own is optional.
-func (c *Client) clientTLS() (*tls.Config, error) {
+// meet decides about a server that no authority vouches for.
+func (c *Client) clientTLS(meet *introduction) (*tls.Config, error) {
 	roots, err := c.pool(c.ClientTLS)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,11 @@ func (c *Client) clientTLS() (*tls.Config, error) {
 		// The chain is verified below and the host name after the handshake,
 		// as the protocol has it: the name is that of the address's alias.
 		InsecureSkipVerify: true, //nolint:gosec
-		VerifyConnection:   func(state tls.ConnectionState) error { return c.verify(state, roots, x509.ExtKeyUsageServerAuth) },
+		VerifyConnection: func(state tls.ConnectionState) error {
+			return meet.vouch(state.PeerCertificates, roots, func(roots *x509.CertPool) error {
+				return c.verify(state, roots, x509.ExtKeyUsageServerAuth)
+			})
+		},
 	}
 	if cert != nil {
 		config.Certificates = []tls.Certificate{*cert}

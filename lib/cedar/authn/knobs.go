@@ -41,6 +41,10 @@ func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
 		ClientTLS:            k.tls("CLIENT"),
 		RequireClientCert:    k.truth("AUTH_SSL_REQUIRE_CLIENT_CERTIFICATE", false),
 		SkipHostCheck:        k.truth("SSL_SKIP_HOST_CHECK", false),
+
+		KnownHosts:       k.text("SEC_KNOWN_HOSTS"),
+		SystemKnownHosts: k.text("SEC_SYSTEM_KNOWN_HOSTS"),
+		TrustFirst:       k.truth("BOOTSTRAP_SSL_SERVER_TRUST", false),
 	}
 	if set.FSDir == "" {
 		set.FSDir = "/tmp"

@@ -36,7 +36,8 @@ func TestSettingsFrom(t *testing.T) {
 			CertFiles: []string{"/etc/pki/tls/certs/localhost.crt"},
 			KeyFiles:  []string{"/etc/pki/tls/private/localhost.key"},
 		},
-		ClientTLS: TLSFiles{SystemCAs: true},
+		ClientTLS:        TLSFiles{SystemCAs: true},
+		SystemKnownHosts: "/etc/condor/known_hosts",
 	}
 	tests := []struct {
 		name, text string
@@ -56,6 +57,9 @@ func TestSettingsFrom(t *testing.T) {
 		{"a prefix", "STARTD.SEC_TOKEN_DIRECTORY = /mine\nSEC_TOKEN_DIRECTORY = /tokens", func(s *Settings) { s.TokenDirs, s.HomeTokens = []string{"/mine"}, false }},
 		{"no age", "SEC_TOKEN_MAX_AGE = -1", func(*Settings) {}},
 		{"CLAIMTOBE", "SEC_CLAIMTOBE_USER = carol\nSEC_CLAIMTOBE_INCLUDE_DOMAIN = false", func(s *Settings) { s.ClaimToBeUser, s.ClaimToBeDomain = "carol", false }},
+		{"known hosts", "SEC_KNOWN_HOSTS = /mine\nSEC_SYSTEM_KNOWN_HOSTS = /all\nBOOTSTRAP_SSL_SERVER_TRUST = true", func(s *Settings) {
+			s.KnownHosts, s.SystemKnownHosts, s.TrustFirst = "/mine", "/all", true
+		}},
 		{"SSL", `AUTH_SSL_SERVER_CAFILE = /a,/b
 AUTH_SSL_SERVER_CADIR = /cas
 AUTH_SSL_SERVER_CERTFILE = /cert

@@ -79,6 +79,12 @@ type Settings struct {
 	RequireClientCert    bool
 	RequireClientMapping bool // see Server.Mapped
 	SkipHostCheck        bool
+
+	// KnownHosts and SystemKnownHosts are files of servers that were met (the
+	// first counts alone if it is named); TrustFirst trusts one that stands in
+	// none of them and has a certificate of no authority that we know.
+	KnownHosts, SystemKnownHosts string
+	TrustFirst                   bool
 }
 
 // keys is where the signing keys of this configuration lie.

@@ -94,10 +94,12 @@ func (s *sslRound) until(sending bool, task func() error) error {
 }
 
 // sslClient runs the client's side. The server's certificate must be good for
-// the name by which we know it; the name in it is then who it is.
+// the name by which we know it; the name in it is then who it is. Servers that
+// no authority vouches for may be known (see introduction).
 func (c *Client) sslClient(ctx context.Context, conn *cedar.Conn, p Peer) (Identity, Secret, error) {
 	const op = "authn.sslClient"
-	config, why := c.clientTLS()
+	meet := &introduction{c: c, alias: p.Alias}
+	config, why := c.clientTLS(meet)
 	r := reader{conn: conn}
 	server := r.int()
 	if err := r.end(); err != nil {
@@ -141,6 +143,7 @@ func (c *Client) sslClient(ctx context.Context, conn *cedar.Conn, p Peer) (Ident
 		}
 		return Identity{}, nil, errs.E(op, errs.Denied, p.Alias, why)
 	}
+	meet.vouched()
 	key := make(Secret, sslKeySize)
 	if err := rounds.until(false, func() error { _, err := io.ReadFull(side, key); return err }); err != nil {
 		return Identity{}, nil, inSSL(op, "key", err)
