@@ -14,13 +14,13 @@ import (
 
 // LogSettings is what a configuration says about a daemon's log.
 type LogSettings struct {
-	Path  string // <SUBSYSTEM>_LOG; "" is no file
+	Path string // <SUBSYSTEM>_LOG; "" is no file
 	// Syslog says that the system's log is written instead of a file, and that
 	// lines have no header: LOG_TO_SYSLOG, or SYSLOG for the path.
 	Syslog bool
-	Debug Debug
-	Limit LogLimit
-	Keep  int // old logs
+	Debug  Debug
+	Limit  LogLimit
+	Keep   int // old logs
 	// Unknown are words in the lists of categories that mean nothing.
 	Unknown []string
 }

@@ -125,23 +125,32 @@ func (d *Dialer) Dial(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
 	return nc, nil
 }
 
-// Post opens a socket for datagrams to a daemon: it is a security.Dialer, too.
-// That it succeeds does not say that there is anybody.
+// Post opens a socket for datagrams to a daemon, from Source but from any port:
+// it is a security.Dialer, too. That it succeeds does not say that there is
+// anybody.
 func (d *Dialer) Post(ctx context.Context, to cedar.Sinful) (net.Conn, error) {
-	if to.PrivNet != "" && to.PrivNet == d.PrivateNetwork && to.PrivAddr != nil {
-		to = *to.PrivAddr
-	}
+	to = near(to, d.PrivateNetwork)
 	var all []error
 	for _, hp := range targetsOf(to) {
-		dialer := net.Dialer{}
-		if d.Source.IsValid() {
-			dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(d.Source, 0))
+		sources := []netip.Addr{{}}
+		if !d.Source.any() {
+			var err error
+			if sources, err = d.Source.toward(hp); err != nil {
+				all = append(all, err)
+				continue
+			}
 		}
-		nc, err := dialer.DialContext(ctx, "udp", hp)
-		if err == nil {
-			return nc, nil
+		for _, source := range sources {
+			dialer := net.Dialer{}
+			if source.IsValid() {
+				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+			}
+			nc, err := dialer.DialContext(ctx, "udp", hp)
+			if err == nil {
+				return nc, nil
+			}
+			all = append(all, err)
 		}
-		all = append(all, err)
 	}
 	if len(all) == 0 {
 		all = append(all, errors.New("the address has neither host nor port"))
