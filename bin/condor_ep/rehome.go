@@ -10,13 +10,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/pool"
 )
 
@@ -28,13 +27,8 @@ type rehomeFlags struct {
 	json           bool
 }
 
-// The commands that a rehome needs.
-const (
-	askStartds    = 5
-	askSchedds    = 6
-	commandRehome = 562
-	commandNop    = 60011
-)
+// commandRehome has an Execution Point move.
+const commandRehome = 562
 
 // rehomePatience is how long all of it may take.
 const rehomePatience = 60 * time.Second
@@ -58,6 +52,10 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	snap, client, err := poolTool()
+	port := int64(0)
+	if err == nil {
+		port, err = snap.Int("COLLECTOR_PORT")
+	}
 	if err != nil {
 		printError(stderr, who, err)
 		return exitUsage
@@ -65,7 +63,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(context.Background(), rehomePatience)
 	defer cancel()
 	home := snap.List("COLLECTOR_HOST")
-	if err := rehome(ctx, client, home, names[0], names[1], f); err != nil {
+	if err := rehome(ctx, directory{client, int(port)}, home, names[0], names[1], f); err != nil {
 		if f.json {
 			if status := tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": err.Error()}); status != exitOK {
 				return status
@@ -101,21 +99,21 @@ func parsedMixed(fs *flag.FlagSet, args []string) (rest []string, status int, ok
 
 // rehome finds both, makes sure that the new home answers, and sends the
 // command. A cancellation needs no new home.
-func rehome(ctx context.Context, open pool.Opener, home []string, ep, schedd string, f rehomeFlags) error {
+func rehome(ctx context.Context, d directory, home []string, ep, schedd string, f rehomeFlags) error {
 	if !f.cancel {
 		ask := home
 		if f.pool != "" {
 			ask = []string{f.pool}
 		}
-		at, err := locate(ctx, open, ask, askSchedds, "Scheduler", schedd)
+		at, err := d.locate(ctx, ask, pool.AccessPoint, schedd)
 		if err == nil {
-			err = ping(ctx, open, at)
+			err = ping(ctx, d.open, at)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot reach schedd %s: %w", schedd, err)
 		}
 	}
-	at, err := locate(ctx, open, home, askStartds, "Machine", ep)
+	at, err := d.locate(ctx, home, pool.ExecutionPoint, ep)
 	if err != nil {
 		return err
 	}
@@ -131,7 +129,7 @@ func rehome(ctx context.Context, open pool.Opener, home []string, ep, schedd str
 	if f.reboot {
 		ad.SetBool("Reboot", true)
 	}
-	conn, _, err := open.Command(ctx, at, commandRehome, security.Options{})
+	conn, _, err := d.open.Command(ctx, at, commandRehome, security.Options{})
 	if err != nil {
 		return fmt.Errorf("failed to start REHOME command to %s: %w", ep, err)
 	}
@@ -158,73 +156,35 @@ func rehome(ctx context.Context, open pool.Opener, home []string, ep, schedd str
 
 // ping asks whether a daemon lets us in.
 func ping(ctx context.Context, open pool.Opener, at cedar.Sinful) error {
-	conn, _, err := open.Command(ctx, at, commandNop, security.Options{})
+	conn, _, err := open.Command(ctx, at, daemon.DCNop, security.Options{})
 	if err != nil {
 		return err
 	}
 	return conn.Close() // the handshake was the question
 }
 
-// locate asks collectors, one after the other, where a daemon is. An address is
-// where it is.
-func locate(ctx context.Context, open pool.Opener, collectors []string, command int, kind, name string) (cedar.Sinful, error) {
-	const op = "condor_ep rehome"
-	if strings.HasPrefix(name, "<") {
-		return cedar.ParseSinful(name)
-	}
-	bad := []error{errors.New("no collector knows it")}
-	for _, text := range collectors {
-		collector, err := pool.ParseCollector(text, 9618)
-		if err == nil {
-			var at cedar.Sinful
-			if at, err = locateAt(ctx, open, collector, command, kind, name); err == nil {
-				return at, nil
-			}
-		}
-		bad = append(bad, err)
-	}
-	return cedar.Sinful{}, errs.E(op, errs.NotFound, name, errors.Join(bad...))
+// directory is where a daemon's address can be learnt.
+type directory struct {
+	open pool.Opener
+	port int // of collectors that are named without one
 }
 
-func locateAt(ctx context.Context, open pool.Opener, collector cedar.Sinful, command int, kind, name string) (cedar.Sinful, error) {
-	const op = "condor_ep rehome"
-	conn, _, err := open.Command(ctx, collector, command, security.Options{})
+// locate asks the collectors of a list where a daemon is. Entries that name no
+// collector are a reason only where the others do not know it.
+func (d directory) locate(ctx context.Context, list []string, kind pool.Kind, name string) (cedar.Sinful, error) {
+	var collectors []cedar.Sinful
+	var bad []error
+	for _, text := range list {
+		at, err := pool.ParseCollector(text, d.port)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		collectors = append(collectors, at)
+	}
+	at, err := pool.Lookup(ctx, d.open, collectors, kind, name)
 	if err != nil {
-		return cedar.Sinful{}, err
+		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
 	}
-	defer conn.Close()
-	defer conn.Bind(ctx)()
-	quoted := string(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))
-	query := classad.NewAd()
-	query.SetString("MyType", "Query")
-	query.SetString("TargetType", kind)
-	wanted := "Name == " + quoted
-	if kind == "Machine" {
-		wanted += " || Machine == " + quoted + ` || Name == strcat("slot1@", ` + quoted + ")"
-	}
-	if err := query.SetText("Requirements", wanted); err != nil {
-		return cedar.Sinful{}, err
-	}
-	query.SetInt("LimitResults", 1)
-	query.SetString("Projection", "Name MyAddress")
-	conn.PutAd(query, cedar.AdOptions{})
-	if err := conn.EndMessage(); err != nil {
-		return cedar.Sinful{}, err
-	}
-	more, err := conn.Int()
-	if err != nil {
-		return cedar.Sinful{}, err
-	}
-	if more == 0 {
-		return cedar.Sinful{}, errs.E(op, errs.NotFound, name, fmt.Errorf("the collector at %s does not know it", collector.String()))
-	}
-	ad, err := conn.Ad(cedar.AdOptions{})
-	if err != nil {
-		return cedar.Sinful{}, err
-	}
-	text, ok := ad.EvalString("MyAddress", nil)
-	if !ok {
-		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, errors.New("its ad has no MyAddress"))
-	}
-	return cedar.ParseSinful(text)
+	return at, nil
 }

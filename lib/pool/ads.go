@@ -22,6 +22,7 @@ const (
 	attrClaimIDList      = "ClaimIdList"
 	attrLastHeardFrom    = "LastHeardFrom"
 	attrLastReconfig     = "DaemonLastReconfigTime"
+	attrMachine          = "Machine"
 	attrMyAddress        = "MyAddress"
 	attrMyType           = "MyType"
 	attrName             = "Name"
@@ -37,6 +38,7 @@ const (
 	attrUpdateSequenceNo = "UpdateSequenceNumber"
 	typeDaemon           = "StartD"
 	typeQuery            = "Query"
+	typeSchedd           = "Scheduler"
 	typeSlot             = "Machine"
 )
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -21,10 +20,8 @@ import (
 
 const (
 	commandDirectAttach = 531
-	commandQuerySchedds = 6
 	attachPatience      = 30 * time.Second
 	attachAgain         = 10 * time.Second // at most, after there was nothing to offer
-	mostScheddAds       = 1 << 20          // bytes of a collector's answer about one schedd
 )
 
 // Attach says to which access point slots are offered without a negotiator
@@ -158,13 +155,9 @@ func (p *Pool) offerTo(ctx context.Context, a Attach) (int, error) {
 	return len(all), nil
 }
 
-// findSchedd returns where an access point is: its name is an address already,
-// or collectors know it.
+// findSchedd returns where an access point is, as the collectors of its own pool
+// or of ours know.
 func (p *Pool) findSchedd(ctx context.Context, a Attach) (cedar.Sinful, error) {
-	const op = "pool.DIRECT_ATTACH"
-	if strings.HasPrefix(a.Schedd, "<") {
-		return cedar.ParseSinful(a.Schedd)
-	}
 	var ask []cedar.Sinful
 	if a.Pool != nil {
 		ask = append(ask, *a.Pool)
@@ -173,57 +166,5 @@ func (p *Pool) findSchedd(ctx context.Context, a Attach) (cedar.Sinful, error) {
 			ask = append(ask, c.At)
 		}
 	}
-	bad := []error{errors.New("no collector to ask knows it")}
-	for _, at := range ask {
-		to, err := p.askCollector(ctx, at, a.Schedd)
-		if err == nil {
-			return to, nil
-		}
-		bad = append(bad, err)
-	}
-	return cedar.Sinful{}, errs.E(op, errs.NotFound, a.Schedd, errors.Join(bad...))
-}
-
-// askCollector asks one collector where an access point is.
-func (p *Pool) askCollector(ctx context.Context, at cedar.Sinful, name string) (cedar.Sinful, error) {
-	const op = "pool.QUERY_SCHEDD_ADS"
-	conn, _, err := p.cfg.Open.Command(ctx, at, commandQuerySchedds, security.Options{})
-	if err != nil {
-		return cedar.Sinful{}, err
-	}
-	defer conn.Close()
-	release := conn.Bind(ctx)
-	defer release()
-	limits := conn.Limits()
-	limits.Message = mostScheddAds
-	conn.SetLimits(limits)
-	query := classad.NewAd()
-	query.SetString(attrMyType, typeQuery)
-	query.SetString(attrTargetType, "Scheduler")
-	// Collectors find an attribute that is TARGET's by itself alone.
-	if err := query.SetText(attrRequirements, attrName+" == "+string(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))); err != nil {
-		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, err)
-	}
-	query.SetInt("LimitResults", 1)
-	query.SetString("Projection", attrName+" "+attrMyAddress)
-	conn.PutAd(query, cedar.AdOptions{})
-	if err := conn.EndMessage(); err != nil {
-		return cedar.Sinful{}, err
-	}
-	more, err := conn.Int()
-	if err != nil {
-		return cedar.Sinful{}, err
-	}
-	if more == 0 {
-		return cedar.Sinful{}, errs.E(op, errs.NotFound, name, fmt.Errorf("the collector at %s does not know it", at.String()))
-	}
-	ad, err := conn.Ad(cedar.AdOptions{})
-	if err != nil {
-		return cedar.Sinful{}, err
-	}
-	text, ok := ad.EvalString(attrMyAddress, nil)
-	if !ok {
-		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, errors.New("its ad has no "+attrMyAddress))
-	}
-	return cedar.ParseSinful(text)
+	return Lookup(ctx, p.cfg.Open, ask, AccessPoint, a.Schedd)
 }

@@ -51,33 +51,15 @@ func (s *submitter) Command(_ context.Context, to cedar.Sinful, command int, o s
 	}
 	switch command {
 	case 6:
-		go s.locate(peer)
+		go answerLookup(s.t, peer, "Scheduler", adOf(s.t, `MyType = "Scheduler"
+Name = "`+s.name+`"
+MyAddress = "`+s.address+`"`))
 	case 531:
 		go s.attach(peer)
 	default:
 		return nil, nil, errors.New("nobody asked for that")
 	}
 	return conn, &security.Session{ID: "s"}, nil
-}
-
-func (s *submitter) locate(c *cedar.Conn) {
-	defer c.Close()
-	query, err := c.Ad(cedar.AdOptions{})
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	ad := adOf(s.t, `MyType = "Scheduler"
-Name = "`+s.name+`"
-MyAddress = "`+s.address+`"`)
-	if kind, _ := query.EvalString("TargetType", nil); kind == "Scheduler" && classad.NewMatcher(query, &classad.Env{}).Accepts(ad) {
-		c.PutInt(1)
-		c.PutAd(ad, cedar.AdOptions{})
-	}
-	c.PutInt(0)
-	if err := c.EndMessage(); err != nil {
-		s.t.Error(err)
-	}
 }
 
 func (s *submitter) attach(c *cedar.Conn) {

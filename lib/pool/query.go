@@ -79,9 +79,7 @@ func isListSeparator(r rune) bool { return r == ',' || r == ' ' || r == '\t' || 
 // machine nor a costly constraint holds the engine up.
 func (p *Pool) answerQuery(ctx context.Context, c *listen.Call) error {
 	c.Conn.SetTimeout(queryPatience)
-	limits := c.Conn.Limits()
-	limits.Message = queryLength
-	c.Conn.SetLimits(limits)
+	bound(c.Conn, queryLength)
 	ad, err := c.Conn.Ad(cedar.AdOptions{})
 	if err == nil {
 		err = c.Conn.EndOfMessage()
