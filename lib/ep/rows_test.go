@@ -6,6 +6,8 @@ package ep
 import (
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/ep/eptest"
 )
 
 // shown says which numbered transitions a recorded run shows: what the slot
@@ -78,7 +80,7 @@ var shown = []struct {
 
 func TestRecordedTransitions(t *testing.T) {
 	t.Parallel()
-	byID := map[string]golden{}
+	byID := map[string]eptest.Run{}
 	for _, g := range goldens(t) {
 		byID[g.ID] = g
 	}
@@ -89,7 +91,8 @@ func TestRecordedTransitions(t *testing.T) {
 				t.Fatal("no such run")
 			}
 			p := newPool(t, g)
-			if _, known := p.play(); !known {
+			moves, known := p.play()
+			if !known {
 				t.Fatal("has actions that are not played here")
 			}
 			if got := p.path(tt.slot, 0); !strings.Contains(got, tt.path) {
@@ -98,7 +101,7 @@ func TestRecordedTransitions(t *testing.T) {
 			if _, ok := diverging[tt.id]; ok {
 				t.Error("the run differs from the record")
 			}
-			if diff := replay(t, g); diff != "" {
+			if diff := g.Diff(moves); diff != "" {
 				t.Errorf("the run differs from the record:\n%s", diff)
 			}
 		})

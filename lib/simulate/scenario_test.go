@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/ep/eptest"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/machine"
 )
@@ -344,13 +345,9 @@ func FuzzParse(f *testing.F) {
 
 // FuzzReplay plays any record without a panic.
 func FuzzReplay(f *testing.F) {
-	for i, g := range goldens(f) {
+	for i, run := range eptest.Runs(f) {
 		if i%10 == 0 {
-			data, err := json.Marshal(g.Record)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(string(data))
+			f.Add(string(run.JSON))
 		}
 	}
 	f.Fuzz(func(t *testing.T, line string) {
