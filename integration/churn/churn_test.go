@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/integration/realpool"
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // The environment that chooses what is run.
@@ -146,7 +147,7 @@ func newWorld(t *testing.T, kind string) *world {
 	p := realpool.New(t, fmt.Sprintf("JOB_DEFAULT_LEASE_DURATION = %d\nSCHEDD.MAX_JOBS_RUNNING = 100\nSTARTD_DEBUG = D_FULLDEBUG D_SUB_SECOND\nSTARTER_DEBUG = D_FULLDEBUG D_SUB_SECOND\n"+
 		"SHADOW_DEBUG = D_FULLDEBUG D_SUB_SECOND\nSCHEDD_DEBUG = D_SUB_SECOND\nMAX_DEFAULT_LOG = 1000000000\nMACHINE_RESOURCE_NAMES =\n", lease))
 	w := &world{t: t, pool: p, jobs: filepath.Join(p.Dir, "jobs"), targets: make(map[int]string)}
-	w.book = &ledger{path: filepath.Join(w.jobs, "log"), jobs: make(map[id]*entry), events: make(map[int]int)}
+	w.book = &ledger{path: filepath.Join(w.jobs, "log"), jobs: make(map[id]*entry), events: make(map[eventlog.Code]int)}
 	p.Mkdir(w.jobs)
 	p.Write(filepath.Join(w.jobs, "job.sh"), script, 0o755)
 	p.Write(filepath.Join(w.jobs, "none"), "", 0o644)

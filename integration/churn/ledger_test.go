@@ -6,30 +6,13 @@
 package churn
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-// Codes of the event log.
-const (
-	evSubmit      = 0
-	evExecute     = 1
-	evEvicted     = 4
-	evTerminated  = 5
-	evShadowDied  = 7
-	evAborted     = 9
-	evSuspended   = 10
-	evUnsuspended = 11
-	evHeld        = 12
-	evReleased    = 13
-	evLost        = 22
-	evReconnected = 23
-	evReconnectNo = 24
+	"github.com/execpoint/execpoint/integration/realpool"
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // state of a job as the event log tells it.
@@ -66,10 +49,8 @@ type ledger struct {
 	read   int64
 	jobs   map[id]*entry
 	order  []*entry
-	events map[int]int
+	events map[eventlog.Code]int
 }
-
-var head = regexp.MustCompile(`(?m)^(\d{3}) \((\d+)\.(\d+)\.\d+\) .*\n`)
 
 // add enters jobs that were submitted.
 func (l *ledger) add(cluster int, jobs []spec) {
@@ -99,57 +80,46 @@ func (l *ledger) update() error {
 	if _, err := f.ReadAt(text, l.read); err != nil {
 		return err
 	}
-	for {
-		end := bytes.Index(text, []byte("\n...\n"))
-		if end < 0 {
-			return nil
+	from := l.read
+	for ev := range realpool.Events(string(text)) {
+		if !l.enter(ev) {
+			break
 		}
-		if !l.enter(text[:end+1]) {
-			return nil
-		}
-		l.read += int64(end) + 5
-		text = text[end+5:]
+		l.read = from + int64(ev.End)
 	}
+	return nil
 }
 
 // enter takes one event; false if its job is not known yet.
-func (l *ledger) enter(text []byte) bool {
-	m := head.FindSubmatch(text)
-	if m == nil {
-		return true
-	}
-	var n [3]int
-	for i := range n {
-		n[i], _ = strconv.Atoi(string(m[i+1]))
-	}
-	e := l.jobs[id{n[1], n[2]}]
+func (l *ledger) enter(ev realpool.Event) bool {
+	e := l.jobs[id{ev.Cluster, ev.Proc}]
 	if e == nil {
 		return false
 	}
-	l.events[n[0]]++
-	switch n[0] {
-	case evExecute:
+	l.events[ev.Code]++
+	switch ev.Code {
+	case eventlog.CodeExecute:
 		e.state = running
 		e.ran++
-	case evEvicted, evShadowDied, evReconnectNo:
+	case eventlog.CodeEvicted, eventlog.CodeShadowException, eventlog.CodeReconnectFailed:
 		if e.state != held {
 			e.state = idle
 		}
-	case evReleased:
+	case eventlog.CodeReleased:
 		e.state = idle
-	case evSuspended:
+	case eventlog.CodeSuspended:
 		e.state = suspended
-	case evReconnected:
+	case eventlog.CodeReconnected:
 		e.back = true
 		e.state = running
-	case evUnsuspended:
+	case eventlog.CodeUnsuspended:
 		e.state = running
-	case evHeld:
+	case eventlog.CodeHeld:
 		e.state = held
-	case evTerminated:
+	case eventlog.CodeTerminated:
 		e.state = gone
 		e.ended++
-	case evAborted:
+	case eventlog.CodeAborted:
 		e.state = gone
 	}
 	return true
@@ -172,12 +142,12 @@ func (l *ledger) in(states ...state) []*entry {
 func (l *ledger) summary() string {
 	var b strings.Builder
 	for _, one := range []struct {
-		code int
+		code eventlog.Code
 		name string
 	}{
-		{evSubmit, "submitted"}, {evExecute, "executions"}, {evTerminated, "terminated"}, {evAborted, "removed"}, {evEvicted, "evicted"},
-		{evHeld, "held"}, {evReleased, "released"}, {evSuspended, "suspended"}, {evUnsuspended, "continued"}, {evShadowDied, "shadow exceptions"},
-		{evLost, "disconnected"}, {evReconnected, "reconnected"}, {evReconnectNo, "not reconnected"},
+		{eventlog.CodeSubmit, "submitted"}, {eventlog.CodeExecute, "executions"}, {eventlog.CodeTerminated, "terminated"}, {eventlog.CodeAborted, "removed"}, {eventlog.CodeEvicted, "evicted"},
+		{eventlog.CodeHeld, "held"}, {eventlog.CodeReleased, "released"}, {eventlog.CodeSuspended, "suspended"}, {eventlog.CodeUnsuspended, "continued"}, {eventlog.CodeShadowException, "shadow exceptions"},
+		{eventlog.CodeDisconnected, "disconnected"}, {eventlog.CodeReconnected, "reconnected"}, {eventlog.CodeReconnectFailed, "not reconnected"},
 	} {
 		fmt.Fprintf(&b, "%d %s, ", l.events[one.code], one.name)
 	}
@@ -186,7 +156,7 @@ func (l *ledger) summary() string {
 
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	l := &ledger{path: t.TempDir() + "/log", jobs: map[id]*entry{}, events: map[int]int{}}
+	l := &ledger{path: t.TempDir() + "/log", jobs: map[id]*entry{}, events: map[eventlog.Code]int{}}
 	l.add(3, make([]spec, 2))
 	write := func(text string) {
 		t.Helper()

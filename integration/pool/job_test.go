@@ -10,12 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // job is a cluster submitted to one side of a rig, with a directory of its own
@@ -30,30 +33,6 @@ type job struct {
 	varies  bool // its output's size is not the same at each run
 	began   time.Time
 }
-
-// event is one entry of an event log.
-type event struct {
-	code int
-	proc int
-	text string // the whole, without the closing dots
-}
-
-// Codes of the event log.
-const (
-	evExecute     = 1
-	evEvicted     = 4
-	evTerminated  = 5
-	evShadowDied  = 7
-	evAborted     = 9
-	evSuspended   = 10
-	evUnsuspended = 11
-	evHeld        = 12
-	evReleased    = 13
-	evLost        = 22
-	evReconnected = 23
-	evReconnectNo = 24
-	evRemoteError = 21
-)
 
 // submit writes the submit description and submits it. The file has
 // everything but the log, what the rig needs and the queue statement.
@@ -106,33 +85,20 @@ func (s *side) submit(t *testing.T, name, description, queue string, prepare fun
 func (j *job) id() string { return strconv.Itoa(j.cluster) + ".0" }
 
 // events reads the event log.
-func (j *job) events() []event {
+func (j *job) events() []realpool.Event {
 	j.t.Helper()
 	b, err := os.ReadFile(filepath.Join(j.dir, "job.log"))
 	if err != nil {
 		return nil
 	}
-	var all []event
-	head := regexp.MustCompile(`^(\d{3}) \((\d+)\.(\d+)\.\d+\) `)
-	whole := string(b[:max(0, strings.LastIndex(string(b), "\n...\n"))])
-	for text := range strings.SplitSeq(whole, "\n...\n") {
-		m := head.FindStringSubmatch(text)
-		if m == nil {
-			continue
-		}
-		e := event{text: text}
-		e.code, _ = strconv.Atoi(m[1])
-		e.proc, _ = strconv.Atoi(m[3])
-		all = append(all, e)
-	}
-	return all
+	return slices.Collect(realpool.Events(string(b)))
 }
 
 // count is how often a code is in the event log.
-func (j *job) count(code int) int {
+func (j *job) count(code eventlog.Code) int {
 	n := 0
 	for _, e := range j.events() {
-		if e.code == code {
+		if e.Code == code {
 			n++
 		}
 	}
@@ -145,17 +111,19 @@ func (j *job) count(code int) int {
 func (j *job) codes() string {
 	var all []string
 	for _, e := range j.events() {
-		if e.code != 0 && e.code != 6 && e.code != 40 {
-			all = append(all, fmt.Sprintf("%03d", e.code))
+		switch e.Code {
+		case eventlog.CodeSubmit, eventlog.CodeImageSize, eventlog.CodeFileTransfer:
+		default:
+			all = append(all, fmt.Sprintf("%03d", int(e.Code)))
 		}
 	}
 	return strings.Join(all, " ")
 }
 
 // wait waits until the event log has the code n times.
-func (j *job) wait(code, n int) {
+func (j *job) wait(code eventlog.Code, n int) {
 	j.t.Helper()
-	j.until(fmt.Sprintf("%d events %03d", n, code), patience, func() bool { return j.count(code) >= n })
+	j.until(fmt.Sprintf("%d events %v", n, code), patience, func() bool { return j.count(code) >= n })
 }
 
 // until waits for something about the job, and says what became of the job if
@@ -186,11 +154,11 @@ func (j *job) over() {
 	j.until("end", max(5*time.Second, patience-time.Since(j.began)), func() bool {
 		ended := make(map[int]bool)
 		for _, e := range j.events() {
-			switch e.code {
-			case evTerminated, evAborted, evHeld:
-				ended[e.proc] = true
-			case evReleased:
-				delete(ended, e.proc)
+			switch e.Code {
+			case eventlog.CodeTerminated, eventlog.CodeAborted, eventlog.CodeHeld:
+				ended[e.Proc] = true
+			case eventlog.CodeReleased:
+				delete(ended, e.Proc)
 			}
 		}
 		return len(ended) == j.procs

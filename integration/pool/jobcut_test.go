@@ -12,6 +12,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // relay is the network between an access point and its Execution Points: what
@@ -129,7 +131,7 @@ func TestNetworkCut(t *testing.T) {
 	cut := func(net *relay, jobs [2]*job) {
 		net.cut()
 		for _, j := range jobs {
-			j.wait(evReconnected, 1)
+			j.wait(eventlog.CodeReconnected, 1)
 		}
 		told2(jobs)
 	}

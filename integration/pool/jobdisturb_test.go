@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // disturbance is something that happens to a pool while a job runs at each
@@ -66,7 +68,7 @@ func (j *job) shadow() int {
 // over2 waits until both jobs have terminated.
 func over2(jobs [2]*job) {
 	for _, j := range jobs {
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 	}
 }
 
@@ -98,7 +100,7 @@ var disturbances = []disturbance{
 			}
 			r.start("condor_schedd")
 			for _, j := range jobs {
-				j.wait(evReconnected, 1)
+				j.wait(eventlog.CodeReconnected, 1)
 			}
 			told2(jobs)
 		},
@@ -156,7 +158,7 @@ var disturbances = []disturbance{
 				r.tool("condor_drain", "-quick", j.side.host())
 			}
 			for _, j := range jobs {
-				j.wait(evEvicted, 1)
+				j.wait(eventlog.CodeEvicted, 1)
 			}
 			for _, j := range jobs {
 				r.within("it is drained", patience, func() bool {
@@ -174,7 +176,7 @@ var disturbances = []disturbance{
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
 				r.tool("condor_drain", "-fast", j.side.host())
-				j.wait(evEvicted, 1)
+				j.wait(eventlog.CodeEvicted, 1)
 				if j.has("trace") {
 					j.t.Errorf("%s: the job had the time to note a signal", j.side.name)
 				}
@@ -203,7 +205,7 @@ var disturbances = []disturbance{
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
 				r.tool("condor_vacate", "-graceful", "-addr", r.address(j.side))
-				j.wait(evEvicted, 1)
+				j.wait(eventlog.CodeEvicted, 1)
 			}
 			over2(jobs)
 		},
@@ -216,7 +218,7 @@ var disturbances = []disturbance{
 				_ = r.running[j.side.name].Process.Signal(syscall.SIGTERM)
 			}
 			for _, j := range jobs {
-				j.wait(evEvicted, 1)
+				j.wait(eventlog.CodeEvicted, 1)
 				j.side.ended()
 				j.side.start()
 			}
@@ -247,8 +249,8 @@ var disturbances = []disturbance{
 				better[i] = j.side.submit(j.t, "better", "executable = /bin/true\noutput = out\nshould_transfer_files = YES\nMY.Liked = true\nrequirements = TARGET.Rig == MY.Rig", "", nil)
 			}
 			for i, j := range jobs {
-				better[i].wait(evTerminated, 1)
-				j.wait(evTerminated, 1)
+				better[i].wait(eventlog.CodeTerminated, 1)
+				j.wait(eventlog.CodeTerminated, 1)
 			}
 		},
 		want: "001 004 001 005",
@@ -257,7 +259,7 @@ var disturbances = []disturbance{
 		name: "preempted with retirement", long: true, lines: "PREEMPT = TARGET.Unloved =?= true\nMAXJOBRETIREMENTTIME = 5\nPOLLING_INTERVAL = 1\nWANT_SUSPEND = False\nWANT_VACATE = True\n", submit: "MY.Unloved = NumJobStarts =?= 0",
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				j.wait(evEvicted, 1)
+				j.wait(eventlog.CodeEvicted, 1)
 				r.tool("condor_qedit", j.id(), "Unloved", "false")
 			}
 			over2(jobs)
@@ -290,7 +292,7 @@ var disturbances = []disturbance{
 			"PREEMPT = $(Long)\nWANT_HOLD = TARGET.HoldMe =?= true\nWANT_HOLD_REASON = strcat(\"not here, \", TARGET.Owner)\nWANT_HOLD_SUBCODE = 77\nWANT_SUSPEND = False\nWANT_VACATE = True\nMAXJOBRETIREMENTTIME = 0\nPOLLING_INTERVAL = 1\n",
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				j.wait(evHeld, 1)
+				j.wait(eventlog.CodeHeld, 1)
 				if got := j.queued("HoldReasonCode") + " " + j.queued("HoldReasonSubCode"); got != "21 77" {
 					j.t.Errorf("%s: held for %s, want 21 77", j.side.name, got)
 				}
@@ -343,13 +345,13 @@ var disturbances = []disturbance{
 				urgent := s.submit(j.t, "urgent", "executable = /bin/sleep\narguments = 1\ntransfer_executable = false\nshould_transfer_files = YES\noutput = out\nerror = err\nrequest_cpus = 2\n"+
 					"requirements = TARGET.Rig == MY.Rig && TARGET.DynamicSlot =?= true && TARGET.Cpus >= 2\n", "", nil)
 				r.tool("condor_now", urgent.id(), j.id(), other.id())
-				j.wait(evEvicted, 1)
-				other.wait(evEvicted, 1)
-				urgent.wait(evTerminated, 1)
+				j.wait(eventlog.CodeEvicted, 1)
+				other.wait(eventlog.CodeEvicted, 1)
+				urgent.wait(eventlog.CodeTerminated, 1)
 				if got := urgent.codes(); got != "001 005" {
 					j.t.Errorf("%s: events %s of the urgent job, want 001 005", s.name, got)
 				}
-				other.wait(evTerminated, 1)
+				other.wait(eventlog.CodeTerminated, 1)
 			}
 			over2(jobs)
 		},

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // TestClaimLease has a schedd keep two claims at each side with a short
@@ -46,7 +48,7 @@ func TestClaimLease(t *testing.T) {
 	var first [2][2]string
 	for i, s := range r.sides {
 		busy[i].made("ready")
-		idle[i].wait(evTerminated, 1)
+		idle[i].wait(eventlog.CodeTerminated, 1)
 		r.within("an idle claim at "+s.name, patience, func() bool { return strings.HasPrefix(claim(s, "1"), "Claimed Idle ") })
 		first[i] = [2]string{claim(s, "1"), claim(s, "2")}
 		t.Logf("%s: %q", s.name, first[i])
@@ -87,7 +89,7 @@ func TestClaimLease(t *testing.T) {
 	r.must(schedd.Signal(syscall.SIGCONT))
 	for _, j := range busy {
 		j.told("go")
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		j.side.idle()
 	}
 }

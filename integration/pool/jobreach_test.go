@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // waits is a job that says that it runs, notes signals, and ends when it is
@@ -63,52 +65,52 @@ func (j *job) told(name string) {
 var reachCases = []reachCase{
 	{name: "hold and release", act: func(j *job) string {
 		out := j.say("condor_hold", "-reason", "for a while", "-subcode", "9", j.id())
-		j.wait(evHeld, 1)
+		j.wait(eventlog.CodeHeld, 1)
 		out += j.say("condor_release", j.id())
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 004 012 013 001 005"},
 	{name: "remove", act: func(j *job) string {
 		out := j.say("condor_rm", "-reason", "no more", j.id())
-		j.wait(evAborted, 1)
+		j.wait(eventlog.CodeAborted, 1)
 		return out
 	}, want: "001 004 009"},
 	{name: "remove with its own signal", submit: "remove_kill_sig = SIGINT", act: func(j *job) string {
 		out := j.say("condor_rm", j.id())
-		j.wait(evAborted, 1)
+		j.wait(eventlog.CodeAborted, 1)
 		j.made("trace")
 		return out
 	}, want: "001 004 009"},
 	{name: "remove the stubborn", submit: "job_max_vacate_time = 1", script: stubborn, act: func(j *job) string {
 		out := j.say("condor_rm", j.id())
-		j.wait(evAborted, 1)
+		j.wait(eventlog.CodeAborted, 1)
 		j.gone()
 		return out
 	}, want: "001 004 009"},
 	{name: "suspend and continue", act: func(j *job) string {
 		out := j.say("condor_suspend", j.id())
-		j.wait(evSuspended, 1)
+		j.wait(eventlog.CodeSuspended, 1)
 		out += j.say("condor_continue", j.id())
-		j.wait(evUnsuspended, 1)
+		j.wait(eventlog.CodeUnsuspended, 1)
 		j.told("go")
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 010 011 005"},
 	{name: "remove the suspended", act: func(j *job) string {
 		out := j.say("condor_suspend", j.id())
-		j.wait(evSuspended, 1)
+		j.wait(eventlog.CodeSuspended, 1)
 		out += j.say("condor_rm", j.id())
-		j.wait(evAborted, 1)
+		j.wait(eventlog.CodeAborted, 1)
 		return out
 	}},
 	{name: "vacate", act: func(j *job) string {
 		out := j.say("condor_vacate_job", j.id())
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 004 001 005"},
 	{name: "vacate and keep", submit: "when_to_transfer_output = ON_EXIT_OR_EVICT\ntransfer_output_files = kept", act: func(j *job) string {
 		out := j.say("condor_vacate_job", j.id())
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		if got := j.content("out"); got != "again\nkept\n" {
 			j.t.Errorf("%s: the second run printed %q", j.side.name, got)
 		}
@@ -116,12 +118,12 @@ var reachCases = []reachCase{
 	}, want: "001 004 001 005"},
 	{name: "vacate the stubborn", submit: "job_max_vacate_time = 1", script: stubborn, act: func(j *job) string {
 		out := j.say("condor_vacate_job", j.id())
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 004 001 005"},
 	{name: "vacate fast", act: func(j *job) string {
 		out := j.say("condor_vacate_job", "-fast", j.id())
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		if j.has("trace") {
 			j.t.Errorf("%s: the job had the time to note a signal", j.side.name)
 		}
@@ -130,7 +132,7 @@ var reachCases = []reachCase{
 	{name: "tail", long: true, act: func(j *job) string {
 		out := j.say("condor_tail", j.id()) + j.say("condor_tail", "-stderr", j.id()) + j.say("condor_tail", "-maxbytes", "3", j.id()) + j.say("condor_tail", j.id(), "kept")
 		j.told("go")
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, submit: "transfer_output_files = kept", want: "001 005"},
 	{name: "ssh", act: func(j *job) string {
@@ -139,7 +141,7 @@ var reachCases = []reachCase{
 			out = "" // the words of a refusal are its own
 		}
 		j.told("go")
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 005"},
 	{name: "updates", act: func(j *job) string {
@@ -148,7 +150,7 @@ var reachCases = []reachCase{
 		})
 		out := j.queued("JobStatus") + " " + j.queued("NumJobStarts") + " " + j.alike(j.queued("RemoteHost")) + " " + j.queued("MemoryProvisioned") + " " + j.queued("TransferringInput")
 		j.told("go")
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 005"},
 }

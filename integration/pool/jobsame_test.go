@@ -20,7 +20,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // alike replaces what must differ between two runs of a job: the side, times,
@@ -65,19 +67,21 @@ var normal = []struct {
 func (j *job) log() string {
 	var b strings.Builder
 	events := j.events()
-	late := func(e event) int {
-		if e.code == 40 {
+	late := func(e realpool.Event) int {
+		if e.Code == eventlog.CodeFileTransfer {
 			return 1
 		}
 		return 0
 	}
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Or(cmp.Compare(a.proc, b.proc), cmp.Compare(late(a), late(b))) })
-	failed := j.count(evRemoteError) > 0
+	slices.SortStableFunc(events, func(a, b realpool.Event) int {
+		return cmp.Or(cmp.Compare(a.Proc, b.Proc), cmp.Compare(late(a), late(b)))
+	})
+	failed := j.count(eventlog.CodeRemoteError) > 0
 	for _, e := range events {
-		if e.code == 6 || failed && strings.Contains(e.text, "Finished transferring") {
+		if e.Code == eventlog.CodeImageSize || failed && strings.Contains(e.Text, "Finished transferring") {
 			continue
 		}
-		text := j.alike(e.text)
+		text := j.alike(e.Text)
 		if j.varies {
 			text = bytesSent.ReplaceAllString(text, "\tSIZE$1")
 		}
@@ -222,7 +226,7 @@ func compareJobs(original, ours *job, more []string) (bad []string) {
 	if d := gocmp.Diff(original.tree(), ours.tree()); d != "" {
 		bad = append(bad, "files (-original +ours):\n"+d)
 	}
-	if original.count(evRemoteError) > 0 {
+	if original.count(eventlog.CodeRemoteError) > 0 {
 		// What the shadow's children count races with the hold.
 		more = append(slices.Clone(more), "TransferOutputStats", "TransferInputStats", "TransferInFinished")
 	}

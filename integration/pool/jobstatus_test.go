@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
 // TestStatusWhileJobsRun looks at both sides with condor_status while a job
@@ -73,7 +75,7 @@ func TestStatusWhileJobsRun(t *testing.T) {
 	}
 	for _, j := range jobs {
 		j.told("go")
-		j.wait(evTerminated, 1)
+		j.wait(eventlog.CodeTerminated, 1)
 		j.side.idle()
 	}
 }
