@@ -6,7 +6,7 @@
 // too, and the commands that all daemons answer. It owns the processes that it
 // starts, and must never touch a pool that is there already.
 //
-// The tests are skipped unless condor_ping is found in PATH. Started by root,
-// they run the real programs as the user that EXECPOINT_TEST_USER names, or as
-// nobody.
+// The tests are skipped where package realpool finds no HTCondor. Started by
+// root, they run the real programs as the user that EXECPOINT_TEST_USER names,
+// or as nobody.
 package daemon

@@ -11,19 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -36,7 +31,7 @@ import (
 )
 
 // patience is how long anything may take.
-const patience = 60 * time.Second
+const patience = realpool.Patience
 
 // version is what our daemon says of itself.
 const version = "$CondorVersion: 25.14.0 2026-11-20 execpoint $"
@@ -78,111 +73,25 @@ OUR_KNOB = a value
 `
 
 // site is a directory with a configuration, and the real programs.
-type site struct {
-	t      *testing.T
-	prefix string
-	dir    string
-	port   int
-	config string
-	cred   *syscall.Credential
-}
+type site struct{ *realpool.Pool }
 
 func newSite(t *testing.T, lines string) *site {
 	t.Helper()
-	path, err := exec.LookPath("condor_ping")
-	if err != nil {
-		t.Skip("HTCondor is not here: condor_ping is not in PATH")
-	}
 	if testing.Short() {
 		t.Skip("real programs take their time")
 	}
-	s := &site{t: t}
-	path, err = filepath.EvalSymlinks(path)
-	s.must(err)
-	s.prefix = filepath.Dir(filepath.Dir(path))
-	// Not t.TempDir: its name may be too long for a socket.
-	s.dir, err = os.MkdirTemp("", "epd")
-	s.must(err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("what the daemons left is in %s", s.dir)
-			return
-		}
-		_ = os.RemoveAll(s.dir)
-	})
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	s.must(err)
-	s.port = l.Addr().(*net.TCPAddr).Port
-	s.must(l.Close())
-	text := strings.NewReplacer("@PREFIX@", s.prefix, "@DIR@", s.dir, "@PORT@", strconv.Itoa(s.port)).Replace(knobs) + lines
-	s.config = filepath.Join(s.dir, "condor_config")
-	s.must(os.WriteFile(s.config, []byte(text), 0o644))
-	for _, sub := range []string{"log", "lock", "run", "sock"} {
-		s.must(os.Mkdir(filepath.Join(s.dir, sub), 0o755))
-	}
-	s.must(os.Chmod(s.dir, 0o755))
-	if os.Geteuid() == 0 {
-		name := os.Getenv("EXECPOINT_TEST_USER")
-		if name == "" {
-			name = "nobody"
-		}
-		u, err := user.Lookup(name)
-		s.must(err)
-		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		s.must(errors.Join(err1, err2))
-		s.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		s.must(filepath.WalkDir(s.dir, func(path string, _ os.DirEntry, err error) error {
-			return errors.Join(err, os.Chown(path, int(uid), int(gid)))
-		}))
-	}
+	s := &site{realpool.Make(t, knobs+lines)}
+	s.Mkdir(filepath.Join(s.Dir, "sock"))
 	return s
 }
 
-func (s *site) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *site) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	for _, d := range []string{"bin", "sbin", "libexec"} {
-		if p := filepath.Join(s.prefix, d, name); exists(p) {
-			name = p
-			break
-		}
-	}
-	cmd := exec.CommandContext(ctx, name, args...)
-	lib := filepath.Join(s.prefix, "lib")
-	cmd.Env = append(os.Environ(), "CONDOR_CONFIG="+s.config, "HOME="+s.dir, "LD_LIBRARY_PATH="+lib+":"+filepath.Join(lib, "condor"))
-	cmd.Dir = s.dir
-	if s.cred != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred}
-	}
-	return cmd
-}
-
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-// start runs a real daemon until the end of the test.
-func (s *site) start(name string, args ...string) {
-	s.t.Helper()
-	cmd := s.command(context.Background(), name, args...)
-	s.must(cmd.Start())
-	s.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGQUIT)
-		late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		defer late.Stop()
-		_ = cmd.Wait()
-	})
-}
 
 // tool runs a tool and returns all that it said.
 func (s *site) tool(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := s.command(ctx, name, args...)
+	cmd := s.Command(ctx, name, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -193,20 +102,8 @@ func (s *site) tool(name string, args ...string) (string, error) {
 
 // eventually asks again and again until there is no error.
 func (s *site) eventually(what string, ask func() error) {
-	s.t.Helper()
-	end := time.Now().Add(patience)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("%s: not within %v: %v", what, patience, err)
-		}
-		<-tick.C
-	}
+	s.TB.Helper()
+	s.Pool.Eventually(what, patience, func(context.Context) error { return ask() })
 }
 
 // citizen is a daemon of ours with nothing but what every daemon has.
@@ -316,26 +213,26 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 
 // live starts a citizen at the site.
 func (s *site) live() *citizen {
-	s.t.Helper()
+	s.TB.Helper()
 	text := new(lines)
-	c, err := assemble(s.config, daemon.Inherit{}, "", slog.New(slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	s.must(err)
+	c, err := assemble(s.Config, daemon.Inherit{}, "", slog.New(slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s.Must(err)
 	c.log = text
 	d := c.door
-	s.must(d.Open(s.t.Context()))
+	s.Must(d.Open(s.TB.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- d.Serve(ctx) }()
-	s.t.Cleanup(func() {
+	s.TB.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
-			s.t.Error(err)
+			s.TB.Error(err)
 		}
 		limit, done := context.WithTimeout(context.Background(), patience)
 		defer done()
 		d.Server.Wait(limit)
-		if s.t.Failed() {
-			s.t.Logf("our log:\n%s", c.log)
+		if s.TB.Failed() {
+			s.TB.Logf("our log:\n%s", c.log)
 		}
 	})
 	return c

@@ -114,32 +114,24 @@ func childOf(root string, log *slog.Logger) error {
 
 // copyBinary puts this test's program where anybody may run it.
 func (s *site) copyBinary(to string) {
-	s.t.Helper()
+	s.TB.Helper()
 	self, err := os.Executable()
-	s.must(err)
+	s.Must(err)
 	from, err := os.Open(self)
-	s.must(err)
+	s.Must(err)
 	defer from.Close()
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
-	s.must(err)
+	s.Must(err)
 	_, err = io.Copy(f, from)
-	s.must(errors.Join(err, f.Close()))
-}
-
-func (s *site) file(name string) string {
-	b, err := os.ReadFile(filepath.Join(s.dir, "log", name))
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
+	s.Must(errors.Join(err, f.Close()))
 }
 
 // waitFor waits until a log has a text.
 func (s *site) waitFor(log, text string) {
-	s.t.Helper()
+	s.TB.Helper()
 	s.eventually(text, func() error {
-		if !strings.Contains(s.file(log), text) {
-			return fmt.Errorf("%s has:\n%s", log, s.file(log))
+		if !strings.Contains(s.Log(log), text) {
+			return fmt.Errorf("%s has:\n%s", log, s.Log(log))
 		}
 		return nil
 	})
@@ -155,17 +147,17 @@ func TestRealMaster(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, "DAEMON_LIST = MASTER STARTD\nSTARTD = $(LOCAL_DIR)/citizen\nSTARTD_ARGS =\nMASTER_DEBUG = D_DAEMONCORE D_COMMAND\nMASTER_LOG = $(LOG)/MasterLog\n"+
 				"MASTER_ADDRESS_FILE = $(LOG)/.master_address\nSHARED_PORT_PORT = 0\nUSE_SHARED_PORT = "+shared+"\nMASTER_UPDATE_INTERVAL = 3000\n")
-			s.copyBinary(filepath.Join(s.dir, "citizen"))
-			s.must(os.WriteFile(s.config, fmt.Appendf(nil, "%sSTARTD_ENVIRONMENT = \"%s=%s\"\n", must(os.ReadFile(s.config)), asDaemon, s.config), 0o644))
-			s.start("condor_master", "-f")
+			s.copyBinary(filepath.Join(s.Dir, "citizen"))
+			s.Must(os.WriteFile(s.Config, fmt.Appendf(nil, "%sSTARTD_ENVIRONMENT = \"%s=%s\"\n", must(os.ReadFile(s.Config)), asDaemon, s.Config), 0o644))
+			s.Start("condor_master")
 			s.waitFor("MasterLog", "received childalive")
 			s.waitFor("MasterLog", "Setting ready state 'Ready' for STARTD")
 			s.waitFor("StartLog", "session=condor@parent")
 
-			text, err := os.ReadFile(filepath.Join(s.dir, "log", ".startd_address"))
-			s.must(err)
+			text, err := os.ReadFile(filepath.Join(s.Dir, "log", ".startd_address"))
+			s.Must(err)
 			at, err := daemon.ReadAddress(string(text))
-			s.must(err)
+			s.Must(err)
 			if lines := strings.Split(string(text), "\n"); len(lines) != 4 || lines[1] != version || !strings.HasPrefix(lines[2], "$CondorPlatform: ") {
 				t.Errorf("the address file has %q", text)
 			}
@@ -182,10 +174,10 @@ func TestRealMaster(t *testing.T) {
 			has(t, "condor_off -startd -fast", out, err, "Sent")
 			s.waitFor("StartLog", "going down mode=fast")
 			s.waitFor("MasterLog", "exited with status 0")
-			if log := s.file("StartLog"); strings.Contains(log, "ERROR") {
+			if log := s.Log("StartLog"); strings.Contains(log, "ERROR") {
 				t.Errorf("our log has errors:\n%s", log)
 			}
-			if _, err := os.Stat(filepath.Join(s.dir, "log", ".startd_address")); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(s.Dir, "log", ".startd_address")); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the address file is left: %v", err)
 			}
 		})

@@ -50,13 +50,13 @@ func TestRealTools(t *testing.T) {
 	out, err = s.tool("condor_config_val", "-address", addr, "-startd", "OUR_KNOB")
 	has(t, "condor_config_val", out, err, "a value")
 	out, err = s.tool("condor_config_val", "-address", addr, "-startd", "-verbose", "OUR_KNOB")
-	has(t, "condor_config_val -verbose", out, err, "OUR_KNOB = a value", s.config)
+	has(t, "condor_config_val -verbose", out, err, "OUR_KNOB = a value", s.Config)
 	out, err = s.tool("condor_config_val", "-address", addr, "-startd", "-dump", "OUR_K")
 	has(t, "condor_config_val -dump", out, err, "OUR_KNOB = a value")
 	out, err = s.tool("condor_config_val", "-address", addr, "-startd", "NO_SUCH_KNOB")
 	has(t, "condor_config_val NO_SUCH_KNOB", out, err, "Not defined")
 
-	s.must(os.WriteFile(filepath.Join(s.dir, "log", "StartLog"), []byte("first line\nlast line\n"), 0o644))
+	s.Must(os.WriteFile(filepath.Join(s.Dir, "log", "StartLog"), []byte("first line\nlast line\n"), 0o644))
 	out, err = s.tool("condor_fetchlog", addr, "STARTD")
 	has(t, "condor_fetchlog", out, err, "first line\nlast line\n")
 
@@ -84,9 +84,9 @@ func TestRealToolsFindTheAddressFile(t *testing.T) {
 func TestRealSharedPort(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "USE_SHARED_PORT = true\n")
-	s.start("condor_shared_port", "-f", "-p", strconv.Itoa(s.port))
+	s.Start("condor_shared_port", "-p", strconv.Itoa(s.Port))
 	s.eventually("the shared port's ad", func() error {
-		_, err := os.Stat(filepath.Join(s.dir, "lock", "shared_port_ad"))
+		_, err := os.Stat(filepath.Join(s.Dir, "lock", "shared_port_ad"))
 		return err
 	})
 	c := s.live()
@@ -113,7 +113,7 @@ func TestRealSharedPort(t *testing.T) {
 func TestRealBroker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "CCB_ADDRESS = $(COLLECTOR_HOST)\nCOLLECTOR.CCB_ADDRESS =\nALLOW_DAEMON = *\nSEC_DEFAULT_AUTHENTICATION = OPTIONAL\n")
-	s.start("condor_collector", "-f", "-p", strconv.Itoa(s.port))
+	s.Start("condor_collector", "-p", strconv.Itoa(s.Port))
 	s.eventually("the collector", func() error {
 		_, err := s.tool("condor_ping", "-type", "COLLECTOR", "READ")
 		return err

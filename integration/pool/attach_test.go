@@ -19,10 +19,10 @@ import (
 
 // submit queues a job of so many seconds, with more lines.
 func (c *condor) submit(lines string) {
-	c.t.Helper()
-	path := filepath.Join(c.dir, "attach.sub")
-	c.must(os.WriteFile(path, []byte("executable = /bin/sleep\narguments = 600\nrequest_memory = 100\nrequest_disk = 1\nrequest_cpus = 1\n"+lines+"\nqueue\n"), 0o644))
-	c.tool("condor_submit", path)
+	c.TB.Helper()
+	path := filepath.Join(c.Dir, "attach.sub")
+	c.Must(os.WriteFile(path, []byte("executable = /bin/sleep\narguments = 600\nrequest_memory = 100\nrequest_disk = 1\nrequest_cpus = 1\n"+lines+"\nqueue\n"), 0o644))
+	c.Tool("condor_submit", path)
 }
 
 // The real schedd claims slots that are offered to it: no negotiator is there.
@@ -52,17 +52,17 @@ func TestDirectAttach(t *testing.T) {
 				return err
 			})
 			c.submit("")
-			user := strings.TrimSpace(c.tool("condor_q", "-af", "Owner"))
+			user := strings.TrimSpace(c.Tool("condor_q", "-af", "Owner"))
 			newEP(t, c, slots+"STARTD_DIRECT_ATTACH_SCHEDD_NAME = "+name+"\nSTARTD_DIRECT_ATTACH_INTERVAL = 2\n"+strings.ReplaceAll(tt.lines, "@USER@", user), nil)
 			if !tt.claimed {
 				// The offers arrive, and nothing is made of them.
 				eventually(t, "the schedd has been offered slots twice", func() error {
-					if n := strings.Count(c.log("SchedLog"), "Got DIRECT_ATTACH"); n < 2 {
+					if n := strings.Count(c.Log("SchedLog"), "Got DIRECT_ATTACH"); n < 2 {
 						return fmt.Errorf("%d times", n)
 					}
 					return nil
 				})
-				if out := c.tool("condor_status", "-af", "State"); strings.Contains(out, "Claimed") {
+				if out := c.Tool("condor_status", "-af", "State"); strings.Contains(out, "Claimed") {
 					t.Errorf("the slots are %q", out)
 				}
 				return
@@ -86,15 +86,15 @@ func TestRehomeByTool(t *testing.T) {
 	t.Parallel()
 	c := newMaster(t, "ENABLE_PERSISTENT_CONFIG = true\nPERSISTENT_CONFIG_DIR = $(LOCAL_DIR)/spool\nSTARTD_DIRECT_ATTACH_INTERVAL = 2\nSCHEDD_NAME = ap@\n"+
 		"SETTABLE_ATTRS_ADMINISTRATOR = Hall\nENABLE_RUNTIME_CONFIG = true\nSTARTD_ATTRS = Hall\nHall = \"north\"\n")
-	tool := filepath.Join(c.dir, "condor_ep")
+	tool := filepath.Join(c.Dir, "condor_ep")
 	if out, err := exec.Command("go", "build", "-o", tool, "github.com/execpoint/execpoint/bin/condor_ep").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	name := c.slot()
-	machine := strings.TrimSpace(c.tool("condor_status", "-af", "Machine", "-limit", "1"))
+	machine := strings.TrimSpace(c.Tool("condor_status", "-af", "Machine", "-limit", "1"))
 	schedd := ""
 	eventually(t, "the schedd is known", func() error {
-		if schedd = strings.TrimSpace(c.tool("condor_status", "-schedd", "-af", "Name")); schedd == "" {
+		if schedd = strings.TrimSpace(c.Tool("condor_status", "-schedd", "-af", "Name")); schedd == "" {
 			return errors.New("it is not")
 		}
 		return nil
@@ -108,25 +108,25 @@ func TestRehomeByTool(t *testing.T) {
 			t.Errorf("condor_ep %s: %q, %v; want %q", tt.args, out, err, tt.want)
 		}
 	}
-	if out := c.tool(tool, "rehome", machine, schedd, "--timeout", "600"); out != "Sent rehome command to "+machine+"\n" {
+	if out := c.Tool(tool, "rehome", machine, schedd, "--timeout", "600"); out != "Sent rehome command to "+machine+"\n" {
 		t.Errorf("condor_ep rehome: %q", out)
 	}
 	c.says("StartLog", `slots were offered to the access point`)
 	if out, err := c.run(tool, "rehome", machine, schedd); err == nil || !strings.Contains(err.Error(), "Already attached to this schedd") {
 		t.Errorf("condor_ep rehome again: %q, %v", out, err)
 	}
-	kept, err := os.ReadFile(filepath.Join(c.dir, "spool", ".config.STARTD.rehome"))
+	kept, err := os.ReadFile(filepath.Join(c.Dir, "spool", ".config.STARTD.rehome"))
 	if err != nil || string(kept) != "STARTD_DIRECT_ATTACH_SCHEDD_NAME = "+schedd+"\n" {
 		t.Errorf("kept %q, %v", kept, err)
 	}
-	if out := c.tool(tool, "rehome", "--cancel", machine, schedd); out != "Sent rehome cancel command to "+machine+"\n" {
+	if out := c.Tool(tool, "rehome", "--cancel", machine, schedd); out != "Sent rehome cancel command to "+machine+"\n" {
 		t.Errorf("condor_ep rehome --cancel: %q", out)
 	}
 
 	// What the real condor_config_val sets from afar.
 	hall := func(want string) {
 		t.Helper()
-		c.tool("condor_reconfig", "-startd", name)
+		c.Tool("condor_reconfig", "-startd", name)
 		eventually(t, "Hall is "+want, func() error {
 			out, err := c.run("condor_status", "-direct", name, "-af", "Hall")
 			if err == nil && strings.Fields(out)[0] != want {
@@ -138,7 +138,7 @@ func TestRehomeByTool(t *testing.T) {
 	for _, step := range []struct{ option, text, want string }{
 		{"-set", `Hall = "south"`, "south"}, {"-rset", `Hall = "west"`, "west"}, {"-runset", "Hall", "south"}, {"-unset", "Hall", "north"},
 	} {
-		if out := c.tool("condor_config_val", "-startd", "-name", name, step.option, step.text); !strings.Contains(out, "Successfully") {
+		if out := c.Tool("condor_config_val", "-startd", "-name", name, step.option, step.text); !strings.Contains(out, "Successfully") {
 			t.Errorf("condor_config_val %s: %q", step.option, out)
 		}
 		hall(step.want)
@@ -169,7 +169,7 @@ func TestRealHistory(t *testing.T) {
 		}
 		fmt.Fprintf(&text, "*** Offset = %d ClusterId = %d ProcId = 0 Owner = \"alice\" CompletionDate = %d\n", at, i+1, 1_700_000_000+i)
 	}
-	c.must(os.WriteFile(filepath.Join(c.dir, "spool", "startd_history"), []byte(text.String()), 0o644))
+	c.Must(os.WriteFile(filepath.Join(c.Dir, "spool", "startd_history"), []byte(text.String()), 0o644))
 	for _, tt := range []struct {
 		args string
 		want string

@@ -51,11 +51,11 @@ func TestDatagrams(t *testing.T) {
 				tt.user = way.user
 			}
 			if way.token {
-				token := c.tool("condor_token_create", "-identity", way.user, "-authz", "ADVERTISE_STARTD", "-authz", "READ")
-				c.must(os.WriteFile(filepath.Join(c.dir, "ep-tokens.d", "pool"), []byte(token), 0o600))
+				token := c.Tool("condor_token_create", "-identity", way.user, "-authz", "ADVERTISE_STARTD", "-authz", "READ")
+				c.Must(os.WriteFile(filepath.Join(c.Dir, "ep-tokens.d", "pool"), []byte(token), 0o600))
 			}
-			if key, err := os.ReadFile(filepath.Join(c.dir, "passwords.d", "POOL")); err == nil {
-				c.must(os.WriteFile(filepath.Join(c.dir, "ep-passwords.d", "KEY"), key, 0o600))
+			if key, err := os.ReadFile(filepath.Join(c.Dir, "passwords.d", "POOL")); err == nil {
+				c.Must(os.WriteFile(filepath.Join(c.Dir, "ep-passwords.d", "KEY"), key, 0o600))
 			}
 			e := newEP(t, c, slots, nil)
 			c.shows(names...)
@@ -65,7 +65,7 @@ func TestDatagrams(t *testing.T) {
 					t.Errorf("Large has %d characters", len(large))
 				}
 			}
-			private := c.tool("condor_status", "-any", "-constraint", `MyType == "Machine"`, "-af", "Name")
+			private := c.Tool("condor_status", "-any", "-constraint", `MyType == "Machine"`, "-af", "Name")
 			if n := len(strings.Fields(private)); n != 3 {
 				t.Errorf("%d slots", n)
 			}
@@ -73,7 +73,7 @@ func TestDatagrams(t *testing.T) {
 			if !told.Datagrams || told.Updates < 3 || told.Refused > 0 || told.Failures > 0 {
 				t.Errorf("%+v", told)
 			}
-			log := c.log("CollectorLog")
+			log := c.Log("CollectorLog")
 			for _, want := range []string{
 				`received UDP packet from <127\.0\.0\.1:\d+>`,
 				`PERMISSION GRANTED to \S*` + tt.user + ` from host \S+ for command 0 \(UPDATE_STARTD_AD\)`,
@@ -116,7 +116,7 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 			if told := e.pool.Collectors()[0]; told.Datagrams || told.Updates < 3 || told.Failures > 0 {
 				t.Errorf("%+v", told)
 			}
-			if strings.Contains(c.log("CollectorLog"), "received UDP packet") {
+			if strings.Contains(c.Log("CollectorLog"), "received UDP packet") {
 				t.Error("something came over UDP")
 			}
 			if err := e.pool.Withdraw(t.Context()); err != nil {
@@ -131,16 +131,16 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 func TestMatchedOverUDP(t *testing.T) {
 	t.Parallel()
 	c := newMaster(t, overUDP+required+"CLAIM_PARTITIONABLE_LEFTOVERS = True\n")
-	c.must(os.WriteFile(filepath.Join(c.dir, "job.sub"), []byte("executable = /bin/true\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nqueue 2\n"), 0o644))
-	c.tool("condor_submit", "job.sub")
+	c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/true\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nqueue 2\n"), 0o644))
+	c.Tool("condor_submit", "job.sub")
 	eventually(t, "two jobs are over", func() error {
-		b, err := os.ReadFile(filepath.Join(c.dir, "job.log"))
+		b, err := os.ReadFile(filepath.Join(c.Dir, "job.log"))
 		if n := strings.Count(string(b), "(return value 0)"); err == nil && n < 2 {
 			err = fmt.Errorf("%d are", n)
 		}
 		return err
 	})
-	if !strings.Contains(c.log("StartLog"), "telling the collector over UDP") {
+	if !strings.Contains(c.Log("StartLog"), "telling the collector over UDP") {
 		t.Error("the collector was not told over UDP")
 	}
 }

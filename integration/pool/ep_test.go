@@ -47,11 +47,11 @@ type execPoint struct {
 func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Effect)) *execPoint {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	c.must(err)
+	c.Must(err)
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	address := cedar.Sinful{Host: at.Addr().String(), Port: int(at.Port()), Addrs: []netip.AddrPort{at}, Alias: ourHost, NoUDP: true}
-	path := filepath.Join(c.dir, "ep_config")
-	c.must(os.WriteFile(path, []byte("include : "+c.config+"\n"+lines), 0o644))
+	path := filepath.Join(c.Dir, "ep_config")
+	c.Must(os.WriteFile(path, []byte("include : "+c.Config+"\n"+lines), 0o644))
 	e := &execPoint{t: t, address: address}
 	e.EP = pooltest.New(t, pooltest.Options{
 		Address: address.String(), Effect: effect,
@@ -65,9 +65,9 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	logger := slog.New(log)
 	sessions := security.NewSessions(system, 0)
 	settings, err := security.SettingsFrom(e.Config, security.Sources{Subsystem: "STARTD", ReadFile: os.ReadFile})
-	c.must(err)
+	c.Must(err)
 	methods, err := authn.SettingsFrom(e.Config, "STARTD")
-	c.must(err)
+	c.Must(err)
 	means := authn.System{Files: account.Private{}, Owners: account.Owners{}}
 	version := "$CondorVersion: " + pooltest.Version + " 2026-11-20 execpoint $"
 	dialer := &listen.Dialer{Name: func() string { return "STARTD " + address.String() }}
@@ -81,10 +81,12 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	e.pool = eppool.New(eppool.Config{
 		Owner: e.EP, Open: client, Sessions: sessions, Address: func() cedar.Sinful { return address }, Start: e.Start,
 		Clock: system, Log: logger, AdminCommands: func() []int { return admin },
-		Post: func(ctx context.Context, to cedar.Sinful, command int) (eppool.Poster, error) { return client.Datagrams(ctx, to, command) },
+		Post: func(ctx context.Context, to cedar.Sinful, command int) (eppool.Poster, error) {
+			return client.Datagrams(ctx, to, command)
+		},
 	}, e.Settings(t))
 	table, err := listen.NewTable(e.pool.Commands()...)
-	c.must(err)
+	c.Must(err)
 	admin = table.Security().Valid(security.Administrator, true)
 	server := &security.Server{Commands: table.Security(), Sessions: sessions, Clock: system, Log: logger, Version: version, Host: "ep", PID: os.Getpid()}
 	asServer := &authn.Server{Settings: methods, System: means, Self: func() cedar.Sinful { return address }}
@@ -118,7 +120,7 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 func thisMachine(t *testing.T, c *condor, now time.Time) *machine.Inventory {
 	t.Helper()
 	sys := detect.Host(linux.DefaultRoot())
-	inv, problems := machine.Scan(t.Context(), now, append(detect.Scanners(sys), detect.Volume(sys, filepath.Join(c.dir, "execute")))...)
+	inv, problems := machine.Scan(t.Context(), now, append(detect.Scanners(sys), detect.Volume(sys, filepath.Join(c.Dir, "execute")))...)
 	for _, err := range problems {
 		t.Log(err)
 	}

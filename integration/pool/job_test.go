@@ -39,10 +39,10 @@ type job struct {
 func (s *side) submit(t *testing.T, name, description, queue string, prepare func(dir string), args ...string) *job {
 	t.Helper()
 	r := s.rig
-	j := &job{t: t, side: s, began: time.Now(), dir: filepath.Join(r.dir, "jobs", name, s.name)}
-	r.mkdir(filepath.Join(r.dir, "jobs"))
-	r.mkdir(filepath.Join(r.dir, "jobs", name))
-	r.mkdir(j.dir)
+	j := &job{t: t, side: s, began: time.Now(), dir: filepath.Join(r.Dir, "jobs", name, s.name)}
+	r.Mkdir(filepath.Join(r.Dir, "jobs"))
+	r.Mkdir(filepath.Join(r.Dir, "jobs", name))
+	r.Mkdir(j.dir)
 	if prepare != nil {
 		prepare(j.dir)
 	}
@@ -60,7 +60,7 @@ func (s *side) submit(t *testing.T, name, description, queue string, prepare fun
 	}
 	var out []byte
 	eventually(t, "condor_submit", func() error {
-		cmd := r.command(t.Context(), "condor_submit", append(args, "job.sub")...)
+		cmd := r.Command(t.Context(), "condor_submit", append(args, "job.sub")...)
 		cmd.Dir = j.dir
 		var err error
 		if out, err = cmd.CombinedOutput(); err == nil {
@@ -136,7 +136,7 @@ func (j *job) until(what string, limit time.Duration, ask func() bool) {
 	for !ask() {
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(filepath.Join(j.dir, "job.log"))
-			j.t.Fatalf("job %s on %s: no %s within %v; its log:\n%s\n%s", j.id(), j.side.name, what, limit, lastLines(string(log), 25), j.side.blame())
+			j.t.Fatalf("job %s on %s: no %s within %v; its log:\n%s\n%s", j.id(), j.side.name, what, limit, realpool.Last(string(log), 25), j.side.blame())
 		}
 		<-tick.C
 	}

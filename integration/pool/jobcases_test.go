@@ -104,7 +104,7 @@ var jobCases = []jobCase{
 	{
 		name: "no transfer, no directory", submit: "executable = /bin/true\ninitialdir = @DIR@/gone\noutput = out\nshould_transfer_files = NO\nhold = true", files: map[string]string{"gone/": ""},
 		after: func(j *job) {
-			j.side.rig.must(os.Remove(filepath.Join(j.dir, "gone")))
+			j.side.rig.Must(os.Remove(filepath.Join(j.dir, "gone")))
 			j.tool("condor_release", j.id())
 		},
 	},

@@ -46,7 +46,7 @@ func (j *job) pids(program string) (all []int) {
 		}
 		// Only those of this pool: the configuration is in the environment.
 		env, err := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
-		if err != nil || !strings.Contains(string(env), j.side.rig.dir) {
+		if err != nil || !strings.Contains(string(env), j.side.rig.Dir) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -155,7 +155,7 @@ var disturbances = []disturbance{
 		name: "drained gracefully", lines: "MAXJOBRETIREMENTTIME = 0\n",
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				r.tool("condor_drain", "-quick", j.side.host())
+				r.Tool("condor_drain", "-quick", j.side.host())
 			}
 			for _, j := range jobs {
 				j.wait(eventlog.CodeEvicted, 1)
@@ -165,7 +165,7 @@ var disturbances = []disturbance{
 					out, err := r.run("condor_status", "-direct", j.side.host(), "-constraint", `Rig == "`+j.side.name+`"`, "-af", "State")
 					return err == nil && strings.TrimSpace(out) == "Drained"
 				})
-				r.tool("condor_drain", "-cancel", j.side.host())
+				r.Tool("condor_drain", "-cancel", j.side.host())
 			}
 			over2(jobs)
 		},
@@ -175,12 +175,12 @@ var disturbances = []disturbance{
 		name: "drained fast", long: true,
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				r.tool("condor_drain", "-fast", j.side.host())
+				r.Tool("condor_drain", "-fast", j.side.host())
 				j.wait(eventlog.CodeEvicted, 1)
 				if j.has("trace") {
 					j.t.Errorf("%s: the job had the time to note a signal", j.side.name)
 				}
-				r.tool("condor_drain", "-cancel", j.side.host())
+				r.Tool("condor_drain", "-cancel", j.side.host())
 			}
 			over2(jobs)
 		},
@@ -190,7 +190,7 @@ var disturbances = []disturbance{
 		name: "drained with patience", long: true, lines: "MAXJOBRETIREMENTTIME = 3600\n",
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				r.tool("condor_drain", "-graceful", j.side.host())
+				r.Tool("condor_drain", "-graceful", j.side.host())
 				r.within("it retires", patience, func() bool {
 					out, err := r.run("condor_status", "-direct", j.side.host(), "-constraint", `Rig == "`+j.side.name+`" && State == "Claimed"`, "-af", "Activity")
 					return err == nil && strings.TrimSpace(out) == "Retiring"
@@ -204,7 +204,7 @@ var disturbances = []disturbance{
 		name: "vacated by the administrator", long: true,
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				r.tool("condor_vacate", "-graceful", "-addr", r.address(j.side))
+				r.Tool("condor_vacate", "-graceful", "-addr", r.address(j.side))
 				j.wait(eventlog.CodeEvicted, 1)
 			}
 			over2(jobs)
@@ -215,7 +215,7 @@ var disturbances = []disturbance{
 		name: "shut down gracefully",
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				_ = r.running[j.side.name].Process.Signal(syscall.SIGTERM)
+				r.running[j.side.name].Signal(syscall.SIGTERM)
 			}
 			for _, j := range jobs {
 				j.wait(eventlog.CodeEvicted, 1)
@@ -230,7 +230,7 @@ var disturbances = []disturbance{
 		name: "shut down fast", long: true,
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				_ = r.running[j.side.name].Process.Signal(syscall.SIGQUIT)
+				r.running[j.side.name].Signal(syscall.SIGQUIT)
 			}
 			for _, j := range jobs {
 				j.side.ended()
@@ -260,7 +260,7 @@ var disturbances = []disturbance{
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
 				j.wait(eventlog.CodeEvicted, 1)
-				r.tool("condor_qedit", j.id(), "Unloved", "false")
+				r.Tool("condor_qedit", j.id(), "Unloved", "false")
 			}
 			over2(jobs)
 		},
@@ -270,7 +270,7 @@ var disturbances = []disturbance{
 		name: "shut down peacefully", long: true, master: true,
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
-				r.tool("condor_off", "-peaceful", "-name", j.side.name+"@"+r.fullHost(), "-subsystem", "startd")
+				r.Tool("condor_off", "-peaceful", "-name", j.side.name+"@"+r.FullHost(), "-subsystem", "startd")
 				r.within(j.side.name+" takes no more jobs", patience, func() bool {
 					out, err := r.run("condor_status", "-direct", j.side.host(), "-constraint", `Rig == "`+j.side.name+`" && JobId =!= undefined`, "-af", "State", "Activity")
 					return err == nil && strings.TrimSpace(out) == "Claimed Retiring"
@@ -296,8 +296,8 @@ var disturbances = []disturbance{
 				if got := j.queued("HoldReasonCode") + " " + j.queued("HoldReasonSubCode"); got != "21 77" {
 					j.t.Errorf("%s: held for %s, want 21 77", j.side.name, got)
 				}
-				r.tool("condor_qedit", j.id(), "HoldMe", "false")
-				r.tool("condor_release", j.id())
+				r.Tool("condor_qedit", j.id(), "HoldMe", "false")
+				r.Tool("condor_release", j.id())
 			}
 			over2(jobs)
 		},
@@ -344,7 +344,7 @@ var disturbances = []disturbance{
 				// Only a slot that is made of both is good enough for this one.
 				urgent := s.submit(j.t, "urgent", "executable = /bin/sleep\narguments = 1\ntransfer_executable = false\nshould_transfer_files = YES\noutput = out\nerror = err\nrequest_cpus = 2\n"+
 					"requirements = TARGET.Rig == MY.Rig && TARGET.DynamicSlot =?= true && TARGET.Cpus >= 2\n", "", nil)
-				r.tool("condor_now", urgent.id(), j.id(), other.id())
+				r.Tool("condor_now", urgent.id(), j.id(), other.id())
 				j.wait(eventlog.CodeEvicted, 1)
 				other.wait(eventlog.CodeEvicted, 1)
 				urgent.wait(eventlog.CodeTerminated, 1)
@@ -361,8 +361,8 @@ var disturbances = []disturbance{
 
 // address is where a side's startd is.
 func (r *rig) address(s *side) string {
-	r.t.Helper()
-	return strings.TrimSpace(r.tool("condor_status", "-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-limit", "1", "-af", "MyAddress"))
+	r.TB.Helper()
+	return strings.TrimSpace(r.Tool("condor_status", "-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-limit", "1", "-af", "MyAddress"))
 }
 
 // TestDisturbances compares what becomes of jobs at both sides when something

@@ -68,10 +68,10 @@ func TestClaimLease(t *testing.T) {
 	}
 	t.Logf("both kept both claims for %v, asked %d times", time.Since(began).Round(time.Second), asked)
 
-	schedd := r.running["condor_schedd"].Process
+	schedd := r.running["condor_schedd"]
 	stopped := time.Now()
-	r.must(schedd.Signal(syscall.SIGSTOP))
-	defer func() { _ = schedd.Signal(syscall.SIGCONT) }()
+	r.Must(syscall.Kill(schedd.PID(), syscall.SIGSTOP))
+	defer schedd.Signal(syscall.SIGCONT)
 	for _, s := range r.sides {
 		r.within("the idle claim of "+s.name+" is gone", 2*lease, func() bool { return claim(s, "1") == "" })
 		// The other claim is kept by the shadow, which lives.
@@ -86,7 +86,7 @@ func TestClaimLease(t *testing.T) {
 			t.Errorf("%s: the claim with a job is %q, it was %q", s.name, now, first[i][1])
 		}
 	}
-	r.must(schedd.Signal(syscall.SIGCONT))
+	r.Must(syscall.Kill(schedd.PID(), syscall.SIGCONT))
 	for _, j := range busy {
 		j.told("go")
 		j.wait(eventlog.CodeTerminated, 1)

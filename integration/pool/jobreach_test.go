@@ -215,13 +215,13 @@ var errLate = errors.New("not yet")
 
 // within waits for something that no job's log tells.
 func (r *rig) within(what string, limit time.Duration, ask func() bool) {
-	r.t.Helper()
+	r.TB.Helper()
 	end := time.Now().Add(limit)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for !ask() {
 		if time.Now().After(end) {
-			r.t.Fatalf("%s: %v after %v", what, errLate, limit)
+			r.TB.Fatalf("%s: %v after %v", what, errLate, limit)
 		}
 		<-tick.C
 	}

@@ -103,7 +103,7 @@ func (tt *jobCase) submit1(t *testing.T, s *side, web string) *job {
 			all[name] = content
 		}
 		if tt.script != "" {
-			all["job.sh"] = "#!/bin/sh\n" + strings.NewReplacer("@DIR@", dir, "@PREFIX@", s.rig.prefix).Replace(tt.script) + "\n"
+			all["job.sh"] = "#!/bin/sh\n" + strings.NewReplacer("@DIR@", dir, "@PREFIX@", s.rig.Prefix).Replace(tt.script) + "\n"
 		}
 		s.rig.files(dir, all)
 		if tt.more != nil {
@@ -149,7 +149,7 @@ func (tt *jobCase) compare(original, ours *job) []string {
 // fetch gets the output of a spooled job.
 func (j *job) fetch() {
 	j.t.Helper()
-	cmd := j.side.rig.command(j.t.Context(), "condor_transfer_data", j.id())
+	cmd := j.side.rig.Command(j.t.Context(), "condor_transfer_data", j.id())
 	cmd.Dir = j.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		j.t.Errorf("condor_transfer_data: %v\n%s", err, out)
@@ -183,23 +183,23 @@ func newWeb(t *testing.T) string {
 
 // sparse makes a file with nothing in its middle.
 func sparse(c *condor, path string, size int64) {
-	c.t.Helper()
+	c.TB.Helper()
 	f, err := os.Create(path)
-	c.must(err)
+	c.Must(err)
 	_, err = f.WriteString("head")
-	c.must(err)
-	c.must(f.Truncate(size))
+	c.Must(err)
+	c.Must(f.Truncate(size))
 	_, err = f.WriteAt([]byte("tail"), size-4)
-	c.must(err)
-	c.must(f.Close())
+	c.Must(err)
+	c.Must(f.Close())
 }
 
 // modes sets permissions of files.
 func modes(all map[string]os.FileMode) func(*condor, string) {
 	return func(c *condor, dir string) {
-		c.t.Helper()
+		c.TB.Helper()
 		for name, mode := range all {
-			c.must(os.Chmod(filepath.Join(dir, name), mode))
+			c.Must(os.Chmod(filepath.Join(dir, name), mode))
 		}
 	}
 }

@@ -6,11 +6,8 @@
 package pool
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,10 +16,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -98,19 +94,19 @@ func newRigBelow(t *testing.T, lines string, master bool) *rig {
 	t.Helper()
 	r := &rig{condor: newCondor(t, roomy+lines)}
 	for i, name := range [...]string{"orig", "ours"} {
-		s := &side{rig: r, name: name, dir: filepath.Join(r.dir, name), master: master, startd: filepath.Join(r.prefix, "sbin", "condor_startd")}
+		s := &side{rig: r, name: name, dir: filepath.Join(r.Dir, name), master: master, startd: filepath.Join(r.Prefix, "sbin", "condor_startd")}
 		r.sides[i] = s
 		for _, sub := range []string{"", "log", "execute", "lock", "run", "spool", "tokens.d", "passwords.d"} {
-			r.mkdir(filepath.Join(s.dir, sub))
+			r.Mkdir(filepath.Join(s.dir, sub))
 		}
-		text := "include : " + r.condor.config + "\nLOCAL_DIR = " + s.dir + "\nSTARTD_NAME = " + name + "\nRig = \"" + name + "\"\nMASTER_NAME = " + name + "\nDAEMON_LIST = MASTER, STARTD\n"
+		text := "include : " + r.Config + "\nLOCAL_DIR = " + s.dir + "\nSTARTD_NAME = " + name + "\nRig = \"" + name + "\"\nMASTER_NAME = " + name + "\nDAEMON_LIST = MASTER, STARTD\n"
 		if name == "ours" && os.Getenv(selfCheck) == "" {
 			s.startd = filepath.Join(s.dir, "condor_startd")
 			text += "STARTD = " + s.startd + "\nSTARTER = " + filepath.Join(s.dir, "condor_starter") + "\n"
 			r.install(s.dir)
 		}
 		s.config = filepath.Join(s.dir, "condor_config")
-		r.must(os.WriteFile(s.config, []byte(text), 0o644))
+		r.Must(os.WriteFile(s.config, []byte(text), 0o644))
 	}
 	r.begin("condor_negotiator", "condor_schedd")
 	for _, s := range r.sides {
@@ -158,59 +154,40 @@ var programs func() (string, error)
 
 // install puts our programs into a directory.
 func (c *condor) install(dir string) {
-	c.t.Helper()
+	c.TB.Helper()
 	from, err := programs()
-	c.must(err)
+	c.Must(err)
 	for _, name := range [...]string{"condor_startd", "condor_starter"} {
-		c.must(os.Link(filepath.Join(from, name), filepath.Join(dir, name)))
-	}
-}
-
-// mkdir makes a directory that belongs to the user of the daemons.
-func (c *condor) mkdir(path string) {
-	c.t.Helper()
-	c.must(os.MkdirAll(path, 0o755))
-	c.own(path)
-}
-
-// own gives a file to the user of the daemons.
-func (c *condor) own(path string) {
-	c.t.Helper()
-	if c.cred != nil {
-		c.must(os.Lchown(path, int(c.cred.Uid), int(c.cred.Gid)))
+		c.Must(os.Link(filepath.Join(from, name), filepath.Join(dir, name)))
 	}
 }
 
 // start starts the side's condor_startd.
 func (s *side) start() {
-	s.rig.t.Helper()
+	s.rig.TB.Helper()
 	program := s.startd
 	if s.master {
 		program = "condor_master"
 	}
-	cmd := s.rig.command(context.Background(), program, "-f")
-	cmd.Env = append(cmd.Env, "CONDOR_CONFIG="+s.config)
-	s.rig.must(cmd.Start())
-	s.rig.running[s.name] = cmd
-	s.rig.t.Cleanup(func() { s.rig.stop(s.name, syscall.SIGQUIT) })
+	d := s.rig.NewDaemon(s.config, program)
+	d.Start()
+	s.rig.running[s.name] = d
 }
 
 // ended waits until the side's condor_startd is gone by itself.
 func (s *side) ended() {
-	s.rig.t.Helper()
-	cmd := s.rig.running[s.name]
+	s.rig.TB.Helper()
+	d := s.rig.running[s.name]
 	delete(s.rig.running, s.name)
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	_ = cmd.Wait()
-	if !late.Stop() {
-		s.rig.t.Errorf("the startd of %s did not end within %v", s.name, patience)
+	if !d.Wait(patience) {
+		s.rig.TB.Errorf("the startd of %s did not end within %v", s.name, patience)
 	}
 }
 
 // shown waits until the side's partitionable slot is in the collector.
 func (s *side) shown() {
-	s.rig.t.Helper()
-	eventually(s.rig.t, s.name+" is shown", func() error {
+	s.rig.TB.Helper()
+	eventually(s.rig.TB, s.name+" is shown", func() error {
 		out, err := s.rig.run("condor_status", "-constraint", `Rig == "`+s.name+`"`, "-af", "Name")
 		if err == nil && !strings.Contains(out, "slot1@") {
 			err = fmt.Errorf("condor_status shows %q", out)
@@ -221,21 +198,21 @@ func (s *side) shown() {
 
 // slots are the side's slots as it says itself.
 func (s *side) slots() []*classad.Ad {
-	s.rig.t.Helper()
+	s.rig.TB.Helper()
 	return s.rig.ads("-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-sort", "Name")
 }
 
 // host is a name by which tools find the side's daemon: that of its first slot.
 func (s *side) host() string {
-	s.rig.t.Helper()
-	return "slot1@" + s.name + "@" + s.rig.fullHost()
+	s.rig.TB.Helper()
+	return "slot1@" + s.name + "@" + s.rig.FullHost()
 }
 
 // idle waits until the side has nothing but its partitionable slot, which is
 // whole again.
 func (s *side) idle() {
-	s.rig.t.Helper()
-	eventually(s.rig.t, s.name+" has its slot back", func() error {
+	s.rig.TB.Helper()
+	eventually(s.rig.TB, s.name+" has its slot back", func() error {
 		out, err := s.rig.run("condor_status", "-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-af", "Cpus", "State")
 		if err == nil && strings.Join(strings.Fields(out), " ") != "64 Unclaimed" {
 			err = fmt.Errorf("its slots are %q", out)
@@ -246,9 +223,9 @@ func (s *side) idle() {
 
 // scratch are the directories of jobs in the side's EXECUTE.
 func (s *side) scratch() []string {
-	s.rig.t.Helper()
+	s.rig.TB.Helper()
 	list, err := os.ReadDir(filepath.Join(s.dir, "execute"))
-	s.rig.must(err)
+	s.rig.Must(err)
 	var names []string
 	for _, e := range list {
 		if strings.HasPrefix(e.Name(), "dir_") {
@@ -259,13 +236,7 @@ func (s *side) scratch() []string {
 }
 
 // log returns a log of the side.
-func (s *side) log(name string) string {
-	b, err := os.ReadFile(filepath.Join(s.dir, "log", name))
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
-}
+func (s *side) log(name string) string { return realpool.ReadLog(s.dir, name) }
 
 // blame says where to look when a side disappoints.
 func (s *side) blame() string {
@@ -275,40 +246,30 @@ func (s *side) blame() string {
 			b.WriteString(line)
 		}
 	}
-	return fmt.Sprintf("%s\nmore in %s/log", lastLines(b.String(), 5), s.dir)
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.SplitAfter(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "")
+	return fmt.Sprintf("%s\nmore in %s/log", realpool.Last(b.String(), 5), s.dir)
 }
 
 // files makes files below a directory, for the user of the daemons. A name
 // that ends in a slash is an empty directory; content "->x" is a symbolic link
 // to x; content "#!…" makes a program.
 func (c *condor) files(dir string, all map[string]string) {
-	c.t.Helper()
+	c.TB.Helper()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		path, content := filepath.Join(dir, name), all[name]
 		if strings.HasSuffix(name, "/") {
-			c.mkdir(path)
+			c.Mkdir(path)
 			continue
 		}
-		c.must(os.MkdirAll(filepath.Dir(path), 0o755))
+		c.Must(os.MkdirAll(filepath.Dir(path), 0o755))
 		if to, ok := strings.CutPrefix(content, "->"); ok {
-			c.must(os.Symlink(to, path))
+			c.Must(os.Symlink(to, path))
 			continue
 		}
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(content, "#!") {
 			mode = 0o755
 		}
-		c.must(os.WriteFile(path, []byte(content), mode))
+		c.Must(os.WriteFile(path, []byte(content), mode))
 	}
-	c.must(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && c.cred != nil {
-			err = os.Lchown(path, int(c.cred.Uid), int(c.cred.Gid))
-		}
-		return errors.Join(err)
-	}))
+	c.OwnAll(dir)
 }

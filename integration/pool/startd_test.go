@@ -15,6 +15,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/integration/realpool"
 )
 
 // newMaster makes a pool whose condor_master runs our condor_startd.
@@ -22,21 +25,18 @@ func newMaster(t *testing.T, lines string) *condor {
 	t.Helper()
 	c := newCondor(t, slots+"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD\nSTARTD = $(LOCAL_DIR)/condor_startd\nSTARTER = $(LOCAL_DIR)/condor_starter\n"+
 		"MASTER_NAME = here@\nSTARTD_DEBUG = D_FULLDEBUG\n"+lines)
-	c.install(c.dir)
+	c.install(c.Dir)
 	if strings.Contains(lines, "ep-tokens.d") { // the collector makes the key of the pool's tokens
 		c.begin()
-		token := c.tool("condor_token_create", "-identity", "node17@execpoint.test", "-authz", "ADVERTISE_STARTD", "-authz", "READ", "-authz", "DAEMON")
-		path := filepath.Join(c.dir, "ep-tokens.d", "pool")
-		c.must(os.WriteFile(path, []byte(token), 0o600))
-		if c.cred != nil {
-			c.must(os.Chown(path, int(c.cred.Uid), int(c.cred.Gid)))
-		}
+		token := c.Tool("condor_token_create", "-identity", "node17@execpoint.test", "-authz", "ADVERTISE_STARTD", "-authz", "READ", "-authz", "DAEMON")
+		path := filepath.Join(c.Dir, "ep-tokens.d", "pool")
+		c.Write(path, token, 0o600)
 		c.stop("condor_collector", syscall.SIGTERM)
 	}
 	c.start("condor_master")
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("StartLog:\n%s", c.log("StartLog"))
+			t.Logf("StartLog:\n%s", c.Log("StartLog"))
 		}
 	})
 	c.shown()
@@ -45,8 +45,8 @@ func newMaster(t *testing.T, lines string) *condor {
 
 // shown waits until the collector shows our three slots.
 func (c *condor) shown() {
-	c.t.Helper()
-	eventually(c.t, "condor_status shows three slots", func() error {
+	c.TB.Helper()
+	eventually(c.TB, "condor_status shows three slots", func() error {
 		out, err := c.run("condor_status", "-af", "Name")
 		if err != nil {
 			return err
@@ -60,16 +60,16 @@ func (c *condor) shown() {
 
 // slot is the name of one of our slots.
 func (c *condor) slot() string {
-	c.t.Helper()
-	return strings.Fields(c.tool("condor_status", "-af", "Name", "-sort", "Name"))[0]
+	c.TB.Helper()
+	return strings.Fields(c.Tool("condor_status", "-af", "Name", "-sort", "Name"))[0]
 }
 
 // says waits until a log matches.
 func (c *condor) says(log, pattern string) {
-	c.t.Helper()
+	c.TB.Helper()
 	want := regexp.MustCompile(pattern)
-	eventually(c.t, fmt.Sprintf("%s says %s", log, pattern), func() error {
-		if !want.MatchString(c.log(log)) {
+	eventually(c.TB, fmt.Sprintf("%s says %s", log, pattern), func() error {
+		if !want.MatchString(c.Log(log)) {
 			return errors.New("it does not")
 		}
 		return nil
@@ -90,15 +90,15 @@ func TestDaemonUnderMaster(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := newMaster(t, tt.lines)
-			if got := strings.TrimSpace(c.tool("condor_status", "-af", "MyAddress", "-limit", "1")); !regexp.MustCompile(tt.address).MatchString(got) {
+			if got := strings.TrimSpace(c.Tool("condor_status", "-af", "MyAddress", "-limit", "1")); !regexp.MustCompile(tt.address).MatchString(got) {
 				t.Errorf("MyAddress = %s, want %s", got, tt.address)
 			}
 			name := c.slot()
-			if out := c.tool("condor_status", "-direct", name, "-af", "State", "Activity"); !strings.Contains(out, "Unclaimed Idle") {
+			if out := c.Tool("condor_status", "-direct", name, "-af", "State", "Activity"); !strings.Contains(out, "Unclaimed Idle") {
 				t.Errorf("condor_status -direct: %q", out)
 			}
 			c.says("MasterLog", `Setting ready state 'Ready' for STARTD`)
-			if out := c.tool("condor_ping", "-type", "STARTD", "-name", name, "READ"); !strings.Contains(out, "succeeded") {
+			if out := c.Tool("condor_ping", "-type", "STARTD", "-name", name, "READ"); !strings.Contains(out, "succeeded") {
 				t.Errorf("condor_ping: %q", out)
 			}
 		})
@@ -113,8 +113,8 @@ func TestJobsAreMatchedAndClaimed(t *testing.T) {
 	t.Parallel()
 	c := newMaster(t, "START = TARGET.ClusterId > 0\nCLAIM_PARTITIONABLE_LEFTOVERS = True\n")
 	long := fmt.Sprintf("60.%d", os.Getpid()) // seconds, and nobody else's
-	c.must(os.WriteFile(filepath.Join(c.dir, "job.sub"), []byte("executable = /bin/sleep\narguments = "+long+"\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nrequirements = Cpus > 1\nqueue 3\n"), 0o644))
-	c.tool("condor_submit", "job.sub")
+	c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/sleep\narguments = "+long+"\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nrequirements = Cpus > 1\nqueue 3\n"), 0o644))
+	c.Tool("condor_submit", "job.sub")
 	c.says("SchedLog", `Negotiation ended: \d jobs matched`)
 	c.says("StartLog", `slot1_1@\S+ claim granted`)
 	c.says("StartLog", `slot1_2@\S+ claim granted`)
@@ -127,7 +127,7 @@ func TestJobsAreMatchedAndClaimed(t *testing.T) {
 		return err
 	})
 	eventually(t, "the processes are where they belong", func() error { return checkTree(t, long, 2) })
-	c.tool("condor_rm", "-all")
+	c.Tool("condor_rm", "-all")
 	eventually(t, "the claimed slots are gone", func() error {
 		out, err := c.run("condor_status", "-direct", c.slot(), "-af", "Name", "State")
 		if err == nil && strings.Contains(out, "Claimed") {
@@ -135,7 +135,7 @@ func TestJobsAreMatchedAndClaimed(t *testing.T) {
 		}
 		return err
 	})
-	if log := c.log("StartLog"); strings.Contains(log, "secret") || regexp.MustCompile(`#\d+#\d+#[0-9a-f]`).MatchString(log) {
+	if log := c.Log("StartLog"); strings.Contains(log, "secret") || regexp.MustCompile(`#\d+#\d+#[0-9a-f]`).MatchString(log) {
 		t.Error("the log shows secrets of claims")
 	}
 }
@@ -160,22 +160,22 @@ func TestAdministration(t *testing.T) {
 			return nil
 		})
 	}
-	c.tool("condor_drain", name)
+	c.Tool("condor_drain", name)
 	state("Drained")
-	c.tool("condor_drain", "-cancel", name)
+	c.Tool("condor_drain", "-cancel", name)
 	state("Unclaimed")
-	c.tool("condor_vacate", name)
-	if out := strings.TrimSpace(c.tool("condor_config_val", "-startd", "-name", name, "NUM_CPUS")); out != "8" {
+	c.Tool("condor_vacate", name)
+	if out := strings.TrimSpace(c.Tool("condor_config_val", "-startd", "-name", name, "NUM_CPUS")); out != "8" {
 		t.Errorf("condor_config_val -startd NUM_CPUS: %q, want 8", out)
 	}
-	if out := c.tool("condor_fetchlog", "-startd", name, "STARTD"); !strings.Contains(out, "starting") {
+	if out := c.Tool("condor_fetchlog", "-startd", name, "STARTD"); !strings.Contains(out, "starting") {
 		t.Errorf("condor_fetchlog: %q", out)
 	}
-	f, err := os.OpenFile(c.config, os.O_APPEND|os.O_WRONLY, 0)
-	c.must(err)
+	f, err := os.OpenFile(c.Config, os.O_APPEND|os.O_WRONLY, 0)
+	c.Must(err)
 	_, err = f.WriteString("Hall = \"south\"\n")
-	c.must(errors.Join(err, f.Close()))
-	c.tool("condor_reconfig", "-startd", name)
+	c.Must(errors.Join(err, f.Close()))
+	c.Tool("condor_reconfig", "-startd", name)
 	eventually(t, "the new value is shown", func() error {
 		out, err := c.run("condor_status", "-direct", name, "-af", "Hall")
 		if err == nil && strings.Fields(out)[0] != "south" {
@@ -184,23 +184,23 @@ func TestAdministration(t *testing.T) {
 		return err
 	})
 	for i, how := range [...]string{"-peaceful", "-graceful", "-fast"} {
-		before := strings.Count(c.log("StartLog"), "exiting status=0")
-		c.tool("condor_off", how, "-subsystem", "startd")
+		before := strings.Count(c.Log("StartLog"), "exiting status=0")
+		c.Tool("condor_off", how, "-subsystem", "startd")
 		eventually(t, "condor_off "+how, func() error {
-			if got := strings.Count(c.log("StartLog"), "exiting status=0"); got != before+1 {
+			if got := strings.Count(c.Log("StartLog"), "exiting status=0"); got != before+1 {
 				return fmt.Errorf("%d ends, want %d", got, before+1)
 			}
 			return nil
 		})
-		c.tool("condor_on", "-subsystem", "startd")
+		c.Tool("condor_on", "-subsystem", "startd")
 		c.shown()
-		if got := strings.Count(c.log("StartLog"), "starting version="); got != i+2 {
+		if got := strings.Count(c.Log("StartLog"), "starting version="); got != i+2 {
 			t.Errorf("started %d times, want %d", got, i+2)
 		}
 	}
-	c.tool("condor_restart", "-subsystem", "startd")
+	c.Tool("condor_restart", "-subsystem", "startd")
 	eventually(t, "condor_restart", func() error {
-		if got := strings.Count(c.log("StartLog"), "starting version="); got != 5 {
+		if got := strings.Count(c.Log("StartLog"), "starting version="); got != 5 {
 			return fmt.Errorf("started %d times, want 5", got)
 		}
 		return nil
@@ -221,22 +221,16 @@ func TestAdministrationIsRefused(t *testing.T) {
 func TestDaemonAlone(t *testing.T) {
 	t.Parallel()
 	c := newMaster(t, "")
-	port := freePort(t)
-	other := *c
-	dir := filepath.Join(c.dir, "second")
+	port := realpool.FreePort(t)
+	dir := filepath.Join(c.Dir, "second")
 	for _, sub := range []string{"", "log", "execute", "lock"} {
-		c.must(os.Mkdir(filepath.Join(dir, sub), 0o755))
-		if c.cred != nil {
-			c.must(os.Chown(filepath.Join(dir, sub), int(c.cred.Uid), int(c.cred.Gid)))
-		}
+		c.Mkdir(filepath.Join(dir, sub))
 	}
-	cmd := other.command(t.Context(), filepath.Join(c.dir, "condor_startd"), "-f", "-p", strconv.Itoa(port), "-n", "second")
+	second := c.NewDaemon(c.Config, filepath.Join(c.Dir, "condor_startd"), "-p", strconv.Itoa(port), "-n", "second")
 	for _, kv := range []string{"LOG=" + dir + "/log", "EXECUTE=" + dir + "/execute", "LOCK=" + dir + "/lock", "STARTD_ADDRESS_FILE=" + dir + "/address"} {
-		cmd.Env = append(cmd.Env, "_CONDOR_"+kv)
+		second.Env = append(second.Env, "_CONDOR_"+kv)
 	}
-	c.must(cmd.Start())
-	c.running["second"] = cmd
-	t.Cleanup(func() { c.stop("second", syscall.SIGTERM) })
+	second.Start()
 	eventually(t, "the second one is shown", func() error {
 		out, err := c.run("condor_status", "-af", "Name", "MyAddress", "-constraint", `regexp("second", Name)`)
 		if err == nil && strings.Count(out, fmt.Sprintf("<127.0.0.1:%d?", port)) != 3 {
@@ -245,10 +239,10 @@ func TestDaemonAlone(t *testing.T) {
 		return err
 	})
 	b, err := os.ReadFile(filepath.Join(dir, "address"))
-	c.must(err)
+	c.Must(err)
 	if !strings.HasPrefix(string(b), fmt.Sprintf("<127.0.0.1:%d?", port)) || !strings.Contains(string(b), "$CondorVersion: ") {
 		t.Errorf("the address file has %q", b)
 	}
-	c.stop("second", syscall.SIGTERM)
+	second.Stop(syscall.SIGTERM, 20*time.Second)
 	c.shown()
 }

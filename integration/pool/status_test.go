@@ -41,8 +41,8 @@ var names = []string{"slot1@" + ourHost, "slot2@" + ourHost, "slot3@" + ourHost}
 
 // shows waits until condor_status shows the slots, and nothing else.
 func (c *condor) shows(want ...string) {
-	c.t.Helper()
-	eventually(c.t, fmt.Sprintf("condor_status shows %q", want), func() error {
+	c.TB.Helper()
+	eventually(c.TB, fmt.Sprintf("condor_status shows %q", want), func() error {
 		out, err := c.run("condor_status", "-af", "Name")
 		if err != nil {
 			return err
@@ -58,15 +58,15 @@ func (c *condor) shows(want ...string) {
 
 // ads reads what condor_status -long prints.
 func (c *condor) ads(args ...string) []*classad.Ad {
-	c.t.Helper()
+	c.TB.Helper()
 	var all []*classad.Ad
-	for text := range strings.SplitSeq(c.tool("condor_status", append(args, "-long")...), "\n\n") {
+	for text := range strings.SplitSeq(c.Tool("condor_status", append(args, "-long")...), "\n\n") {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
 		ad, err := classad.ParseAd(text, classad.Old)
 		if err != nil {
-			c.t.Fatalf("%v in\n%s", err, text)
+			c.TB.Fatalf("%v in\n%s", err, text)
 		}
 		all = append(all, ad)
 	}
@@ -96,19 +96,19 @@ func TestSlotsAreShown(t *testing.T) {
 			c := newCondor(t, tt.lines)
 			c.begin()
 			if tt.token {
-				token := c.tool("condor_token_create", "-identity", tt.user, "-authz", "ADVERTISE_STARTD", "-authz", "READ")
-				path := filepath.Join(c.dir, "ep-tokens.d", "pool")
-				c.must(os.WriteFile(path, []byte(token), 0o600))
+				token := c.Tool("condor_token_create", "-identity", tt.user, "-authz", "ADVERTISE_STARTD", "-authz", "READ")
+				path := filepath.Join(c.Dir, "ep-tokens.d", "pool")
+				c.Must(os.WriteFile(path, []byte(token), 0o600))
 			}
-			key, err := os.ReadFile(filepath.Join(c.dir, "passwords.d", "POOL"))
-			c.must(err)
-			c.must(os.WriteFile(filepath.Join(c.dir, "ep-passwords.d", "KEY"), key, 0o600))
+			key, err := os.ReadFile(filepath.Join(c.Dir, "passwords.d", "POOL"))
+			c.Must(err)
+			c.Must(os.WriteFile(filepath.Join(c.Dir, "ep-passwords.d", "KEY"), key, 0o600))
 			e := newEP(t, c, slots, nil)
 			c.shows(names...)
 			for _, ad := range c.ads() {
 				checkShown(t, e, ad)
 			}
-			if log := c.log("CollectorLog"); !regexp.MustCompile(`PERMISSION GRANTED to \S*` + tt.user + ` from host \S+ for command 0 \(UPDATE_STARTD_AD\)`).MatchString(log) {
+			if log := c.Log("CollectorLog"); !regexp.MustCompile(`PERMISSION GRANTED to \S*` + tt.user + ` from host \S+ for command 0 \(UPDATE_STARTD_AD\)`).MatchString(log) {
 				t.Errorf("the collector's log does not grant UPDATE_STARTD_AD to %s", tt.user)
 			} else if strings.Contains(log, "Could not make hashkey") || strings.Contains(log, "PERMISSION DENIED") {
 				t.Errorf("the collector complains:\n%s", log)
@@ -117,7 +117,7 @@ func TestSlotsAreShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.shows()
-			if out := c.tool("condor_status", "-any", "-constraint", `MyType == "StartD" || MyType == "Machine"`, "-af", "Name"); strings.TrimSpace(out) != "" {
+			if out := c.Tool("condor_status", "-any", "-constraint", `MyType == "StartD" || MyType == "Machine"`, "-af", "Name"); strings.TrimSpace(out) != "" {
 				t.Errorf("after the end the collector still has %s", out)
 			}
 		})
@@ -148,7 +148,7 @@ func TestCondorStatus(t *testing.T) {
 	e := newEP(t, c, slots, nil)
 	c.shows(names...)
 
-	out := c.tool("condor_status")
+	out := c.Tool("condor_status")
 	for _, want := range []string{"slot1@" + ourHost, "LINUX", "X86_64", "Unclaimed", "Idle", "Total     3     0       0         3"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
 			t.Errorf("condor_status does not show %q:\n%s", want, out)
@@ -158,7 +158,7 @@ func TestCondorStatus(t *testing.T) {
 		t.Errorf("condor_status does not know everything:\n%s", out)
 	}
 	for _, args := range [][]string{{"-compact"}, {"-state"}, {"-run"}, {"-claimed"}, {"-server"}, {"-total"}, {"-startd"}} {
-		out := c.tool("condor_status", args...)
+		out := c.Tool("condor_status", args...)
 		quiet := args[0] == "-run" || args[0] == "-claimed" || args[0] == "-total"
 		if !quiet && !strings.Contains(out, "ep.execpoint.te") {
 			t.Errorf("condor_status %v:\n%s", args, out)
@@ -167,7 +167,7 @@ func TestCondorStatus(t *testing.T) {
 			t.Errorf("condor_status %v does not know everything:\n%s", args, out)
 		}
 	}
-	if out := strings.Fields(c.tool("condor_status", "-startd", "-af", "Name")); !slices.Equal(out, []string{ourHost}) && !slices.Equal(out, names) {
+	if out := strings.Fields(c.Tool("condor_status", "-startd", "-af", "Name")); !slices.Equal(out, []string{ourHost}) && !slices.Equal(out, names) {
 		t.Errorf("condor_status -startd names %q", out)
 	}
 	daemons := c.ads("-any", "-constraint", `MyType == "StartD"`)
@@ -192,13 +192,13 @@ func TestCondorStatus(t *testing.T) {
 		}
 		checkSame(t, names[i], ad, told[i], "Name", "MyAddress", "Cpus", "Memory", "Start", "Requirements", "DaemonStartTime", "CondorVersion", "Hall")
 	}
-	if out := c.tool("condor_status", "-direct", ourHost, "-constraint", `PartitionableSlot =?= true`, "-af", "Name", "Cpus"); strings.TrimSpace(out) != names[0]+" 6" {
+	if out := c.Tool("condor_status", "-direct", ourHost, "-constraint", `PartitionableSlot =?= true`, "-af", "Name", "Cpus"); strings.TrimSpace(out) != names[0]+" 6" {
 		t.Errorf("asked directly for the partitionable slot: %q", out)
 	}
-	if out := c.tool("condor_status", "-direct", ourHost, "-limit", "2", "-af", "Name"); len(strings.Fields(out)) != 2 {
+	if out := c.Tool("condor_status", "-direct", ourHost, "-limit", "2", "-af", "Name"); len(strings.Fields(out)) != 2 {
 		t.Errorf("asked directly for two: %q", out)
 	}
-	if out := c.tool("condor_status", "-startd", "-direct", ourHost, "-af", "MyType"); strings.TrimSpace(out) == "" {
+	if out := c.Tool("condor_status", "-startd", "-direct", ourHost, "-af", "MyType"); strings.TrimSpace(out) == "" {
 		t.Error("asked directly for the daemon: nothing")
 	}
 	_ = e
@@ -235,7 +235,7 @@ func TestBesideTheOriginal(t *testing.T) {
 	c := newCondor(t, slots+"RunBenchmarks = False\nSTARTD_NAME = original\n")
 	c.begin("condor_startd")
 	newEP(t, c, "STARTD_NAME = ours\n", nil)
-	host := c.fullHost()
+	host := c.FullHost()
 	var want []string
 	for _, n := range []string{"slot1", "slot2", "slot3"} {
 		want = append(want, n+"@original@"+host, n+"@ours@"+ourHost)
@@ -275,14 +275,14 @@ func TestBesideAMaster(t *testing.T) {
 	t.Parallel()
 	c := newCondor(t, slots+"USE_SHARED_PORT = True\nDAEMON_LIST = MASTER SHARED_PORT COLLECTOR NEGOTIATOR SCHEDD\nSHARED_PORT_PORT = @PORT@\n")
 	c.start("condor_master")
-	c.answers()
-	e := newEP(t, c, fmt.Sprintf("COLLECTOR_HOST = 127.0.0.1:%d?sock=collector\n", c.port), nil)
+	eventually(t, "the collector answers", func() error { return c.CollectorAnswers(t.Context()) })
+	e := newEP(t, c, fmt.Sprintf("COLLECTOR_HOST = 127.0.0.1:%d?sock=collector\n", c.Port), nil)
 	c.shows(names...)
 	if err := e.pool.Withdraw(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.shows()
-	if log := c.log("SharedPortLog"); !strings.Contains(log, "STARTD "+e.address.String()) {
+	if log := c.Log("SharedPortLog"); !strings.Contains(log, "STARTD "+e.address.String()) {
 		t.Errorf("the shared port has not heard of us:\n%s", log)
 	}
 }
@@ -295,11 +295,11 @@ func TestMatched(t *testing.T) {
 	c.begin("condor_negotiator", "condor_schedd")
 	newEP(t, c, "", nil)
 	c.shows(names...)
-	file := filepath.Join(c.dir, "job.sub")
-	c.must(os.WriteFile(file, []byte("executable = /bin/sleep\narguments = 1\nlog = job.log\nrequest_cpus = 2\nrequest_memory = 64\nrequest_disk = 1024\nqueue\n"), 0o644))
+	file := filepath.Join(c.Dir, "job.sub")
+	c.Must(os.WriteFile(file, []byte("executable = /bin/sleep\narguments = 1\nlog = job.log\nrequest_cpus = 2\nrequest_memory = 64\nrequest_disk = 1024\nqueue\n"), 0o644))
 	eventually(t, "condor_submit", func() error { _, err := c.run("condor_submit", file); return err })
 	eventually(t, "the job is matched", func() error {
-		log := c.log("NegotiatorLog")
+		log := c.Log("NegotiatorLog")
 		if strings.Contains(log, "has no claim id") {
 			t.Fatalf("the negotiator does not find our claim ids:\n%s", log)
 		}
@@ -314,7 +314,7 @@ func TestMatched(t *testing.T) {
 		"Started shadow for job 1.0 on slot1_1@" + ourHost,
 	} {
 		eventually(t, want, func() error {
-			if !strings.Contains(c.log("SchedLog"), want) {
+			if !strings.Contains(c.Log("SchedLog"), want) {
 				return fmt.Errorf("SchedLog does not say so")
 			}
 			return nil
@@ -328,10 +328,10 @@ func TestConnectionCut(t *testing.T) {
 	// FS would notice that somebody stands between.
 	c := newCondor(t, slots+"SEC_DEFAULT_AUTHENTICATION = OPTIONAL\n")
 	c.begin()
-	p := newProxy(t, c.port)
+	p := newProxy(t, c.Port)
 	newEP(t, c, fmt.Sprintf("COLLECTOR_HOST = 127.0.0.1:%d\n", p.port), nil)
 	c.shows(names...)
-	heard := func() string { return c.tool("condor_status", "-af", "UpdateSequenceNumber") }
+	heard := func() string { return c.Tool("condor_status", "-af", "UpdateSequenceNumber") }
 	before := heard()
 	p.cut()
 	eventually(t, "the ads are sent again", func() error {
@@ -340,7 +340,7 @@ func TestConnectionCut(t *testing.T) {
 		}
 		return nil
 	})
-	made := regexp.MustCompile(`added incoming session id \S+ .*return address is <127`).FindAllString(c.log("CollectorLog"), -1)
+	made := regexp.MustCompile(`added incoming session id \S+ .*return address is <127`).FindAllString(c.Log("CollectorLog"), -1)
 	if len(made) != 1 {
 		t.Errorf("%d sessions were made with us, want one: %q", len(made), made)
 	}
@@ -354,15 +354,15 @@ func TestAdministrationByTheCollector(t *testing.T) {
 	c.begin()
 	newEP(t, c, "", nil)
 	c.shows(names...)
-	if out := c.tool("condor_status", "-af", "_condor_PrivRemoteAdminCapability", "RemoteAdminCapability"); strings.Contains(out, "admin_") {
+	if out := c.Tool("condor_status", "-af", "_condor_PrivRemoteAdminCapability", "RemoteAdminCapability"); strings.Contains(out, "admin_") {
 		t.Error("condor_status shows the capability")
 	}
-	out := c.tool("condor_drain", "-fast", "-reason", "dust", ourHost)
+	out := c.Tool("condor_drain", "-fast", "-reason", "dust", ourHost)
 	if !strings.Contains(out, "Sent request to drain") {
 		t.Errorf("condor_drain: %s", out)
 	}
 	eventually(t, "all slots are drained", func() error {
-		out := c.tool("condor_status", "-af", "State", "DrainReason")
+		out := c.Tool("condor_status", "-af", "State", "DrainReason")
 		if got := strings.Join(strings.Fields(out), " "); got != "Drained dust Drained dust Drained dust" {
 			return fmt.Errorf("the slots are %q", got)
 		}
@@ -394,10 +394,10 @@ func TestDaemonAd(t *testing.T) {
 			c.begin()
 			newEP(t, c, slots+"ENABLE_STARTD_DAEMON_AD = "+tt.knob+"\n", nil)
 			c.shows(names...)
-			if out := c.tool("condor_status", "-af", "HasStartDaemonAd"); strings.TrimSpace(out) != strings.TrimSpace(strings.Repeat(tt.want+"\n", 3)) {
+			if out := c.Tool("condor_status", "-af", "HasStartDaemonAd"); strings.TrimSpace(out) != strings.TrimSpace(strings.Repeat(tt.want+"\n", 3)) {
 				t.Errorf("HasStartDaemonAd is %q", out)
 			}
-			log := c.log("CollectorLog")
+			log := c.Log("CollectorLog")
 			if own := strings.Contains(log, "StartDaemonAd: Inserting"); !own {
 				t.Errorf("the collector has no daemon ad")
 			}

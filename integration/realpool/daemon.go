@@ -26,6 +26,8 @@ type Daemon struct {
 	cmd     *exec.Cmd     // nil while it does not run
 	ended   chan struct{} // closed once cmd was waited for
 	starts  int
+	// Env is added to its environment.
+	Env []string
 	// AsRoot leaves it the rights of the test, where those are root's: the other
 	// daemons have those of the pool's user.
 	AsRoot bool
@@ -34,18 +36,26 @@ type Daemon struct {
 // Start starts a daemon with the pool's configuration.
 func (p *Pool) Start(program string, args ...string) *Daemon {
 	p.TB.Helper()
-	d := &Daemon{pool: p, program: program, args: append([]string{"-f"}, args...), config: p.Config}
+	d := p.NewDaemon(p.Config, program, args...)
 	d.Start()
+	return d
+}
+
+// NewDaemon is a daemon with a configuration that may be its own. It does not
+// run yet.
+func (p *Pool) NewDaemon(config, program string, args ...string) *Daemon {
+	p.TB.Helper()
+	d := &Daemon{pool: p, program: program, args: append([]string{"-f"}, args...), config: config}
 	p.TB.Cleanup(func() { d.Stop(syscall.SIGQUIT, 20*time.Second) })
 	return d
 }
 
-// Start starts it again after Stop.
+// Start starts it, for the first time or again after it was stopped.
 func (d *Daemon) Start() {
 	d.pool.TB.Helper()
 	// It is ended by a signal of the test's choice, not by a context.
 	d.cmd = d.pool.Command(context.Background(), d.program, d.args...)
-	d.cmd.Env = append(d.cmd.Env, "CONDOR_CONFIG="+d.config)
+	d.cmd.Env = append(append(d.cmd.Env, "CONDOR_CONFIG="+d.config), d.Env...)
 	if d.AsRoot {
 		d.cmd.SysProcAttr.Credential = nil
 	}
@@ -90,12 +100,18 @@ func (d *Daemon) Signal(sig syscall.Signal) {
 // Stop signals it and waits until it is gone. One that takes longer than the
 // limit is killed; then Stop returns false.
 func (d *Daemon) Stop(sig syscall.Signal, limit time.Duration) bool {
+	d.Signal(sig)
+	return d.Wait(limit)
+}
+
+// Wait waits until it is gone. One that takes longer than the limit is killed;
+// then Wait returns false.
+func (d *Daemon) Wait(limit time.Duration) bool {
 	if d.cmd == nil {
 		return true
 	}
 	cmd := d.cmd
 	d.cmd = nil
-	_ = cmd.Process.Signal(sig)
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
@@ -207,13 +223,7 @@ func (e *EP) Scratch() []string {
 }
 
 // Log returns a log of the EP, or why there is none.
-func (e *EP) Log(name string) string {
-	b, err := os.ReadFile(filepath.Join(e.Dir, "log", name))
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
-}
+func (e *EP) Log(name string) string { return ReadLog(e.Dir, name) }
 
 // Last returns the last n lines of a text.
 func Last(text string, n int) string {

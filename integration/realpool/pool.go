@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ import (
 // its time.
 const Patience = 60 * time.Second
 
-// settings are those of every pool, before what a test adds.
+// settings are those of New, before what a test adds.
 const settings = `RELEASE_DIR = @PREFIX@
 LOCAL_DIR = @DIR@
 LOCAL_CONFIG_FILE =
@@ -79,35 +80,46 @@ STARTD_ATTRS = $(STARTD_ATTRS), Rig
 MAX_HISTORY_LOG = 1000000000
 `
 
-// Pool is a collector, a negotiator and a schedd, with the Execution Points
-// that a test adds.
+// Pool is a directory with a configuration, and the daemons that a test starts
+// with it. A method that fails ends the test.
 type Pool struct {
 	TB     testing.TB
 	Prefix string // under which HTCondor is
 	Dir    string // everything of the pool, removed at the end unless the test failed or EXECPOINT_TEST_KEEP is set
 	Config string // the file
+	Port   int    // the collector's, or for whatever the configuration has @PORT@
 	lines  string
-	port   int
 	cred   *syscall.Credential
 }
 
-// New makes the directory and the configuration of a pool, with lines added to
-// the configuration. Nothing runs yet.
+// New is Make with settings by which a collector, a negotiator and a schedd
+// serve jobs without delay, and lines added to them.
 func New(tb testing.TB, lines string) *Pool {
+	tb.Helper()
+	return Make(tb, settings+lines)
+}
+
+// Make makes the directory and the configuration of a pool, in which @PREFIX@,
+// @DIR@ and @PORT@ are replaced by where HTCondor is, by the directory and by a
+// port that is free. Nothing runs yet.
+func Make(tb testing.TB, lines string) *Pool {
 	tb.Helper()
 	path, err := exec.LookPath("condor_collector")
 	if err != nil {
-		tb.Skip("HTCondor is not here: condor_collector is not in PATH")
+		path, err = exec.LookPath("condor_ping") // the others are where it is
+	}
+	if err != nil {
+		tb.Skip("HTCondor is not here: neither condor_collector nor condor_ping is in PATH")
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		tb.Fatal(err)
 	}
 	// Not tb.TempDir: its name may be too long for a socket.
-	dir, err := os.MkdirTemp("", "eprealpool")
+	dir, err := os.MkdirTemp("", "eppool")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Pool{TB: tb, Prefix: filepath.Dir(filepath.Dir(path)), Dir: dir, Config: filepath.Join(dir, "condor_config")}
+	p := &Pool{TB: tb, Prefix: filepath.Dir(filepath.Dir(path)), Dir: dir, Config: filepath.Join(dir, "condor_config"), lines: lines}
 	tb.Cleanup(func() {
 		if tb.Failed() || os.Getenv("EXECPOINT_TEST_KEEP") != "" {
 			tb.Logf("what the daemons left is in %s", dir)
@@ -120,17 +132,16 @@ func New(tb testing.TB, lines string) *Pool {
 	p.Must(os.Chmod(dir, 0o755))
 	p.lowerRights()
 	p.Own(dir)
-	p.lines = lines
 	p.folders(dir)
+	p.listen()
 	return p
 }
 
-// listen chooses a port for the collector and writes the configuration.
+// listen chooses a port and writes the configuration.
 func (p *Pool) listen() {
 	p.TB.Helper()
-	p.port = freePort(p.TB)
-	text := strings.NewReplacer("@PREFIX@", p.Prefix, "@DIR@", p.Dir, "@PORT@", strconv.Itoa(p.port)).Replace(settings + p.lines)
-	p.Must(os.WriteFile(p.Config, []byte(text), 0o644))
+	p.Port = FreePort(p.TB)
+	p.Write(p.Config, strings.NewReplacer("@PREFIX@", p.Prefix, "@DIR@", p.Dir, "@PORT@", strconv.Itoa(p.Port)).Replace(p.lines), 0o644)
 }
 
 // folders makes what a daemon with LOCAL_DIR there needs.
@@ -186,6 +197,17 @@ func (p *Pool) Own(path string) {
 	}
 }
 
+// OwnAll gives everything in a directory to the user of the daemons.
+func (p *Pool) OwnAll(dir string) {
+	p.TB.Helper()
+	p.Must(filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err == nil {
+			p.Own(path)
+		}
+		return err
+	}))
+}
+
 // Write makes a file that belongs to the user of the daemons.
 func (p *Pool) Write(path, text string, mode os.FileMode) {
 	p.TB.Helper()
@@ -194,18 +216,32 @@ func (p *Pool) Write(path, text string, mode os.FileMode) {
 	p.Own(path)
 }
 
-func freePort(tb testing.TB) int {
+// FreePort is a port of the loopback interface that is free, below those that
+// the system gives out by itself: hardly anybody gets it before it is used.
+func FreePort(tb testing.TB) int {
 	tb.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(10000+rand.IntN(20000)))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }()
+		return l.Addr().(*net.TCPAddr).Port
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	tb.Fatal("no port is free")
+	return 0
 }
 
-// Command is a program with the pool's configuration, in its directory.
+// Command is a program with the pool's configuration, in its directory. A name
+// without a slash is HTCondor's, if it has such a program.
 func (p *Pool) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	for _, dir := range []string{"bin", "sbin", "libexec"} {
+		path := filepath.Join(p.Prefix, dir, name)
+		if _, err := os.Stat(path); err == nil && !strings.Contains(name, "/") {
+			name = path
+			break
+		}
+	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	lib := filepath.Join(p.Prefix, "lib")
 	cmd.Env = append(os.Environ(), "CONDOR_CONFIG="+p.Config, "HOME="+p.Dir,
@@ -249,30 +285,45 @@ func (p *Pool) Begin() *Daemon {
 // before the schedd.
 func (p *Pool) BeginWith(more func()) *Daemon {
 	p.TB.Helper()
-	for tries := 0; ; tries++ {
-		p.listen()
-		collector := p.Start("condor_collector", "-p", strconv.Itoa(p.port)) // which condor_master would say
-		err := Until(p.TB.Context(), Patience, 100*time.Millisecond, func(ctx context.Context) error {
-			if collector.Ended() {
-				return nil
-			}
-			_, err := p.Run(ctx, "condor_status", "-collector", "-af", "Name")
-			return err
-		})
-		p.Must(err)
-		if !collector.Ended() {
-			break
-		}
-		if tries == 5 {
-			p.TB.Fatalf("the collector ends by itself; more in %s/log/CollectorLog", p.Dir)
-		}
-		// Another process was faster to take the port that was free.
-	}
+	p.Collector()
 	p.Start("condor_negotiator")
 	more()
 	schedd := p.Start("condor_schedd")
 	p.ScheddAnswers()
 	return schedd
+}
+
+// Collector starts the collector and waits until it answers. If another process
+// was faster to take the port, it gets another one, and the configuration is
+// written anew.
+func (p *Pool) Collector() *Daemon {
+	p.TB.Helper()
+	for tries := 0; ; tries++ {
+		var args []string
+		if !strings.Contains(p.lines, "COLLECTOR_HOST = 127.0.0.1:0") {
+			args = []string{"-p", strconv.Itoa(p.Port)} // which condor_master would say
+		}
+		collector := p.Start("condor_collector", args...)
+		p.Must(Until(p.TB.Context(), Patience, 100*time.Millisecond, func(ctx context.Context) error {
+			if collector.Ended() {
+				return nil
+			}
+			return p.CollectorAnswers(ctx)
+		}))
+		if !collector.Ended() {
+			return collector
+		}
+		if tries == 5 {
+			p.TB.Fatalf("the collector ends by itself; more in %s/log/CollectorLog", p.Dir)
+		}
+		p.listen()
+	}
+}
+
+// CollectorAnswers says why it does not.
+func (p *Pool) CollectorAnswers(ctx context.Context) error {
+	_, err := p.Run(ctx, "condor_status", "-collector", "-af", "Name")
+	return err
 }
 
 // ScheddAnswers waits until it does.
@@ -282,6 +333,19 @@ func (p *Pool) ScheddAnswers() {
 		_, err := p.Run(ctx, "condor_q", "-totals")
 		return err
 	})
+}
+
+// Log returns a log of the pool's daemons, or why there is none.
+func (p *Pool) Log(name string) string { return ReadLog(p.Dir, name) }
+
+// ReadLog returns a log of the daemons whose LOCAL_DIR is dir, or why there is
+// none.
+func ReadLog(dir, name string) string {
+	b, err := os.ReadFile(filepath.Join(dir, "log", name))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
 
 // FullHost is what the real daemons take for the name of this machine.
