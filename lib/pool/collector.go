@@ -63,6 +63,9 @@ type sender struct {
 	once     sync.Once     // of started
 	last     string        // the last failure that was told
 	streams  bool          // datagrams were tried and cannot be
+
+	asked        *tokenRequest // under way; run's alone, as is
+	tokenTrouble string        // what was told of the last one that could not be made
 }
 
 // CollectorStatus is how things are with one collector.
@@ -353,6 +356,10 @@ func (s *sender) run(ctx context.Context) {
 			l = nil
 			s.p.news.again(s) // it may have forgotten what it was told
 		}
+		if !retiring && l == nil && errs.Is(err, errs.Denied) && s.seekToken(ctx) {
+			failures = 0
+			continue
+		}
 		failures++
 		if retiring || !s.pause(ctx, failures) {
 			return
@@ -553,7 +560,14 @@ func (s *sender) pause(ctx context.Context, failures int) bool {
 	if shift := failures - 1; shift < 20 {
 		d = min(d, firstPause<<shift)
 	}
-	d = d/2 + time.Duration(s.p.cfg.Rand()*float64(d))
+	return s.wait(ctx, d/2+time.Duration(s.p.cfg.Rand()*float64(d)))
+}
+
+// wait is pause with its length.
+func (s *sender) wait(ctx context.Context, d time.Duration) bool {
+	if s.leaving() { // it was told so while it did something else
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -563,10 +577,7 @@ func (s *sender) pause(ctx context.Context, failures int) bool {
 		case <-timer.C:
 			return true
 		case <-s.wake:
-			s.mu.Lock()
-			retiring := s.retiring
-			s.mu.Unlock()
-			if retiring {
+			if s.leaving() {
 				return true
 			}
 		}

@@ -53,6 +53,11 @@ type Settings struct {
 	// Administration says that those may administrate us whom the collector
 	// lets (SEC_ENABLE_REMOTE_ADMINISTRATION).
 	Administration bool
+	// Host is the name of this machine, for those who read requests of ours.
+	Host string
+	// TokenUser is whose token is requested of a collector that refuses us,
+	// "" without UID_DOMAIN.
+	TokenUser string
 	// MatchSessions says that claim ids carry their sessions.
 	MatchSessions bool
 }
@@ -113,6 +118,10 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	s.Datagrams = err == nil && !tcp
 	s.Streams = c.List("TCP_UPDATE_COLLECTORS")
 	bad = append(bad, err)
+	s.Host = c.String("FULL_HOSTNAME")
+	if domain := c.String("UID_DOMAIN"); domain != "" {
+		s.TokenUser = "condor@" + domain
+	}
 	s.PrivateNetwork = c.String("PRIVATE_NETWORK_NAME")
 	s.Administration, err = c.Bool("SEC_ENABLE_REMOTE_ADMINISTRATION")
 	bad = append(bad, err)

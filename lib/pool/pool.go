@@ -103,6 +103,10 @@ type Config struct {
 	// Updated is told once that a collector has been sent all ads.
 	Updated func()
 
+	// StoreToken keeps a token that a collector has given us, where the next
+	// authentication finds it, and says in which file. Nil asks for none.
+	StoreToken func(token string) (path string, err error)
+
 	Clock clock.Clock    // nil: clock.System
 	Rand  func() float64 // from [0, 1), for the spread of attempts; nil: math/rand
 	Log   *slog.Logger   // nil: none

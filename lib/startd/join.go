@@ -28,7 +28,9 @@ import (
 func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
 		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
-		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) }, History: d.history, Self: d.measure, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
+		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) },
+		StoreToken: func(token string) (string, error) { return d.methods.Load().StoreToken(token) },
+		History:    d.history, Self: d.measure, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,

@@ -83,6 +83,8 @@ type daemonState struct {
 	answers *daemon.Answers
 	kbdd    *watched
 
+	methods atomic.Pointer[authn.Client] // how we authenticate now
+
 	mu      sync.Mutex
 	current *config.Snapshot
 }
@@ -374,7 +376,9 @@ func (d *daemonState) configure(s *config.Snapshot) error {
 	system := d.o.System
 	system.Files, system.Owners = d.o.Platform.Credentials()
 	d.allowed.Store(settings)
-	d.client.Configure(settings, &authn.Client{Settings: methods, System: system})
+	client := &authn.Client{Settings: methods, System: system}
+	d.methods.Store(client)
+	d.client.Configure(settings, client)
 	d.server.Configure(settings, &authn.Server{Settings: methods, System: system, Self: d.self, Mapped: settings.Maps})
 	return nil
 }

@@ -101,6 +101,10 @@ func (c *Client) tokens() Tokens {
 	return Tokens{Dirs: dirs, Exclude: c.Exclude, Subsystem: c.Subsystem, Files: c.Files}
 }
 
+// StoreToken keeps a token that was issued to this process, where it is the
+// first to be shown from now on, and returns the file.
+func (c *Client) StoreToken(token string) (string, error) { return c.tokens().Store(token) }
+
 // Client authenticates this process to servers. It may be used by many
 // goroutines at once.
 type Client struct {

@@ -6,6 +6,7 @@ package authn
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -70,6 +71,38 @@ func (t Tokens) Find(trustDomain string, issuerKeys []string, now time.Time) (Si
 		why = errors.New("there are no token files")
 	}
 	return SignedToken{}, errs.E(op, errs.NotFound, strings.Join(t.Dirs, ","), fmt.Errorf("none of %d tokens is for this server: %w", seen, why))
+}
+
+// Store keeps a token that was issued to us, in place of the one that was so
+// before, where Find looks at first: "<subsystem>_auto_generated_token" in the
+// first of the directories, which is made if it is not there. Nobody but the
+// process's user may read it. It returns the path.
+func (t Tokens) Store(token string) (string, error) {
+	const op = "authn.Tokens.Store"
+	if len(t.Dirs) == 0 || t.Subsystem == "" {
+		return "", errs.E(op, errs.NotFound, "", errors.New("there is no directory of tokens (SEC_TOKEN_SYSTEM_DIRECTORY)"))
+	}
+	if _, err := ParseToken(token); err != nil || len(token) > maxTokenFile/2 {
+		return "", errs.E(op, errs.Invalid, "", errors.Join(err, errors.New("the token is none")))
+	}
+	dir := t.Dirs[0]
+	path := filepath.Join(dir, t.Subsystem+"_auto_generated_token")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", errs.E(op, errs.Broken, dir, err)
+	}
+	f, err := os.CreateTemp(dir, ".token-*~") // 0600, and of no pattern of tokens
+	if err != nil {
+		return "", errs.E(op, errs.Broken, dir, err)
+	}
+	_, err = f.WriteString(token + "\n")
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return "", errs.E(op, errs.Broken, path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return path, nil
 }
 
 func firstOf(a, b error) error {
