@@ -162,3 +162,28 @@ func TestCollectorOfDatagramsRestarted(t *testing.T) {
 		})
 	}
 }
+
+// The negotiator tells our startd of a match over UDP, under a session that it
+// made over TCP, and the schedd that it needs a claim no more, under that of the
+// claim.
+func TestToldOverUDP(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string]string{
+		"FS":          required,
+		"FS, 3DES":    required + "FIPS = True\n",
+		"no security": "SEC_DEFAULT_AUTHENTICATION = NEVER\nSEC_DEFAULT_ENCRYPTION = NEVER\nSEC_DEFAULT_INTEGRITY = NEVER\nSEC_DEFAULT_NEGOTIATION = NEVER\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newMaster(t, overUDP+lines+"NEGOTIATOR_INFORM_STARTD = True\nSCHEDD_SEND_VACATE_VIA_TCP = False\nCLAIM_PARTITIONABLE_LEFTOVERS = True\nCLAIM_WORKLIFE = 0\n")
+			if at := c.tool("condor_status", "-af", "MyAddress", "-limit", "1"); strings.Contains(at, "noUDP") {
+				t.Errorf("MyAddress = %s", at)
+			}
+			c.must(os.WriteFile(filepath.Join(c.dir, "job.sub"), []byte("executable = /bin/sleep\narguments = 0\nrequest_memory = 100\nrequest_disk = 1\nlog = log/job.log\nqueue\n"), 0o644))
+			c.tool("condor_submit", "job.sub")
+			c.says("job.log", `return value 0`)
+			c.says("StartLog", `command allowed.*MATCH_INFO.*datagram`)
+			c.says("StartLog", `command allowed.*RELEASE_CLAIM.*submit-side@matchsession.*datagram`)
+		})
+	}
+}

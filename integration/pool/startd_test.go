@@ -82,8 +82,8 @@ func TestDaemonUnderMaster(t *testing.T) {
 	secure := "SEC_DEFAULT_ENCRYPTION = REQUIRED\nSEC_DEFAULT_INTEGRITY = REQUIRED\n"
 	for _, tt := range []struct{ name, lines, address string }{
 		{"IDTOKENS, through CCB", secure + ways[3].lines + "STARTD.CCB_ADDRESS = $(COLLECTOR_HOST)\n", `CCBID=127\.0\.0\.1:`},
-		{"FS, encryption and integrity", secure, `^<127\.0\.0\.1:[1-9]\d*\?addrs=[^&]*&alias=[^&]*&noUDP>$`},
-		{"PASSWORD", secure + "SEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSTARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\n", "noUDP"},
+		{"FS, encryption and integrity", secure, `^<127\.0\.0\.1:[1-9]\d*\?addrs=[^&]*&alias=[^&]*>$`},
+		{"PASSWORD", secure + "SEC_DEFAULT_AUTHENTICATION_METHODS = FS, PASSWORD\nSTARTD.SEC_CLIENT_AUTHENTICATION_METHODS = PASSWORD\nSEC_PASSWORD_FILE = $(LOCAL_DIR)/passwords.d/POOL\nWANT_UDP_COMMAND_SOCKET = False\n", "noUDP"},
 		{"shared port", "USE_SHARED_PORT = True\nSHARED_PORT_PORT = 0\nDAEMON_SOCKET_DIR = $(LOCAL_DIR)/run\nCOLLECTOR_HOST = 127.0.0.1:0\n", `sock=`},
 		{"CCB", "STARTD.CCB_ADDRESS = $(COLLECTOR_HOST)\nSTARTD.PRIVATE_NETWORK_NAME = elsewhere\n", `CCBID=127\.0\.0\.1:`},
 	} {

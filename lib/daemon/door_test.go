@@ -6,6 +6,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -133,6 +134,102 @@ func TestOwnDoor(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", to.HostPort()); err == nil {
 		t.Error("the port still answers")
+	}
+}
+
+// Datagram takes a number from everyone.
+func (bare) Datagram(_ context.Context, from netip.AddrPort, m cedar.Datagram) (*security.Request, *cedar.Conn, error) {
+	conn := cedar.MessageReader(m.Payload, cedar.Limits{})
+	n, err := conn.Int()
+	return &security.Request{Command: int(n), Addr: from}, conn, err
+}
+
+// Datagrams come in at the port of the command socket, unless the owner does
+// not want that.
+func TestDoorForDatagrams(t *testing.T) {
+	t.Parallel()
+	for _, want := range []bool{true, false} {
+		d, changes := newDoor(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
+		told := make(chan netip.AddrPort, 1)
+		table, err := listen.NewTable(listen.Command{Number: 1, Name: "ONE", Datagrams: true, Handle: func(_ context.Context, c *listen.Call) error { told <- c.Addr; return nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Server.Table, d.Server.Datagrams = table, bare{}
+		if err := d.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		to, err := cedar.ParseSinful(<-changes)
+		if err != nil || to.NoUDP == want {
+			t.Fatalf("the address is %s, %v", to, err)
+		}
+		if security.TakesDatagrams(to) != want || len(d.packets) > 0 != want {
+			t.Errorf("%d sockets take datagrams, want %v", len(d.packets), want)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- d.Serve(ctx) }()
+		if want {
+			nc, err := (&listen.Dialer{}).Post(t.Context(), to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := nc.Write([]byte{0, 0, 0, 0, 0, 0, 0, 1}); err != nil {
+				t.Fatal(err)
+			}
+			if from := <-told; from.String() != nc.LocalAddr().String() {
+				t.Errorf("it comes from %s, not from %s", from, nc.LocalAddr())
+			}
+			_ = nc.Close()
+		}
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		d.Server.Wait(t.Context())
+	}
+}
+
+// What listens for datagrams may be handed down, too.
+func TestInheritedDoorForDatagrams(t *testing.T) { // hands descriptors over: nobody may open files meanwhile
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, err := net.ListenPacket("udp4", l.Addr().String())
+	if err != nil {
+		t.Skip("somebody has the port: ", err)
+	}
+	defer p.Close()
+	for _, want := range []bool{true, false} {
+		f, err := l.(*net.TCPListener).File()
+		if err != nil {
+			t.Skip("descriptors cannot be handed down here: ", err)
+		}
+		g, err := p.(*net.UDPConn).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, changes := newDoor(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
+		d.Server.Datagrams = bare{}
+		d.Inherit.Commands = []Socket{{Kind: Stream, Descriptor: int(f.Fd())}, {Kind: Datagram, Descriptor: int(g.Fd())}}
+		if err := d.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-changes; strings.Contains(s, "noUDP") == want || len(d.packets) > 0 != want {
+			t.Errorf("the address is %s", s)
+		}
+		for _, o := range d.listeners {
+			_ = o.Close()
+		}
+		for _, o := range d.packets {
+			_ = o.Close()
+		}
+		// The descriptors were the door's, or closed.
+		if f.Close() == nil || g.Close() == nil {
+			t.Error("a descriptor was left open")
+		}
 	}
 }
 
