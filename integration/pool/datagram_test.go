@@ -176,11 +176,11 @@ func TestToldOverUDP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newMaster(t, overUDP+lines+"NEGOTIATOR_INFORM_STARTD = True\nSCHEDD_SEND_VACATE_VIA_TCP = False\nCLAIM_PARTITIONABLE_LEFTOVERS = True\nCLAIM_WORKLIFE = 0\n")
-			if at := c.tool("condor_status", "-af", "MyAddress", "-limit", "1"); strings.Contains(at, "noUDP") {
+			if at := c.Tool("condor_status", "-af", "MyAddress", "-limit", "1"); strings.Contains(at, "noUDP") {
 				t.Errorf("MyAddress = %s", at)
 			}
-			c.must(os.WriteFile(filepath.Join(c.dir, "job.sub"), []byte("executable = /bin/sleep\narguments = 0\nrequest_memory = 100\nrequest_disk = 1\nlog = log/job.log\nqueue\n"), 0o644))
-			c.tool("condor_submit", "job.sub")
+			c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/sleep\narguments = 0\nrequest_memory = 100\nrequest_disk = 1\nlog = log/job.log\nqueue\n"), 0o644))
+			c.Tool("condor_submit", "job.sub")
 			c.says("job.log", `return value 0`)
 			c.says("StartLog", `command allowed.*MATCH_INFO.*datagram`)
 			c.says("StartLog", `command allowed.*RELEASE_CLAIM.*submit-side@matchsession.*datagram`)

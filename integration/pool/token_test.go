@@ -55,7 +55,7 @@ func begun(t *testing.T, lines string, before func(c *condor)) *condor {
 	c.start(filepath.Join(c.Dir, "condor_startd"))
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("StartLog:\n%s\nCollectorLog:\n%s", c.Log("StartLog"), lastLines(c.Log("CollectorLog"), 60))
+			t.Logf("StartLog:\n%s\nCollectorLog:\n%s", c.Log("StartLog"), c.Log("CollectorLog"))
 		}
 	})
 	return c

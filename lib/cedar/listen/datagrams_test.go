@@ -214,7 +214,7 @@ func TestPost(t *testing.T) {
 		"host": inner, "addrs": {Host: "192.0.2.1", Port: 1, Addrs: []netip.AddrPort{at}},
 		"private": {Host: "192.0.2.1", Port: 1, PrivNet: "lab", PrivAddr: &inner},
 	} {
-		nc, err := (&Dialer{PrivateNetwork: "lab", Source: at.Addr()}).Post(t.Context(), to)
+		nc, err := (&Dialer{PrivateNetwork: "lab", Source: Source{V4: at.Addr()}}).Post(t.Context(), to)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
