@@ -97,7 +97,7 @@ func TestTokenRequest(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	approve := c.command(ctx, "condor_token_request_approve", "-reqid", id)
+	approve := c.Command(ctx, "condor_token_request_approve", "-reqid", id)
 	approve.Stdin = strings.NewReader("yes\n")
 	if out, err := approve.CombinedOutput(); err != nil {
 		t.Fatalf("condor_token_request_approve: %v\n%s", err, out)
