@@ -6,13 +6,13 @@ package pool
 import (
 	"context"
 	"errors"
-	"github.com/execpoint/execpoint/lib/classad"
 	"net"
 	"sync"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 

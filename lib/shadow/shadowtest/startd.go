@@ -378,6 +378,3 @@ func (d *Startd) RunJob(ctx context.Context, s *Shadow) (End, error) {
 	_, err = d.Deactivate(ctx, DeactivateJobDone, s.job.Claim)
 	return end, err
 }
-
-// Forget drops the session of a claim that was given back.
-func (d *Startd) Forget(id claim.ID) { d.client.Sessions.Forget(id.Public) }
