@@ -31,6 +31,12 @@ type handed struct {
 	err    error
 }
 
+func (h handed) close() {
+	if h.shadow.Conn != nil {
+		_ = h.shadow.Conn.Close()
+	}
+}
+
 // handing are the connections on their way from the command that asked for an
 // activation to the starter.
 type handing struct {
@@ -55,10 +61,29 @@ func (h *handing) get(act claim.ActivationID) (chan handed, bool) {
 	return ch, ok
 }
 
+// deliver passes on what becomes of a connection; one that nobody waits for any
+// more is closed.
+func (h *handing) deliver(act claim.ActivationID, v handed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ch, ok := h.way[act]; ok {
+		ch <- v // there is room for it
+		return
+	}
+	v.close()
+}
+
+// end notes that nobody waits for the connection of an activation any more.
 func (h *handing) end(act claim.ActivationID) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
+	ch := h.way[act]
 	delete(h.way, act)
-	h.mu.Unlock()
+	select {
+	case v := <-ch:
+		v.close()
+	default:
+	}
 }
 
 // Address is where we are reached at present, a sinful.
@@ -93,12 +118,7 @@ func (p *Pool) Shadow(ctx context.Context, act claim.ActivationID) (Shadow, erro
 		p.handing.end(act)
 		return h.shadow, h.err
 	case <-ctx.Done():
-		go func() { // the connection comes in any case
-			if h := <-ch; h.err == nil {
-				_ = h.shadow.Conn.Close()
-			}
-			p.handing.end(act)
-		}()
+		p.handing.end(act)
 		return Shadow{}, errs.E(op, errs.Expired, string(act), ctx.Err())
 	}
 }
@@ -106,12 +126,11 @@ func (p *Pool) Shadow(ctx context.Context, act claim.ActivationID) (Shadow, erro
 // hand tells the shadow yes and sends its connection on its way. Whatever
 // happens, who waits for it hears of it.
 func (p *Pool) hand(c *listen.Call, id claim.ID, act claim.ActivationID) (err error) {
-	ch, ok := p.handing.get(act)
-	if !ok {
+	if !p.HasShadow(act) {
 		return errs.E("pool.ACTIVATE_CLAIM", errs.Internal, string(act), errors.New("nobody starts it"))
 	}
 	h := handed{err: errs.E("pool.ACTIVATE_CLAIM", errs.Internal, string(act), errors.New("its connection was lost"))}
-	defer func() { ch <- h }()
+	defer func() { p.handing.deliver(act, h) }()
 	c.Conn.PutInt(replyOK)
 	if err := c.Conn.EndMessage(); err != nil {
 		h.err = err
