@@ -56,6 +56,46 @@ func TestAccessPointBehindBroker(t *testing.T) {
 	}
 }
 
+// TestAccessPointBehindTwoBrokers has the access point's broker be behind another
+// one. Our starter has both relay, or finds the way without. The original's is
+// not run: it asks the outer broker for the number that the inner one gave.
+func TestAccessPointBehindTwoBrokers(t *testing.T) {
+	t.Parallel()
+	for _, m := range []cell{
+		{method: "FS", ap: apTunnel},
+		{method: "FS", ap: apTunnel, unrelayed: true},
+	} {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, m)
+			a.behind()
+			ours := a.sides[1]
+			j := a.submitTo(ours)
+			a.running(ours, j)
+			if out, err := a.Run(t.Context(), "condor_tail", j.id); err != nil || out != "begun\n" {
+				t.Errorf("condor_tail: %q, %v", out, err)
+			}
+			a.Write(filepath.Join(j.dir, "go"), "", 0o644)
+			a.ended(ours, j)
+			logs := map[string]string{}
+			for name, path := range map[string]string{"outer": "log/CollectorLog", "inner": "inner/log/CollectorLog"} {
+				b, err := os.ReadFile(filepath.Join(a.Dir, path))
+				a.Must(err)
+				logs[name] = string(b)
+			}
+			// The input and the output.
+			asked := relaying.FindAllString(logs["outer"], -1)
+			called := strings.Count(logs["outer"], "CCB: reverse-connecting to old client")
+			if len(asked) < 2 || m.unrelayed != (called >= 2) || !m.unrelayed && called > 0 {
+				t.Errorf("the outer broker relayed %d times, and called us for that %d times", len(asked), called)
+			}
+			if n := strings.Count(logs["inner"], "CCB: relaying inbound tunnel to next-hop ccbid"); n < 2 {
+				t.Errorf("the inner broker was asked for a shadow %d times", n)
+			}
+		})
+	}
+}
+
 // behind looks at the address of the schedd.
 func (a *arena) behind() {
 	a.TB.Helper()

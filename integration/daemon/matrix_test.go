@@ -290,34 +290,46 @@ func (a *arena) submit() [2]submitted {
 	a.TB.Helper()
 	var jobs [2]submitted
 	for i, e := range a.sides {
-		dir := filepath.Join(a.Dir, "job-"+e.Name)
-		a.Mkdir(dir)
-		a.Write(filepath.Join(dir, "job.sh"), strings.ReplaceAll(matrixJob, "@DIR@", dir), 0o755)
-		a.Write(filepath.Join(dir, "input"), "what came with the job\n", 0o644)
-		a.Write(filepath.Join(dir, "job.sub"), fmt.Sprintf("executable = job.sh\ntransfer_input_files = input\ntransfer_output_files = output\nshould_transfer_files = YES\noutput = out\nerror = err\nlog = job.log\n"+
-			"request_disk = 1024\nrequest_memory = 64\nrequirements = TARGET.Rig == %q\nqueue\n", e.Name), 0o644)
-		cmd := a.Command(a.TB.Context(), "condor_submit", "job.sub")
-		cmd.Dir = dir
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			a.TB.Fatalf("condor_submit: %v\n%s", err, out)
-		}
-		m := regexp.MustCompile(`submitted to cluster (\d+)\.`).FindSubmatch(out)
-		if m == nil {
-			a.TB.Fatalf("condor_submit said %s", out)
-		}
-		jobs[i] = submitted{id: string(m[1]) + ".0", dir: dir}
+		jobs[i] = a.submitTo(e)
 	}
 	for i, j := range jobs {
-		a.Eventually("the job of "+a.sides[i].Name+" runs", realpool.Patience, func(ctx context.Context) error {
-			if exists(filepath.Join(j.dir, "ready")) {
-				return nil
-			}
-			events, _ := os.ReadFile(filepath.Join(j.dir, "job.log"))
-			return fmt.Errorf("its log:\n%s\nStartLog:\n%s\nStarterLog:\n%s", events, realpool.Last(a.sides[i].Log("StartLog"), 25), realpool.Last(a.sides[i].Log("StarterLog"), 25))
-		})
+		a.running(a.sides[i], j)
 	}
 	return jobs
+}
+
+// submitTo submits a job that only one side can run.
+func (a *arena) submitTo(e *realpool.EP) submitted {
+	a.TB.Helper()
+	dir := filepath.Join(a.Dir, "job-"+e.Name)
+	a.Mkdir(dir)
+	a.Write(filepath.Join(dir, "job.sh"), strings.ReplaceAll(matrixJob, "@DIR@", dir), 0o755)
+	a.Write(filepath.Join(dir, "input"), "what came with the job\n", 0o644)
+	a.Write(filepath.Join(dir, "job.sub"), fmt.Sprintf("executable = job.sh\ntransfer_input_files = input\ntransfer_output_files = output\nshould_transfer_files = YES\noutput = out\nerror = err\nlog = job.log\n"+
+		"request_disk = 1024\nrequest_memory = 64\nrequirements = TARGET.Rig == %q\nqueue\n", e.Name), 0o644)
+	cmd := a.Command(a.TB.Context(), "condor_submit", "job.sub")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		a.TB.Fatalf("condor_submit: %v\n%s", err, out)
+	}
+	m := regexp.MustCompile(`submitted to cluster (\d+)\.`).FindSubmatch(out)
+	if m == nil {
+		a.TB.Fatalf("condor_submit said %s", out)
+	}
+	return submitted{id: string(m[1]) + ".0", dir: dir}
+}
+
+// running waits until the job runs.
+func (a *arena) running(e *realpool.EP, j submitted) {
+	a.TB.Helper()
+	a.Eventually("the job of "+e.Name+" runs", realpool.Patience, func(ctx context.Context) error {
+		if exists(filepath.Join(j.dir, "ready")) {
+			return nil
+		}
+		events, _ := os.ReadFile(filepath.Join(j.dir, "job.log"))
+		return fmt.Errorf("its log:\n%s\nStartLog:\n%s\nStarterLog:\n%s", events, realpool.Last(e.Log("StartLog"), 25), realpool.Last(e.Log("StarterLog"), 25))
+	})
 }
 
 // visit has the tools of the job's owner reach into the running jobs.
@@ -395,19 +407,25 @@ func (a *arena) finish(jobs [2]submitted) {
 		a.Write(filepath.Join(j.dir, "go"), "", 0o644)
 	}
 	for i, j := range jobs {
-		a.Eventually("the job of "+a.sides[i].Name+" ends", realpool.Patience, func(context.Context) error {
-			events, err := os.ReadFile(filepath.Join(j.dir, "job.log"))
-			if err == nil && !strings.Contains(string(events), "\n005 (") {
-				err = errors.New(string(events))
-			}
-			return err
-		})
-		if out, err := os.ReadFile(filepath.Join(j.dir, "output")); string(out) != "WHAT CAME WITH THE JOB\n" {
-			a.TB.Errorf("the output of the job of %s: %q, %v", a.sides[i].Name, out, err)
+		a.ended(a.sides[i], j)
+	}
+}
+
+// ended waits until the job has ended and looks at what came back.
+func (a *arena) ended(e *realpool.EP, j submitted) {
+	a.TB.Helper()
+	a.Eventually("the job of "+e.Name+" ends", realpool.Patience, func(context.Context) error {
+		events, err := os.ReadFile(filepath.Join(j.dir, "job.log"))
+		if err == nil && !strings.Contains(string(events), "\n005 (") {
+			err = errors.New(string(events))
 		}
-		if out, err := os.ReadFile(filepath.Join(j.dir, "out")); string(out) != "begun\n" {
-			a.TB.Errorf("the job of %s printed %q, %v", a.sides[i].Name, out, err)
-		}
+		return err
+	})
+	if out, err := os.ReadFile(filepath.Join(j.dir, "output")); string(out) != "WHAT CAME WITH THE JOB\n" {
+		a.TB.Errorf("the output of the job of %s: %q, %v", e.Name, out, err)
+	}
+	if out, err := os.ReadFile(filepath.Join(j.dir, "out")); string(out) != "begun\n" {
+		a.TB.Errorf("the job of %s printed %q, %v", e.Name, out, err)
 	}
 }
 

@@ -37,6 +37,8 @@ type cell struct {
 	// ap says how the access point is behind a broker, "" if it is not: with
 	// sockets of its own, or with a shared port.
 	ap apBroker
+	// unrelayed has no broker relay for the Execution Points.
+	unrelayed bool
 }
 
 // apBroker is how an access point is behind a broker.
@@ -45,6 +47,7 @@ type apBroker string
 const (
 	apOwnPorts   apBroker = "AP with ports behind CCB"
 	apSharedPort apBroker = "AP with a shared port behind CCB"
+	apTunnel     apBroker = "AP with ports behind CCB behind CCB"
 )
 
 // lines are what the pool's configuration has for it. Its own tools and the
@@ -60,6 +63,11 @@ func (b apBroker) lines() string {
 	if b == apSharedPort {
 		return s.String() + "SCHEDD.USE_SHARED_PORT = True\nSHADOW.USE_SHARED_PORT = True\nSHARED_PORT.CCB_ADDRESS = $(COLLECTOR_HOST)\nSHARED_PORT_DEBUG = D_FULLDEBUG\n"
 	}
+	if b == apTunnel {
+		// Which broker, is known once it listens. Those without a relay are called
+		// back by the outer one, which by default connects to no loopback.
+		return s.String() + "CCB_OUTBOUND_TARGET_DENYLIST =\n"
+	}
 	return s.String() + "SCHEDD.CCB_ADDRESS = $(COLLECTOR_HOST)\nSHADOW.CCB_ADDRESS = $(COLLECTOR_HOST)\n"
 }
 
@@ -74,6 +82,9 @@ func (m cell) String() string {
 	where := []string{m.method, pick(m.master, "master", "alone"), pick(m.shared, "shared port", "own port"), pick(m.broker, "CCB", "direct")}
 	if m.ap != "" {
 		where = append(where, string(m.ap))
+	}
+	if m.unrelayed {
+		where = append(where, "not relayed")
 	}
 	return strings.Join(where, ", ")
 }
@@ -117,6 +128,9 @@ func newArena(t *testing.T, m cell) *arena {
 		if m.ap == apSharedPort {
 			a.sharedPort(a.Dir, a.Config)
 		}
+		if m.ap == apTunnel {
+			a.inner()
+		}
 	})
 	for i, kind := range [...]string{realpool.Original, realpool.Ours} {
 		a.sides[i] = a.point(kind)
@@ -148,6 +162,9 @@ func (a *arena) point(kind string) *realpool.EP {
 		lines += "SEC_USE_FAMILY_SESSION = False\n" // the original would begin with it at the broker too, which is of another family
 		lines += "ENABLE_PERSISTENT_CONFIG = True\nPERSISTENT_CONFIG_DIR = $(LOCAL_DIR)/spool\nSTARTD_DIRECT_ATTACH_INTERVAL = 2\n"
 	}
+	if a.unrelayed {
+		lines += "CCB_CLIENT_STREAMING = False\n"
+	}
 	e := a.NewEP(kind, 4, lines)
 	if a.method == "IDTOKENS" {
 		a.token(filepath.Join(e.Dir, "tokens.d"), kind+"@execpoint.test")
@@ -163,6 +180,36 @@ func (a *arena) point(kind string) *realpool.EP {
 	e.Start()
 	a.TB.Cleanup(func() { e.Stop(syscall.SIGQUIT, 20*time.Second) })
 	return e
+}
+
+// inner runs a broker that is behind the pool's, and has the access point be
+// behind that one.
+func (a *arena) inner() {
+	a.TB.Helper()
+	dir := filepath.Join(a.Dir, "inner")
+	for _, sub := range []string{"log", "spool", "lock", "run"} {
+		a.Mkdir(filepath.Join(dir, sub))
+	}
+	text, err := os.ReadFile(a.Config)
+	a.Must(err)
+	address := filepath.Join(dir, "log", ".collector_address")
+	config := filepath.Join(dir, "condor_config")
+	a.Write(config, fmt.Sprintf("include : %s\nLOCAL_DIR = %s\nCCB_OUTBOUND_NEXT_HOP = $(COLLECTOR_HOST)\nCOLLECTOR_ADDRESS_FILE = %s\nCOLLECTOR.SEC_USE_FAMILY_SESSION = False\n", a.Config, dir, address), 0o644)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	a.Must(err)
+	port := l.Addr().(*net.TCPAddr).Port
+	a.Must(l.Close())
+	a.daemon(config, filepath.Join(a.Prefix, "sbin", "condor_collector"), "-f", "-p", fmt.Sprint(port))
+	at := ""
+	a.Eventually("the inner broker says where it is", realpool.Patience, func(context.Context) error {
+		b, err := os.ReadFile(address)
+		at, _, _ = strings.Cut(string(b), "\n")
+		if err == nil && !strings.HasPrefix(at, "<") {
+			err = fmt.Errorf("%q", b)
+		}
+		return err
+	})
+	a.Must(os.WriteFile(a.Config, append(text, "SCHEDD.CCB_ADDRESS = "+at+"\nSHADOW.CCB_ADDRESS = "+at+"\n"...), 0o644))
 }
 
 // sharedPort runs the shared port of whoever lives in dir without
