@@ -175,7 +175,7 @@ func TestToldOverUDP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newMaster(t, overUDP+lines+"NEGOTIATOR_INFORM_STARTD = True\nSCHEDD_SEND_VACATE_VIA_TCP = False\nCLAIM_PARTITIONABLE_LEFTOVERS = True\nCLAIM_WORKLIFE = 0\n")
+			c := newMaster(t, overUDP+lines+"NEGOTIATOR_INFORM_STARTD = True\nSCHEDD_SEND_VACATE_VIA_TCP = False\nCLAIM_PARTITIONABLE_LEFTOVERS = True\n")
 			if at := c.Tool("condor_status", "-af", "MyAddress", "-limit", "1"); strings.Contains(at, "noUDP") {
 				t.Errorf("MyAddress = %s", at)
 			}
@@ -184,6 +184,24 @@ func TestToldOverUDP(t *testing.T) {
 			c.says("job.log", `return value 0`)
 			c.says("StartLog", `command allowed.*MATCH_INFO.*datagram`)
 			c.says("StartLog", `command allowed.*RELEASE_CLAIM.*submit-side@matchsession.*datagram`)
+		})
+	}
+}
+
+// Below a condor_master the session of its family is there from the beginning.
+// It always encrypts, whatever policy says of others.
+func TestFamilyOverUDP(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string]string{"encryption required": required, "encryption never": "SEC_DEFAULT_ENCRYPTION = NEVER\nSEC_DEFAULT_INTEGRITY = NEVER\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newMaster(t, strings.Replace(overUDP, "SEC_USE_FAMILY_SESSION = False\n", "", 1)+lines)
+			if !strings.Contains(c.Log("StartLog"), "telling the collector over UDP") {
+				t.Error("the collector is not told over UDP")
+			}
+			if log := c.Log("CollectorLog"); !strings.Contains(log, "uses crypto session family:") || strings.Contains(log, "ERROR \"") {
+				t.Error("the collector was not told under the session of the family, or failed")
+			}
 		})
 	}
 }

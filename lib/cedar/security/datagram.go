@@ -79,11 +79,14 @@ func (s *Session) cipher(fips bool) (cedar.Cipher, Key, error) {
 		// collector ends when it reads a secret in one.
 		return bad("the session has a key but is not to encrypt, and then no datagram can be sent that the original reads")
 	}
-	if s.old != nil && !fips {
-		return c, s.old, nil
+	const negotiated, handed = 24, 16 // bytes
+	switch {
+	case s.old == nil:
+		return c, s.Key[:negotiated], nil
+	case fips:
+		return c, s.Key[:handed], nil // the original cuts it, and 3DES repeats it
 	}
-	const size = 24
-	return c, s.Key[:size], nil
+	return c, s.old, nil
 }
 
 // TakesDatagrams reports whether a daemon at an address can be sent any: not

@@ -413,6 +413,44 @@ func TestDatagramsOfClaims(t *testing.T) {
 	}
 }
 
+// Whatever arrives, who has not the key of a session does not act under it.
+func FuzzDatagram(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x05"))
+	f.Add([]byte("CRAP\x00\x02\x00\x00\x00\x05known0123456789abcdef"))
+	f.Add([]byte("CRAP\x00\x03\x00\x05\x00\x05known0123456789abcdefknown0123456789abcdef"))
+	var ad literals
+	ad.set("Command", int64(cmdOff))
+	ad.set("Nonce", strings.Repeat("A", 44))
+	ad.set("Sid", "known")
+	ad.set("UseSession", "YES")
+	b := must(cedar.WriteMessage(func(c *cedar.Conn) {
+		c.PutInt(DCAuthenticate)
+		put(c, ad)
+	}))
+	f.Add(b)
+	f.Add(append([]byte("CRAP\x00\x01\x00\x05\x00\x00known0123456789abcdef"), b...))
+	w := newWorld(f, "ALLOW_ADMINISTRATOR = *\nALLOW_READ = *\n", "")
+	s := &Session{ID: "known", Key: DeriveKey([]byte("k")), Negotiated: true, Encryption: true, Ciphers: []cedar.Cipher{cedar.Blowfish}, Peer: Peer{User: "condor@password", Method: "PASSWORD"}}
+	if err := w.server.Sessions.Add(s, 0); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := cedar.ParseDatagram(bytes.Clone(b))
+		if err != nil || d.Fragment {
+			return
+		}
+		r, conn, err := w.server.Datagram(t.Context(), w.from, d)
+		if err != nil {
+			return
+		}
+		if r.Session != nil || r.Peer.User != Unauthenticated || conn == nil {
+			t.Fatalf("it acts as %s under %v", r.Peer.User, r.Session)
+		}
+		_, _ = conn.String()
+		_ = conn.EndOfMessage()
+	})
+}
+
 // The datagrams that are remembered of a session are bounded.
 func TestDatagramMarks(t *testing.T) {
 	t.Parallel()

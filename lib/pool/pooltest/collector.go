@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/pool"
 )
 
 // Message is one that a collector was sent.
@@ -39,6 +40,9 @@ type Collector struct {
 	tried    []time.Time
 	refuse   error
 	deaf     bool
+	lost     error // of what comes over UDP
+	posts    int   // begun
+	posted   int   // ended
 	bad      []error
 }
 
@@ -72,6 +76,66 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 	return conn, &security.Session{ID: "s", PeerVersion: c.Version}, nil
 }
 
+// Post begins to take commands over UDP: it is what pool.Config.Post wants. A
+// collector without a version is told in clear.
+func (c *Collector) Post(_ context.Context, _ cedar.Sinful, _ int) (pool.Poster, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tried = append(c.tried, time.Now())
+	if c.refuse != nil {
+		return nil, c.refuse
+	}
+	c.posts++
+	return &post{c: c}, nil
+}
+
+// Posts returns how often somebody began to send over UDP, and how many have
+// not ended it.
+func (c *Collector) Posts() (begun, open int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.posts, c.posts - c.posted
+}
+
+// Lose has commands over UDP fail, nil not any more.
+func (c *Collector) Lose(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = err
+}
+
+// post is one way to a Collector over UDP.
+type post struct{ c *Collector }
+
+func (p *post) Hidden() bool        { return p.c.Version != "" }
+func (p *post) PeerVersion() string { return p.c.Version }
+
+func (p *post) Close() error {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	p.c.posted++
+	return nil
+}
+
+func (p *post) Send(_ context.Context, command int, payload func(*cedar.Conn)) error {
+	b, err := cedar.WriteForm(cedar.Counted, p.c.Version, payload)
+	if err != nil {
+		return err
+	}
+	m, err := read(cedar.FormReader(b, cedar.Counted, cedar.Limits{}), command)
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	switch {
+	case p.c.lost != nil:
+		return p.c.lost
+	case err != nil:
+		p.c.bad = append(p.c.bad, err)
+	default:
+		p.c.keep(m)
+	}
+	return nil
+}
+
 func (c *Collector) serve(conn *cedar.Conn, command int) {
 	for {
 		m, err := read(conn, command)
@@ -85,17 +149,22 @@ func (c *Collector) serve(conn *cedar.Conn, command int) {
 			return
 		}
 		command = -1
-		m.At = time.Now()
-		c.messages = append(c.messages, m)
-		name, _ := m.Public.EvalString("Name", nil)
-		kind, _ := m.Public.EvalString("MyType", nil)
-		if m.Command == 13 {
-			target, _ := m.Public.EvalString("TargetType", nil)
-			delete(c.ads, target+"/"+name)
-		} else {
-			c.ads[kind+"/"+name] = m
-		}
+		c.keep(m)
 		c.mu.Unlock()
+	}
+}
+
+// keep takes in a message.
+func (c *Collector) keep(m Message) {
+	m.At = time.Now()
+	c.messages = append(c.messages, m)
+	name, _ := m.Public.EvalString("Name", nil)
+	kind, _ := m.Public.EvalString("MyType", nil)
+	if m.Command == 13 {
+		target, _ := m.Public.EvalString("TargetType", nil)
+		delete(c.ads, target+"/"+name)
+	} else {
+		c.ads[kind+"/"+name] = m
 	}
 }
 
