@@ -26,11 +26,6 @@ func postRig(t *testing.T, text string, cm *pooltest.Collector) *rig {
 	return newRig(t, text, cm, func(c *pool.Config) { c.Post = cm.Post })
 }
 
-func settle() {
-	time.Sleep(60 * time.Second)
-	synctest.Wait()
-}
-
 // Over UDP a collector is told the same as over TCP, and that it is over.
 func TestDatagrams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +33,8 @@ func TestDatagrams(t *testing.T) {
 		newRig(t, twoSlots, stream, nil)
 		cm := pooltest.NewCollector("25.14.0")
 		r := postRig(t, twoSlots+byUDP, cm)
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		if got := cm.Names(); len(got) != 3 || !slices.Equal(got, stream.Names()) {
 			t.Errorf("it has %q, over TCP %q", got, stream.Names())
 		}
@@ -77,7 +73,8 @@ func TestDatagramsInClear(t *testing.T) {
 		cm := pooltest.NewCollector("25.14.0")
 		cm.Version = ""
 		r := postRig(t, twoSlots+byUDP, cm)
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		if got := cm.Names(); len(got) != 2 {
 			t.Errorf("it has %q, want the slots alone", got)
 		}
@@ -104,7 +101,8 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 				return post(ctx, to, command)
 			}
 		})
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		if st := r.pool.Collectors()[0]; len(cm.Names()) != 3 || st.Datagrams || len(cm.Opened()) != 1 || asked != 1 {
 			t.Errorf("%q, %+v after %d attempts", cm.Names(), st, asked)
 		}
@@ -113,7 +111,8 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 		}
 		can = true
 		r.pool.Reconfigure(r.Settings(t))
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		if st := r.pool.Collectors()[0]; len(cm.Names()) != 3 || !st.Datagrams || asked != 2 {
 			t.Errorf("then %q, %+v after %d attempts", cm.Names(), st, asked)
 		}
@@ -121,7 +120,8 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 		s := r.Settings(t)
 		s.Datagrams = false
 		r.pool.Reconfigure(s)
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		if _, open := cm.Posts(); open != 0 || len(cm.Opened()) != 2 || len(cm.Names()) != 3 {
 			t.Errorf("%d ways over UDP are left, %d over TCP", open, len(cm.Opened()))
 		}
@@ -149,7 +149,8 @@ func TestWhomDatagrams(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			cm := pooltest.NewCollector("25.14.0")
 			r := postRig(t, twoSlots+tt.lines, cm)
-			settle()
+			time.Sleep(60 * time.Second)
+			synctest.Wait()
 			if st := r.pool.Collectors()[0]; st.Datagrams != tt.want || len(cm.Names()) != 3 {
 				t.Errorf("%s: over UDP %v, want %v; it has %q", tt.name, st.Datagrams, tt.want, cm.Names())
 			}
@@ -163,7 +164,8 @@ func TestDatagramsToOneThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cm := pooltest.NewCollector("25.14.0")
 		r := postRig(t, twoSlots+byUDP, cm)
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		want := cm.Names()
 		cm.Restart()
 		cm.Lose(errs.E("post", errs.Transient, "cm", errors.New("connection refused")))
@@ -187,7 +189,8 @@ func TestDatagramTooLarge(t *testing.T) {
 		cm := pooltest.NewCollector("25.14.0")
 		cm.Lose(errs.E("post", errs.Exhausted, "", errors.New("too large")))
 		r := postRig(t, twoSlots+byUDP, cm)
-		settle()
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
 		if st := r.pool.Collectors()[0]; st.Refused != 3 || st.Failures != 0 || st.Pending != 0 || !st.Connected {
 			t.Errorf("%+v", st)
 		}
