@@ -466,7 +466,7 @@ func TestDatagramMarks(t *testing.T) {
 			t.Fatalf("mark %d is known", i)
 		}
 	}
-	for _, i := range []int{10, 5000, maxDatagramMarks + 9} {
+	for _, i := range []int{10, 2000, maxDatagramMarks + 9} {
 		if w.server.Sessions.freshMarks("s", name(i)) {
 			t.Errorf("mark %d is forgotten", i)
 		}

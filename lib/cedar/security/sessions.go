@@ -208,7 +208,7 @@ func (t *Sessions) fresh(id, nonce string) bool {
 }
 
 // maxDatagramMarks bounds the datagrams of one session that are remembered.
-const maxDatagramMarks = 10_000
+const maxDatagramMarks = 4096
 
 // freshMarks reports whether all of some marks are new to a session, and
 // remembers them; the oldest are forgotten for that.
