@@ -5,7 +5,8 @@
 // accepts connections, from a port of its own, from a shared port and from a
 // broker behind a firewall, has them secured, and calls the handler of the
 // command; and it dials others in all the ways in which a daemon can be
-// reached.
+// reached. Commands that nobody waits for an answer to are also taken in
+// datagrams, see [Server.ServePackets].
 //
 //	table, err := listen.NewTable(listen.Command{Number: 60011, Name: "DC_NOP", Level: security.Allow, Handle: nop})
 //	server := &listen.Server{Table: table, Security: secured, Log: log}
