@@ -42,10 +42,13 @@ const DefaultSessions = 10000
 const maxStrangers = 1000
 
 // NewSessions returns an empty store for at most that many negotiated
-// sessions.
+// sessions; 0 is [DefaultSessions].
 func NewSessions(c clock.Clock, most int) *Sessions {
+	if most <= 0 {
+		most = DefaultSessions
+	}
 	return &Sessions{
-		clock: c, most: max(most, 1), byID: map[string]*list.Element{}, routes: map[route]string{},
+		clock: c, most: most, byID: map[string]*list.Element{}, routes: map[route]string{},
 		known: list.New(), nameless: list.New(), pinned: list.New(), strangers: map[string]bool{},
 	}
 }
