@@ -6,6 +6,7 @@
 package pool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -154,4 +155,42 @@ func TestStrangeCertificateIsRefused(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(c.Dir, "ep-tokens.d", "STARTD_auto_generated_token")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a token: %v", err)
 	}
+}
+
+// The stock tools request tokens of our daemon, list them and approve them, as
+// those of any other daemon.
+func TestTokensOfOurs(t *testing.T) {
+	t.Parallel()
+	c := newMaster(t, "SEC_DEFAULT_ENCRYPTION = REQUIRED\nSEC_DEFAULT_INTEGRITY = REQUIRED\n")
+	at := []string{"-type", "STARTD", "-name", c.slot()}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request := c.command(ctx, "condor_token_request", append(at, "-identity", "bob@execpoint.test", "-authz", "READ", "-lifetime", "600")...)
+	var out, bad bytes.Buffer
+	request.Stdout, request.Stderr = &out, &bad
+	c.must(request.Start())
+	defer func() { _ = request.Wait() }()
+	number := regexp.MustCompile(`RequestId = "(\d{7})"`)
+	var id string
+	eventually(t, "the request is listed", func() error {
+		list, err := c.run("condor_token_request_list", at...)
+		if m := number.FindStringSubmatch(list); m != nil && strings.Contains(list, "bob@execpoint.test") && strings.Contains(list, "READ") {
+			id = m[1]
+			return nil
+		}
+		return errors.Join(err, fmt.Errorf("%q", list))
+	})
+	approve := c.command(ctx, "condor_token_request_approve", append(at, "-reqid", id)...)
+	approve.Stdin = strings.NewReader("yes\n")
+	if said, err := approve.CombinedOutput(); err != nil {
+		t.Fatalf("condor_token_request_approve: %v\n%s", err, said)
+	}
+	if err := request.Wait(); err != nil {
+		t.Fatalf("condor_token_request: %v\n%s%s", err, &out, &bad)
+	}
+	if !regexp.MustCompile(`(?m)^eyJ[\w-]+\.[\w-]+\.[\w-]+$`).MatchString(out.String()) {
+		t.Errorf("condor_token_request says %q", &out)
+	}
+	c.tool("condor_token_request_auto_approve", append(at, "-netblock", "127.0.0.0/8", "-lifetime", "60")...)
+	c.says("StartLog", `tokens are given by a rule .*network=127\.0\.0\.0/8`)
 }

@@ -8,10 +8,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -38,7 +40,10 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
 	d.answers = answers
-	table, err := listen.NewTable(append(append(d.pool.Commands(), answers.Commands()...), d.reverser.Command())...)
+	tokens := &daemon.TokenDesk{
+		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
+	}
+	table, err := listen.NewTable(slices.Concat(d.pool.Commands(), answers.Commands(), tokens.Commands(), []listen.Command{d.reverser.Command()})...)
 	if err != nil {
 		return nil, "", err
 	}

@@ -105,6 +105,10 @@ func (c *Client) tokens() Tokens {
 // first to be shown from now on, and returns the file.
 func (c *Client) StoreToken(token string) (string, error) { return c.tokens().Store(token) }
 
+// SigningKey returns the key of this machine that is called id, to sign tokens
+// for others with.
+func (c *Client) SigningKey(id string) (SigningKey, error) { return c.keys(c.Files).Key(id) }
+
 // Client authenticates this process to servers. It may be used by many
 // goroutines at once.
 type Client struct {

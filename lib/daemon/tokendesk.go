@@ -1,0 +1,556 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	mathbits "math/bits"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+)
+
+// The commands by which tokens are requested of this daemon.
+const (
+	DCStartTokenRequest       = 60047
+	DCFinishTokenRequest      = 60048
+	DCListTokenRequest        = 60049
+	DCApproveTokenRequest     = 60050
+	DCAutoApproveTokenRequest = 60051
+)
+
+const (
+	mostTokenRequests = 1000
+	mostTokenRules    = 100
+	mostTokenWords    = 512       // bytes of a name or a list that somebody sends
+	longestRule       = time.Hour // TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME if it is not set
+	tokenRequestLife  = time.Hour // SEC_TOKEN_REQUEST_LIFETIME if it is not set
+	pollsASecond      = 10        // of all clients: the number of a request must not be guessed
+)
+
+// What is wrong with a request, as the original numbers it.
+var (
+	tokensOff     = tokenRefusal{44, "Token request disabled."}
+	tokenUnknown  = tokenRefusal{3, "Request ID is not known."}
+	tokenClient   = tokenRefusal{3, "Client ID is incorrect."}
+	tokenFailed   = tokenRefusal{4, "Request failed."}
+	tokenExpired  = tokenRefusal{5, "Request has expired."}
+	tokenTooOften = tokenRefusal{5, "Request rate limit hit."}
+)
+
+// tokenRefusal is an answer that says no.
+type tokenRefusal struct {
+	code int64
+	text string
+}
+
+func (r tokenRefusal) Error() string { return r.text }
+
+// TokenDesk takes requests for tokens that the keys of this machine sign, and
+// has administrators approve them one by one or by a rule for a network. It is
+// safe for concurrent use. What it holds is bounded, and gone with the process.
+type TokenDesk struct {
+	// Config returns the configuration in force.
+	Config func() *config.Snapshot
+	// Key returns the signing key of a name.
+	Key func(id string) (authn.SigningKey, error)
+	// Allowed decides whether somebody may act at a level.
+	Allowed func(l security.Level, r *security.Request) bool
+	Clock   clock.Clock
+
+	mu       sync.Mutex
+	requests map[string]*wantedToken // by their numbers
+	rules    []tokenRule
+	polls    float64 // that may be made at polled
+	polled   time.Time
+}
+
+// wantedToken is one request.
+type wantedToken struct {
+	id, client       string
+	user             string // whose token it is to be
+	asker            string // who asks, as far as is known
+	from             netip.Addr
+	levels           []string
+	lifetime         time.Duration // negative: as long as the key
+	at               time.Time
+	token            authn.Secret // once it is approved
+	approved, failed bool
+}
+
+// tokenRule approves what comes from a network.
+type tokenRule struct {
+	net        netip.Prefix
+	since, end time.Time
+}
+
+// Commands returns the rows of the table.
+func (d *TokenDesk) Commands() []listen.Command {
+	anybody := []security.Level{security.Allow}
+	return []listen.Command{
+		{Number: DCStartTokenRequest, Name: "DC_START_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Handle: d.answer(d.start)},
+		{Number: DCFinishTokenRequest, Name: "DC_FINISH_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Handle: d.answer(d.finish)},
+		{Number: DCListTokenRequest, Name: "DC_LIST_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.list},
+		{Number: DCApproveTokenRequest, Name: "DC_APPROVE_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.answer(d.approve)},
+		{Number: DCAutoApproveTokenRequest, Name: "DC_AUTO_APPROVE_TOKEN_REQUEST", Level: security.Administrator, Handle: d.answer(d.addRule)},
+	}
+}
+
+// enabled is SEC_ENABLE_TOKEN_REQUEST.
+func (d *TokenDesk) enabled() bool {
+	on, err := d.Config().Bool("SEC_ENABLE_TOKEN_REQUEST")
+	return err == nil && on
+}
+
+// answer reads an ad and answers with one.
+func (d *TokenDesk) answer(do func(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error)) listen.Handler {
+	return func(_ context.Context, c *listen.Call) error {
+		ad, err := c.Conn.Ad(cedar.AdOptions{})
+		if err == nil {
+			err = c.Conn.EndOfMessage()
+		}
+		if err != nil {
+			return err
+		}
+		var out *classad.Ad
+		if !d.enabled() {
+			err = tokensOff
+		} else {
+			d.mu.Lock()
+			now := d.Clock.Now().Wall
+			d.expire(now)
+			out, err = do(c, ad, now)
+			d.mu.Unlock()
+		}
+		if out == nil {
+			out = classad.NewAd()
+		}
+		if err != nil {
+			refused(out, err)
+		}
+		c.Conn.PutAd(out, cedar.AdOptions{})
+		return c.Conn.EndMessage()
+	}
+}
+
+// refused puts what is wrong into an answer.
+func refused(out *classad.Ad, err error) {
+	code := int64(4)
+	var r tokenRefusal
+	if errors.As(err, &r) {
+		code = r.code
+	}
+	out.SetInt("ErrorCode", code)
+	out.SetString("ErrorString", err.Error())
+}
+
+// duration reads a knob that is not in the table, in seconds.
+func (d *TokenDesk) duration(knob string, unset time.Duration) time.Duration {
+	s, ok := d.Config().Lookup(knob)
+	if !ok {
+		return unset
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(s.Value), 10, 32)
+	if err != nil || n < 0 {
+		return unset
+	}
+	return time.Duration(n) * time.Second
+}
+
+// expire forgets what is too old. The caller holds mu.
+func (d *TokenDesk) expire(now time.Time) {
+	life := d.duration("SEC_TOKEN_REQUEST_LIFETIME", tokenRequestLife)
+	for id, r := range d.requests {
+		if now.Sub(r.at) > life+time.Hour || r.approved && now.Sub(r.at) > life {
+			delete(d.requests, id)
+		}
+	}
+	d.rules = slices.DeleteFunc(d.rules, func(r tokenRule) bool { return r.end.Before(now) })
+}
+
+// pending reports whether nobody has decided and it is not too late.
+func (d *TokenDesk) pending(r *wantedToken, now time.Time) bool {
+	return !r.approved && !r.failed && now.Sub(r.at) <= d.duration("SEC_TOKEN_REQUEST_LIFETIME", tokenRequestLife)
+}
+
+// word reads a text that somebody sent.
+func word(ad *classad.Ad, name string) (string, bool) {
+	s, ok := ad.EvalString(name, nil)
+	if !ok || s == "" || len(s) > mostTokenWords || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", false
+	}
+	return s, true
+}
+
+// start is DC_START_TOKEN_REQUEST.
+func (d *TokenDesk) start(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+	client, ok := word(ad, "ClientId")
+	if !ok {
+		return nil, tokenRefusal{2, "No client ID provided."}
+	}
+	user, ok := word(ad, "User")
+	if !ok || strings.ContainsAny(user, " ,\t") {
+		return nil, tokenRefusal{2, "No identity request."}
+	}
+	levels, err := d.levels(ad)
+	if err != nil {
+		return nil, err
+	}
+	lifetime := time.Duration(-1)
+	if n, ok := ad.EvalInt("TokenLifetime", nil); ok && n >= 0 && n < 1<<31 {
+		lifetime = time.Duration(n) * time.Second
+	}
+	if most := d.duration("SEC_ISSUED_TOKEN_EXPIRATION", 0); most > 0 && (lifetime < 0 || lifetime > most) {
+		lifetime = most
+	}
+	if len(d.requests) >= mostTokenRequests {
+		return nil, tokenRefusal{3, "Too many requests in the system."}
+	}
+	number, err := rand.Int(rand.Reader, big.NewInt(10_000_000))
+	if err != nil {
+		return nil, err
+	}
+	r := &wantedToken{
+		id: fmt.Sprintf("%07d", number), client: client, user: user, asker: c.Request.Peer.User, from: c.Addr.Addr().Unmap(),
+		levels: levels, lifetime: lifetime, at: now,
+	}
+	if d.requests[r.id] != nil {
+		return nil, tokenRefusal{4, "Unable to generate new request ID"}
+	}
+	if _, err := d.key(); err != nil {
+		return nil, err
+	}
+	out := classad.NewAd()
+	out.SetString("RequestId", r.id)
+	if rule, ok := d.ruled(r, now); ok {
+		if err := d.issue(r, now); err != nil {
+			return nil, err
+		}
+		out.SetString("Token", string(r.token))
+		c.Log.Info("token request approved by a rule", "user", r.user, "asker", r.asker, "levels", r.levels, "network", rule.net.String())
+		return out, nil
+	}
+	// A rule trusts a network; else the token must not be read on its way, and
+	// not be fetched by who gives no name at all.
+	if !c.Conn.Encrypted() {
+		return nil, tokenRefusal{7, "Request to server was not encrypted."}
+	}
+	if m := c.Request.Peer.Method; m == "" || strings.EqualFold(m, "ANONYMOUS") {
+		return nil, tokenRefusal{7, "Request to server was made using ANONYMOUS or no authentication."}
+	}
+	if d.requests == nil {
+		d.requests = make(map[string]*wantedToken)
+	}
+	d.requests[r.id] = r
+	c.Log.Info("token requested", "request", r.id, "user", r.user, "asker", r.asker, "levels", r.levels)
+	return out, nil
+}
+
+// levels are those a token is to be limited to, within SEC_TOKEN_REQUEST_LIMITS.
+func (d *TokenDesk) levels(ad *classad.Ad) ([]string, error) {
+	limits := d.Config().List("SEC_TOKEN_REQUEST_LIMITS")
+	if _, asked := ad.Lookup("LimitAuthorization"); !asked {
+		return limits, nil
+	}
+	list, ok := word(ad, "LimitAuthorization")
+	if !ok {
+		return nil, tokenRefusal{2, "The requested authorizations cannot be read."}
+	}
+	var levels []string
+	for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if _, known := security.ParseLevel(name); !known {
+			return nil, tokenRefusal{2, "A requested authorization is not known."}
+		}
+		if len(limits) == 0 || slices.Contains(limits, name) {
+			levels = append(levels, name)
+		}
+	}
+	if len(levels) == 0 { // a token without limits is not what was asked for
+		return nil, tokenRefusal{3, "All requested authorizations were eliminated by the SEC_TOKEN_REQUEST_LIMITS setting"}
+	}
+	return levels, nil
+}
+
+// finish is DC_FINISH_TOKEN_REQUEST.
+func (d *TokenDesk) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+	d.polls = min(pollsASecond, d.polls+now.Sub(d.polled).Seconds()*pollsASecond)
+	if d.polled.IsZero() {
+		d.polls = pollsASecond
+	}
+	if d.polled = now; d.polls < 1 {
+		return nil, tokenTooOften
+	}
+	d.polls--
+	client, ok := word(ad, "ClientId")
+	if !ok {
+		return nil, tokenRefusal{2, "No client ID provided."}
+	}
+	id, ok := word(ad, "RequestId")
+	if !ok {
+		return nil, tokenRefusal{2, "No request ID provided."}
+	}
+	r := d.requests[id]
+	out := classad.NewAd()
+	switch {
+	case r == nil:
+		return nil, tokenUnknown
+	case r.client != client:
+		return nil, tokenClient
+	case r.approved: // nobody else gets it
+		delete(d.requests, id)
+		out.SetString("Token", string(r.token))
+		return out, nil
+	case r.failed:
+		delete(d.requests, id)
+		return nil, tokenFailed
+	case !d.pending(r, now):
+		delete(d.requests, id)
+		return nil, tokenExpired
+	}
+	out.SetString("Token", "")
+	return out, nil
+}
+
+// list is DC_LIST_TOKEN_REQUEST: an ad for each request that waits, and one
+// behind them.
+func (d *TokenDesk) list(_ context.Context, c *listen.Call) error {
+	ad, err := c.Conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = c.Conn.EndOfMessage()
+	}
+	if err != nil {
+		return err
+	}
+	last := classad.NewAd()
+	last.SetInt("ErrorCode", 0)
+	last.SetInt("Owner", 0)
+	if !d.enabled() {
+		refused(last, tokensOff)
+	}
+	only, _ := ad.EvalString("RequestId", nil)
+	for _, one := range d.waiting(c.Request, only) {
+		c.Conn.PutAd(one, cedar.AdOptions{})
+		if err := c.Conn.EndMessage(); err != nil {
+			return err
+		}
+	}
+	c.Conn.PutAd(last, cedar.AdOptions{})
+	return c.Conn.EndMessage()
+}
+
+// waiting describes the requests that wait and that somebody may see.
+func (d *TokenDesk) waiting(who *security.Request, only string) []*classad.Ad {
+	if !d.enabled() {
+		return nil
+	}
+	admin := d.Allowed(security.Administrator, who)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.Clock.Now().Wall
+	d.expire(now)
+	var all []*classad.Ad
+	for _, r := range d.requests {
+		if !d.pending(r, now) || only != "" && only != r.id || !admin && r.user != who.Peer.User {
+			continue
+		}
+		one := classad.NewAd()
+		one.SetString("RequestId", r.id)
+		one.SetString("ClientId", r.client)
+		one.SetString("AuthenticatedIdentity", r.asker)
+		one.SetString("RequestedIdentity", r.user)
+		one.SetString("PeerLocation", r.from.String())
+		if len(r.levels) > 0 {
+			one.SetString("LimitAuthorization", strings.Join(r.levels, ","))
+		}
+		if r.lifetime >= 0 {
+			one.SetInt("TokenLifetime", int64(r.lifetime/time.Second))
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b *classad.Ad) int {
+		x, _ := a.EvalString("RequestId", nil)
+		y, _ := b.EvalString("RequestId", nil)
+		return strings.Compare(x, y)
+	})
+	return all
+}
+
+// approve is DC_APPROVE_TOKEN_REQUEST. Who is no administrator may approve what
+// gives no more than he has himself.
+func (d *TokenDesk) approve(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+	id, ok := word(ad, "RequestId")
+	if !ok {
+		return nil, tokenRefusal{1, "Request ID not provided."}
+	}
+	client, ok := word(ad, "ClientId")
+	if !ok {
+		return nil, tokenRefusal{1, "Client ID not provided."}
+	}
+	r := d.requests[id]
+	if r == nil || r.client != client {
+		return nil, tokenRefusal{5, "Request unknown."}
+	}
+	if !d.pending(r, now) {
+		return nil, tokenRefusal{5, "Request in incorrect state."}
+	}
+	if !d.Allowed(security.Administrator, c.Request) {
+		if err := within(r, c.Request.Peer, now); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.issue(r, now); err != nil {
+		r.failed = true
+		return nil, err
+	}
+	c.Log.Info("token request approved", "request", r.id, "user", r.user, "asker", r.asker, "levels", r.levels, "by", c.Request.Peer.User)
+	out := classad.NewAd()
+	out.SetInt("ErrorCode", 0)
+	return out, nil
+}
+
+// within says why somebody may not approve a request, nil if it gives nothing
+// that he has not.
+func within(r *wantedToken, p security.Peer, now time.Time) error {
+	if r.user != p.User {
+		return tokenRefusal{6, "Insufficient privilege to approve request."}
+	}
+	if p.Limited {
+		has := func(name string) bool {
+			l, known := security.ParseLevel(name)
+			return known && slices.Contains(p.Limit, l)
+		}
+		if len(r.levels) == 0 || slices.ContainsFunc(r.levels, func(name string) bool { return !has(name) }) {
+			return tokenRefusal{7, "Insufficient privilege to approve request (scope restricted)."}
+		}
+	}
+	if p.Token != nil && !p.Token.Expires.IsZero() && (r.lifetime < 0 || now.Add(r.lifetime).After(p.Token.Expires)) {
+		return tokenRefusal{8, "Insufficient privilege to approve request (lifetime)."}
+	}
+	return nil
+}
+
+// addRule is DC_AUTO_APPROVE_TOKEN_REQUEST.
+func (d *TokenDesk) addRule(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+	text, _ := word(ad, "Subnet")
+	seconds, _ := ad.EvalInt("Lifetime", nil)
+	if seconds <= 0 {
+		return nil, tokenRefusal{-1, "Auto-approval rule lifetimes must be greater than zero."}
+	}
+	network, ok := parseNetwork(text)
+	if !ok {
+		return nil, tokenRefusal{-2, "Auto-approval rule netblock invalid."}
+	}
+	if len(d.rules) >= mostTokenRules {
+		return nil, tokenRefusal{-3, "Too many auto-approval rules in the system."}
+	}
+	if _, err := d.key(); err != nil {
+		return nil, err
+	}
+	most := d.duration("TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME", longestRule)
+	life := min(time.Duration(min(seconds, 1<<31))*time.Second, most)
+	d.rules = append(d.rules, tokenRule{net: network, since: now, end: now.Add(life)})
+	c.Log.Info("tokens are given by a rule", "network", network.String(), "for", life, "by", c.Request.Peer.User)
+	for _, r := range d.requests {
+		if _, ok := d.ruled(r, now); !ok {
+			continue
+		}
+		if err := d.issue(r, now); err != nil {
+			r.failed = true
+			return nil, err
+		}
+		c.Log.Info("token request approved by a rule", "request", r.id, "user", r.user, "asker", r.asker, "levels", r.levels)
+	}
+	out := classad.NewAd()
+	out.SetInt("ErrorCode", 0)
+	return out, nil
+}
+
+// parseNetwork reads a network: 192.0.2.0/24, 192.0.2.0/255.255.255.0, 192.0.2.*
+// or 2001:db8::/32.
+func parseNetwork(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), true
+	}
+	if start, ok := strings.CutSuffix(text, ".*"); ok {
+		n := strings.Count(start, ".") + 1
+		a, err := netip.ParseAddr(start + strings.Repeat(".0", 4-min(n, 4)))
+		return netip.PrefixFrom(a, 8*n), err == nil && a.Is4() && n < 4
+	}
+	address, mask, _ := strings.Cut(text, "/")
+	a, err := netip.ParseAddr(address)
+	m, merr := netip.ParseAddr(mask)
+	if err != nil || merr != nil || !a.Is4() || !m.Is4() {
+		return netip.Prefix{}, false
+	}
+	four := m.As4()
+	bits := binary.BigEndian.Uint32(four[:])
+	ones := 32 - mathbits.Len32(^bits)
+	if bits != ^uint32(0)<<(32-ones) { // not ones and then zeros
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(a, ones).Masked(), true
+}
+
+// ruled finds a rule that approves a request: of a daemon that wants to
+// advertise itself and nothing else, made at most a minute before the rule.
+func (d *TokenDesk) ruled(r *wantedToken, now time.Time) (tokenRule, bool) {
+	if !d.pending(r, now) || !strings.HasPrefix(r.user, "condor@") || len(r.levels) == 0 {
+		return tokenRule{}, false
+	}
+	for _, level := range r.levels {
+		if level != "ADVERTISE_STARTD" && level != "ADVERTISE_SCHEDD" && level != "ADVERTISE_MASTER" {
+			return tokenRule{}, false
+		}
+	}
+	for _, rule := range d.rules {
+		if rule.net.Contains(r.from) && !r.at.After(rule.end) && !r.at.Before(rule.since.Add(-time.Minute)) {
+			return rule, true
+		}
+	}
+	return tokenRule{}, false
+}
+
+// key is the one that signs.
+func (d *TokenDesk) key() (authn.SigningKey, error) {
+	name := d.Config().String("SEC_TOKEN_ISSUER_KEY")
+	if name == "" {
+		name = authn.PoolKey
+	}
+	key, err := d.Key(name)
+	if err != nil {
+		return key, tokenRefusal{4, "Server does not have a signing key configured."}
+	}
+	return key, nil
+}
+
+// issue signs the token of a request.
+func (d *TokenDesk) issue(r *wantedToken, now time.Time) error {
+	key, err := d.key()
+	if err != nil {
+		return err
+	}
+	token, err := key.Issue(authn.Order{Issuer: d.Config().String("TRUST_DOMAIN"), Subject: r.user, Levels: r.levels, Lifetime: max(r.lifetime, 0)}, now)
+	if err != nil {
+		return tokenRefusal{4, "The token cannot be signed."}
+	}
+	r.token, r.approved = token.Text(), true
+	r.at = now // from now on it has to be fetched
+	return nil
+}
