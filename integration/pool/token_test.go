@@ -165,10 +165,10 @@ func TestTokensOfOurs(t *testing.T) {
 	at := []string{"-type", "STARTD", "-name", c.slot()}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	request := c.command(ctx, "condor_token_request", append(at, "-identity", "bob@execpoint.test", "-authz", "READ", "-lifetime", "600")...)
+	request := c.Command(ctx, "condor_token_request", append(at, "-identity", "bob@execpoint.test", "-authz", "READ", "-lifetime", "600")...)
 	var out, bad bytes.Buffer
 	request.Stdout, request.Stderr = &out, &bad
-	c.must(request.Start())
+	c.Must(request.Start())
 	defer func() { _ = request.Wait() }()
 	number := regexp.MustCompile(`RequestId = "(\d{7})"`)
 	var id string
@@ -180,7 +180,7 @@ func TestTokensOfOurs(t *testing.T) {
 		}
 		return errors.Join(err, fmt.Errorf("%q", list))
 	})
-	approve := c.command(ctx, "condor_token_request_approve", append(at, "-reqid", id)...)
+	approve := c.Command(ctx, "condor_token_request_approve", append(at, "-reqid", id)...)
 	approve.Stdin = strings.NewReader("yes\n")
 	if said, err := approve.CombinedOutput(); err != nil {
 		t.Fatalf("condor_token_request_approve: %v\n%s", err, said)
@@ -191,6 +191,6 @@ func TestTokensOfOurs(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^eyJ[\w-]+\.[\w-]+\.[\w-]+$`).MatchString(out.String()) {
 		t.Errorf("condor_token_request says %q", &out)
 	}
-	c.tool("condor_token_request_auto_approve", append(at, "-netblock", "127.0.0.0/8", "-lifetime", "60")...)
+	c.Tool("condor_token_request_auto_approve", append(at, "-netblock", "127.0.0.0/8", "-lifetime", "60")...)
 	c.says("StartLog", `tokens are given by a rule .*network=127\.0\.0\.0/8`)
 }
