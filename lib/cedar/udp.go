@@ -188,14 +188,15 @@ func (d Datagram) Split(id MessageID, fragment int) ([][]byte, error) {
 	}
 	all := make([][]byte, 0, n)
 	rest := d.Payload
-	d.Fragment, d.ID = true, id
-	for d.Seq = range n {
-		d.Last = d.Seq == n-1
-		room := size - d.cryptoSize()
-		d.Payload = rest[:min(len(rest), room)]
-		rest = rest[len(d.Payload):]
-		all = append(all, d.Append(nil))
-		d.HashKeyID, d.KeyID = "", ""
+	for seq := range n {
+		part := Datagram{Fragment: true, ID: id, Seq: seq, Last: seq == n-1}
+		if seq == 0 {
+			part = d
+			part.Fragment, part.ID, part.Seq, part.Last = true, id, 0, false
+		}
+		part.Payload = rest[:min(len(rest), size-part.cryptoSize())]
+		rest = rest[len(part.Payload):]
+		all = append(all, part.Append(nil))
 	}
 	return all, nil
 }
