@@ -86,6 +86,7 @@ func inBubble(t *testing.T, text string, f func(t *testing.T, r *removal)) {
 		r.station = newStation(t, stationOptions{text: inBits + text, open: r.ap, change: func(c *pool.Config) { c.Mover = m }})
 		r.idle()
 		f(t, r)
+		synctest.Wait() // an offer that is under way comes to its end
 	})
 }
 
