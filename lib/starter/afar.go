@@ -58,6 +58,7 @@ type afar struct {
 	names   *security.HostNames // of those who come to the door
 	tries   int                 // output transfers that failed and may be tried again
 
+	met          time.Time // when the shadow had told of the job
 	began        time.Time // when the job was executed first
 	io           ioHistory
 	peak         int64      // the most resident memory at an update, KiB
@@ -195,6 +196,7 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 	if err != nil {
 		return caller, nil, err
 	}
+	s.met = s.clock.Now().Wall
 	if s.a.plan.AskUser != "" {
 		if s.user, err = s.stranger(ctx, caller); err != nil {
 			return caller, nil, err

@@ -219,11 +219,14 @@ func holdOf(err error) *Hold {
 	return &Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
 }
 
-// awaitStart waits until a job with a DeferralTime may start. missed says that
-// its window has passed.
+// awaitStart waits until a job with a DeferralTime may start, or one whose
+// shadow is too young. missed says that its window has passed.
 func (s *afar) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err error) {
 	now := s.clock.Now().Wall
 	wait, missed := deferral(ad, now)
+	if !missed && !s.caller.AtLeast(25, 8, 0) {
+		wait = max(wait, untilOld(ad, now.Sub(s.met)))
+	}
 	if missed || wait <= 0 {
 		return missed, nil
 	}
@@ -235,6 +238,21 @@ func (s *afar) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
+}
+
+// old is how old a shadow has to be when a job with an AllowedExecuteDuration
+// begins: it counts in whole seconds, and before 25.8.0 takes a beginning in the
+// second of its own for that of an earlier run, which nothing limits. The original
+// keeps a second between input and job anyway.
+const old = time.Second
+
+// untilOld is how long a job has to wait until its shadow, which is known for
+// some time, is old enough for it.
+func untilOld(ad *classad.Ad, known time.Duration) time.Duration {
+	if _, limited := ad.Lookup("AllowedExecuteDuration"); !limited {
+		return 0
+	}
+	return min(old, max(0, old-known)) // a clock that was set back says nothing
 }
 
 // deferral is how long a job has to wait for its DeferralTime; missed says
