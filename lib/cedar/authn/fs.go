@@ -89,7 +89,7 @@ func (c *Client) fsPlace(name string, p Peer) (dir, extension string, err error)
 	}
 	want := fmt.Sprintf("FS_%s_%d_", p.Remote.Addr(), p.Remote.Port())
 	if !strings.HasPrefix(base, want) {
-		return "", "", errs.E("", errs.Denied, "", fmt.Errorf("%.256q is not for the address %s: want %s…", base, p.Remote, want))
+		return "", "", errs.E("", errs.Denied, "", fmt.Errorf("%.256q is not for the address %s: want %s…; a server of the releases that do not tell their address is trusted with SEC_FS_ENFORCE_CHANNEL_BINDING = false", base, p.Remote, want))
 	}
 	return name, "", nil
 }
