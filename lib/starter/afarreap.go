@@ -19,7 +19,7 @@ import (
 
 // A direction of transfers is the three attributes by which the job's ad shows
 // them: how often they began, when the last was over (a second since 1970), and
-// whether one is under way. Shadows before 10.x do not count.
+// whether one is under way. Older shadows, those of 24.0 too, do not count.
 type direction struct{ starts, finished, going string }
 
 var (
