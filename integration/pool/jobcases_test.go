@@ -27,7 +27,7 @@ var jobCases = []jobCase{
 		script: `echo "<$A><$B><$C><$D><$E>"; env | LC_ALL=C sort | grep -v '^\(_CONDOR_ANCESTOR\|PWD=\|SHLVL=\|_=\|_CONDOR_JOB_PIDS\)'`,
 	},
 	{name: "old environment", submit: `environment = A=1;B=two words;C=3`, script: `echo "<$A><$B><$C>"`},
-	{name: "getenv", submit: "getenv = CONDOR_CO*, LD_LIB*", script: `echo "<${LD_LIBRARY_PATH:+set}><${HOME:+set}>"`},
+	{name: "getenv", known: "the job gets a HOME", knownBefore: &withHome, submit: "getenv = CONDOR_CO*, LD_LIB*", script: `echo "<${LD_LIBRARY_PATH:+set}><${HOME:+set}>"`},
 	{name: "stdin", submit: "input = in.txt", script: "cat; echo end", files: map[string]string{"in.txt": "a line\nno end"}, output: map[string]string{"out": "a line\nno endend\n"}},
 	{name: "both to one", submit: "output = both\nerror = both", script: "echo one; echo two >&2; echo three", output: map[string]string{"both": "one\ntwo\nthree\n"}},
 	{name: "no streams", submit: "output = \nerror = /dev/null", script: "echo one; ls -l /proc/self/fd | grep -c null"},
@@ -65,19 +65,19 @@ var jobCases = []jobCase{
 	{name: "encrypted", submit: "transfer_input_files = a, b\nencrypt_input_files = a\ndont_encrypt_input_files = b\nencrypt_output_files = c\ndont_encrypt_output_files = d\ntransfer_output_files = c, d", script: "cp a c; cp b d", files: map[string]string{"a": "1\n", "b": "2\n"}, output: map[string]string{"c": "1\n", "d": "2\n"}},
 	{name: "over http", submit: "transfer_input_files = @HTTP@/file/x, @HTTP@/file/y", script: "cat x y", output: map[string]string{"out": "the content of x\nthe content of y\n"}},
 	// The list is cut at the comma that any such address has: none can be asked for.
-	{name: "data in the name", submit: "transfer_input_files = data://text/plain,a%20word/greeting\nskip_filechecks = true", script: "cat greeting", says: []string{"a%20word/greeting", "No such file"}},
-	{name: "over http, not there", submit: "transfer_input_files = @HTTP@/none", script: "cat none", want: "021 004 012"},
+	{name: "data in the name", known: "files for failures are sent", knownBefore: &failureFiles, submit: "transfer_input_files = data://text/plain,a%20word/greeting\nskip_filechecks = true", script: "cat greeting", says: []string{"a%20word/greeting", "No such file"}},
+	{name: "over http, not there", known: "files for failures are sent", knownBefore: &failureFiles, submit: "transfer_input_files = @HTTP@/none", script: "cat none", want: "021 004 012"},
 	{
 		name: "plugin of the job", submit: "transfer_plugins = tale=plugin.sh\ntransfer_input_files = tale://once/upon", script: "cat upon",
 		files: map[string]string{"plugin.sh": talePlugin}, output: map[string]string{"out": "a tale of tale://once/upon\n"},
 	},
-	{name: "missing input", submit: "skip_filechecks = true\ntransfer_input_files = nowhere", script: "true", want: "021 004 012"},
+	{name: "missing input", known: "files for failures are sent", knownBefore: &failureFiles, submit: "skip_filechecks = true\ntransfer_input_files = nowhere", script: "true", want: "021 004 012"},
 	{name: "too much input", submit: "transfer_input_files = big\nmax_transfer_input_mb = 1", script: "true", more: func(c *condor, dir string) { sparse(c, filepath.Join(dir, "big"), 3<<20) }},
 
 	// Output.
 	{
 		name: "output files", submit: "transfer_input_files = in, kept",
-		script: `echo new > new; echo more >> in; : > empty; echo hidden > .hidden; mkdir dir; echo d > dir/f; ln -s new link; ln -s /nowhere broken; ln -s dir dirlink; mkfifo pipe; echo x > tool; chmod 4755 tool; echo y > secret; chmod 600 secret; echo r > ro; chmod 444 ro`,
+		script: `echo new > new; echo more >> in; : > empty; echo hidden > .hidden; mkdir dir; echo d > dir/f; ln -s new link; ln -s /nowhere broken; ln -s dir dirlink; echo x > tool; chmod 4755 tool; echo y > secret; chmod 600 secret; echo r > ro; chmod 444 ro`,
 		files:  map[string]string{"in": "in\n", "kept": "kept\n"}, output: map[string]string{"new": "new\n", "in": "in\nmore\n"},
 	},
 	{
@@ -85,6 +85,7 @@ var jobCases = []jobCase{
 		script: `mkdir -p dir/sub inside/z deep/er; echo a > a; echo f > deep/er/f; echo x > dir/x; echo y > dir/sub/y; ln -s x dir/l; echo q > inside/z/q; echo p > inside/p; ln -s a link; chmod 750 dir/sub; mkdir dir/none; echo no > no`,
 		files:  map[string]string{"got/": ""}, output: map[string]string{"got/b": "a\n", "dir/sub/y": "y\n", "p": "p\n", "g": "f\n"},
 	},
+	{name: "output files and a pipe", since: &noPipes, script: "echo new > new; mkfifo pipe", output: map[string]string{"new": "new\n"}},
 	{name: "nothing", submit: "transfer_output_files = \"\"", script: "echo a > a; echo out"},
 	{name: "nothing, empty", submit: "transfer_output_files =", script: "echo a > a; echo out"},
 	{name: "sparse output", submit: "transfer_output_files = s", script: "truncate -s 5M s; echo end >> s"},
@@ -129,7 +130,7 @@ var jobCases = []jobCase{
 	{name: "removed by the clock", submit: "periodic_remove = JobStatus == 2 && time() - JobCurrentStartExecutingDate > 0", script: "exec sleep 1000"},
 	{name: "allowed time", differ: clocked, submit: "allowed_execute_duration = 1", script: "exec sleep 1000", says: []string{"Code 47"}},
 	{name: "at a time", submit: "deferral_time = QDate + 5\ndeferral_window = 100", script: "true"},
-	{name: "before and after", submit: "MY.PreCmd = \"pre.sh\"\nMY.PreArgs = \"x y\"\nMY.PostCmd = \"post.sh\"\ntransfer_input_files = pre.sh, post.sh", script: "cat pre.out", files: map[string]string{"pre.sh": "#!/bin/sh\necho $* > pre.out\n", "post.sh": "#!/bin/sh\necho post > post.out\n"}},
+	{name: "before and after", known: "programs before and after a job are run", knownBefore: &noPrePost, submit: "MY.PreCmd = \"pre.sh\"\nMY.PreArgs = \"x y\"\nMY.PostCmd = \"post.sh\"\ntransfer_input_files = pre.sh, post.sh", script: "cat pre.out", files: map[string]string{"pre.sh": "#!/bin/sh\necho $* > pre.out\n", "post.sh": "#!/bin/sh\necho post > post.out\n"}},
 	{
 		name: "own checkpoint", submit: "checkpoint_exit_code = 85\ntransfer_checkpoint_files = ckpt\ntransfer_output_files = ckpt, result",
 		script: "if [ -f ckpt ]; then echo again >> ckpt; cp ckpt result; exit 0; fi; echo first > ckpt; exit 85", output: map[string]string{"result": "first\nagain\n"},

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
 )
 
 // jobCase is a job that needs nobody's help to come to its end.
@@ -37,6 +39,10 @@ type jobCase struct {
 	differ []string          // attributes of the final ad that differ, and in a comment why
 	// known says in what ours differs, and why.
 	known string
+	// knownBefore says that it differs so only from an original that is older.
+	knownBefore *cedar.Version
+	// since says that older originals never bring it to an end.
+	since *cedar.Version
 	// varies says that names of slots are in the output, which vary in length.
 	varies bool
 }
@@ -48,13 +54,19 @@ func TestJobs(t *testing.T) {
 	web := newWeb(t)
 	// All are submitted before the first is looked at: they run side by side.
 	jobs := make([][2]*job, len(jobCases))
-	for i := range jobCases {
+	for i, tt := range jobCases {
+		if tt.since != nil && !r.atLeast(*tt.since) {
+			continue
+		}
 		for k, s := range r.sides {
 			jobs[i][k] = jobCases[i].submit1(t, s, web)
 		}
 	}
 	for i, tt := range jobCases {
 		t.Run(tt.name, func(t *testing.T) {
+			if jobs[i][0] == nil {
+				t.Skipf("the original can since %v", tt.since)
+			}
 			var bad []string
 			for k, j := range jobs[i] {
 				j.t = t
@@ -65,13 +77,20 @@ func TestJobs(t *testing.T) {
 				}
 				bad = append(bad, wrong...)
 			}
-			judge(t, append(bad, tt.compare(jobs[i][0], jobs[i][1])...), tt.known)
+			known := tt.known
+			if tt.knownBefore != nil && r.atLeast(*tt.knownBefore) {
+				known = ""
+			}
+			judge(t, append(bad, tt.compare(jobs[i][0], jobs[i][1])...), known)
 			for _, j := range jobs[i] {
 				j.remove()
 			}
 		})
 	}
-	for _, s := range r.sides {
+	for i, s := range r.sides {
+		if i == 0 && !r.atLeast(says) {
+			continue // its starter may wait for the lease
+		}
 		eventually(t, "EXECUTE of "+s.name+" is empty", func() error {
 			if left := s.scratch(); len(left) > 0 {
 				return fmt.Errorf("there is %q", left)
@@ -119,8 +138,12 @@ func (tt *jobCase) submit1(t *testing.T, s *side, web string) *job {
 
 // check tells what is wrong with a job at one side, whatever the other did.
 func (tt *jobCase) check(j *job) (bad []string) {
-	if got := j.codes(); tt.want != "" && got != tt.want {
-		bad = append(bad, fmt.Sprintf("%s: events %s, want %s; the log:\n%s", j.side.name, got, tt.want, j.log()))
+	want := tt.want
+	if !j.side.rig.atLeast(lts24) { // this shadow calls an error of the starter one of its own
+		want = strings.ReplaceAll(want, "021 004", "007")
+	}
+	if got := j.codes(); want != "" && got != want {
+		bad = append(bad, fmt.Sprintf("%s: events %s, want %s; the log:\n%s", j.side.name, got, want, j.log()))
 	}
 	log := j.log()
 	for _, text := range tt.says {

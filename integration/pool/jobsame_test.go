@@ -6,6 +6,7 @@
 package pool
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"fmt"
@@ -33,7 +34,7 @@ func (j *job) alike(text string) string {
 	for _, n := range normal {
 		text = n.pattern.ReplaceAllString(text, n.with)
 	}
-	return strings.ReplaceAll(text, strconv.Itoa(j.cluster), "CLUSTER")
+	return s.rig.older(strings.ReplaceAll(text, strconv.Itoa(j.cluster), "CLUSTER"))
 }
 
 var normal = []struct {
@@ -46,7 +47,8 @@ var normal = []struct {
 	{regexp.MustCompile(`slot\d+_\d+\b`), "slotN"},
 	{regexp.MustCompile(`\bdir_\d+\b`), "dir_PID"},
 	{regexp.MustCompile(`Usr \d+ \d\d:\d\d:\d\d, Sys \d+ \d\d:\d\d:\d\d`), "Usr TIME, Sys TIME"},
-	{regexp.MustCompile(`(?m)^(\t   Cpus +: ).{8}`), "$1  USAGE "},
+	{regexp.MustCompile(`(?m)^(\t   Cpus) +: [ \d.]{8}.*?( +\d+ +\d+ *)$`), "$1: USAGE$2"}, // as wide as the widest of the measured
+	{regexp.MustCompile(`(Partitionable Resources :) +(Usage) +(Request) +(Allocated) *`), "$1 $2 $3 $4"},
 	{regexp.MustCompile(`_PID=\d+`), "_PID=PID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?`), "TIME"},
@@ -122,7 +124,9 @@ func (j *job) tree() string {
 			}
 			if strings.HasPrefix(name, "core.") { // a core has its own process in it
 				b.WriteString(" a core")
-			} else if text := j.alike(string(content)); len(text) > 4096 || strings.ContainsRune(text, 0) {
+			} else if bytes.IndexByte(content, 0) >= 0 { // no text, and it may be large
+				fmt.Fprintf(&b, " %d bytes, sha256 %x", len(content), sha256.Sum256(content))
+			} else if text := j.alike(string(content)); len(text) > 4096 {
 				fmt.Fprintf(&b, " %d bytes, sha256 %x", len(text), sha256.Sum256([]byte(text)))
 			} else {
 				fmt.Fprintf(&b, "\n    %s", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    "))
@@ -134,7 +138,7 @@ func (j *job) tree() string {
 	if err != nil {
 		j.t.Error(err)
 	}
-	return b.String()
+	return j.side.rig.older(b.String()) // some of it is more than one file's
 }
 
 // allowed are attributes of a job's final ad in which the two sides may
@@ -155,7 +159,8 @@ var allowed = []struct{ pattern, why string }{
 	{"AutoClusterId", "of the schedd"}, {"AutoClusterAttrs", "of the schedd"}, {"ScheddBday", "of the schedd"}, {"MachineAttrSlotWeight0", "of the schedd"},
 	{"NumMatches", "a matter of luck"}, {"NumShadowStarts", "a claim may be gone just when it is used"}, {"StatsLifetimeStarter", "a duration"}, {"StatsLastUpdateTimeStarter", "a time"},
 	{"TransferSocket", "an address"}, {"LastVacateTime", "a time"}, {"*VacateTime", "a time"}, {"JobRunCount", "as NumShadowStarts"},
-	{"WallClockCheckpoint", "a duration"}, {"PeriodicRemoveTime", "a time"},
+	{"WallClockCheckpoint", "a duration"}, {"PeriodicRemoveTime", "a time"}, {"StatsLifetime", "a duration"},
+	{"_condor_JOBINFO_MAXINTERVAL", "unknown until the original's clock of updates goes, which some updates are sent before"},
 }
 
 // comesAndGoes are attributes that a job may have or not at either side, as
@@ -198,7 +203,11 @@ func differences(original, ours *job, a, b *classad.Ad, more []string) (bad []st
 		is := func(pattern string) bool { ok, _ := filepath.Match(pattern, name); return ok }
 		return slices.ContainsFunc(more, is) || slices.ContainsFunc(allowed, func(d struct{ pattern, why string }) bool { return is(d.pattern) })
 	}
+	older := original.side.rig.olderAttribute
 	for name, x := range a.All() {
+		if older(name) {
+			continue
+		}
 		y, ok := b.Lookup(name)
 		if !ok {
 			if !slices.Contains(more, name) && !comesOrGoes(name) {
@@ -211,7 +220,7 @@ func differences(original, ours *job, a, b *classad.Ad, more []string) (bad []st
 		}
 	}
 	for name, y := range b.All() {
-		if _, ok := a.Lookup(name); !ok && !slices.Contains(more, name) && !comesOrGoes(name) {
+		if _, ok := a.Lookup(name); !ok && !older(name) && !slices.Contains(more, name) && !comesOrGoes(name) {
 			bad = append(bad, fmt.Sprintf("%s is absent with the original, %s with ours", name, ours.alike(y.Text(classad.Old))))
 		}
 	}
@@ -220,13 +229,17 @@ func differences(original, ours *job, a, b *classad.Ad, more []string) (bad []st
 
 // compareJobs tells in what two jobs, one at each side, did not leave the same.
 func compareJobs(original, ours *job, more []string) (bad []string) {
+	if !original.side.rig.atLeast(nested) {
+		original.varies, ours.varies = true, true
+		more = append(slices.Clone(more), "BytesSent")
+	}
 	if d := gocmp.Diff(original.log(), ours.log()); d != "" {
 		bad = append(bad, "event log (-original +ours):\n"+d)
 	}
 	if d := gocmp.Diff(original.tree(), ours.tree()); d != "" {
 		bad = append(bad, "files (-original +ours):\n"+d)
 	}
-	if original.count(eventlog.CodeRemoteError) > 0 {
+	if original.count(eventlog.CodeRemoteError) > 0 || original.count(eventlog.CodeShadowException) > 0 && !original.side.rig.atLeast(lts24) {
 		// What the shadow's children count races with the hold.
 		more = append(slices.Clone(more), "TransferOutputStats", "TransferInputStats", "TransferInFinished")
 	}

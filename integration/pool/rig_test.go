@@ -202,8 +202,19 @@ func (s *side) slots() []*classad.Ad {
 	return s.rig.ads("-direct", s.host(), "-constraint", `Rig == "`+s.name+`"`, "-sort", "Name")
 }
 
-// host is a name by which tools find the side's daemon: that of its first slot.
+// host is a name by which tools find the side's daemon: that of its first slot
+// or, for those of 24.0, its own.
 func (s *side) host() string {
+	s.rig.TB.Helper()
+	if !s.rig.Version.AtLeast(23, 2, 0) || s.rig.Version.AtLeast(25, 0, 0) {
+		return s.firstSlot()
+	}
+	return s.name + "@" + s.rig.FullHost()
+}
+
+// firstSlot is the name of the side's first slot, by which condor_drain finds
+// its daemon in all versions.
+func (s *side) firstSlot() string {
 	s.rig.TB.Helper()
 	return "slot1@" + s.name + "@" + s.rig.FullHost()
 }

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar"
 )
 
 // Patience is how long anything in a pool may take that is not said to take
@@ -85,11 +87,13 @@ MAX_HISTORY_LOG = 1000000000
 type Pool struct {
 	TB     testing.TB
 	Prefix string // under which HTCondor is
-	Dir    string // everything of the pool, removed at the end unless the test failed or EXECPOINT_TEST_KEEP is set
-	Config string // the file
-	Port   int    // the collector's, or for whatever the configuration has @PORT@
-	lines  string
-	cred   *syscall.Credential
+	// Version is that of HTCondor there, of the daemons and of the original.
+	Version cedar.Version
+	Dir     string // everything of the pool, removed at the end unless the test failed or EXECPOINT_TEST_KEEP is set
+	Config  string // the file
+	Port    int    // the collector's, or for whatever the configuration has @PORT@
+	lines   string
+	cred    *syscall.Credential
 }
 
 // New is Make with settings by which a collector, a negotiator and a schedd
@@ -119,7 +123,8 @@ func Make(tb testing.TB, lines string) *Pool {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Pool{TB: tb, Prefix: filepath.Dir(filepath.Dir(path)), Dir: dir, Config: filepath.Join(dir, "condor_config"), lines: lines}
+	p := &Pool{TB: tb, Prefix: filepath.Dir(filepath.Dir(path)), Dir: dir, Config: filepath.Join(dir, "condor_config")}
+	p.Version = Version(tb, p.Prefix)
 	tb.Cleanup(func() {
 		if tb.Failed() || os.Getenv("EXECPOINT_TEST_KEEP") != "" {
 			tb.Logf("what the daemons left is in %s", dir)
@@ -132,6 +137,7 @@ func Make(tb testing.TB, lines string) *Pool {
 	p.Must(os.Chmod(dir, 0o755))
 	p.lowerRights()
 	p.Own(dir)
+	p.lines = Older(p.Version) + lines
 	p.folders(dir)
 	p.listen()
 	return p
