@@ -152,6 +152,9 @@ func (a *arena) point(kind string) *realpool.EP {
 	a.TB.Helper()
 	lines := fmt.Sprintf("SEC_PASSWORD_DIRECTORY = %s/passwords.d\nSEC_DEFAULT_AUTHENTICATION_METHODS = %s\nMASTER_NAME = %s\nDAEMON_LIST = MASTER, STARTD\nSEC_USE_FAMILY_SESSION = True\nSTARTD_DEBUG = D_SECURITY D_COMMAND\nSHARED_PORT_DEBUG = D_FULLDEBUG\n",
 		a.Dir, a.method, kind)
+	if !a.Version.AtLeast(25, 0, 0) {
+		lines += "SEC_USE_FAMILY_SESSION = False\n" // this original takes the collector for a relative, whoever started it
+	}
 	if a.shared {
 		lines += "USE_SHARED_PORT = True\nSHARED_PORT_PORT = 0\n"
 	}

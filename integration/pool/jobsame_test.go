@@ -89,7 +89,7 @@ func (j *job) log() string {
 		}
 		b.WriteString(text + "\n...\n")
 	}
-	return b.String()
+	return j.side.rig.older(b.String())
 }
 
 var bytesSent = regexp.MustCompile(`\t\d+(  -  (?:Run|Total) Bytes Sent By Job)`)

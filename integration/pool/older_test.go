@@ -29,7 +29,8 @@ var newer = []struct {
 }{
 	{lts24, "the shadow tells of transfers also when they failed or were very short", []string{"JobCurrent*TransferOutputDate", "TransferOutStarted", "TransferInFinished", "TransferInQueued", "ExecuteDirWasEncrypted", "BytesRecvd"},
 		regexp.MustCompile(`(?m)^040 \(ID\.\d+\) TIME Finished transferring (?:in|out)put files\n\.\.\.\n`), ""},
-	{lts24, "the job is told of more caches and counts", nil, regexp.MustCompile(`(?m)^ {4}(?:APPTAINER_CACHEDIR|SINGULARITY_CACHEDIR|PYTHON_CPU_COUNT)=.*\n|\b(?:APPTAINER_CACHEDIR|SINGULARITY_CACHEDIR|PYTHON_CPU_COUNT)=\S+ ?`), ""},
+	{lts24, "what waits a moment for its transfer is not told as waiting", nil, regexp.MustCompile(`(?m)^040 \(ID\.\d+\) TIME Entered queue to transfer (?:in|out)put files\n(?:\tTransferring to host: .*\n)?\.\.\.\n|^\tTransferring to host: .*\n|^\tSeconds spent in queue: \d+\n`), ""},
+	{lts24, "the job is told of more caches and counts", nil, regexp.MustCompile(`(?m)^(?: {4})?(?:APPTAINER_CACHEDIR|SINGULARITY_CACHEDIR|PYTHON_CPU_COUNT)=\S*\n|\b(?:APPTAINER_CACHEDIR|SINGULARITY_CACHEDIR|PYTHON_CPU_COUNT)=\S+ ?`), ""},
 	{lts24, "a failed input is told as that", nil, regexp.MustCompile(`(Error from slotN@EP@\S+: )Failed to transfer files: `), "$1"},
 	{lts24, "in other words", nil, regexp.MustCompile(`\|\|FILETRANSFER:1:.*`), ""},
 	{cedar.Version{Major: 25, Minor: 4}, "the slot has what was asked for of the disk, without a MiB more", nil, regexp.MustCompile(`(?m)^\tDisk = \d+$`), "\tDisk = SIZE"},
