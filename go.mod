@@ -10,3 +10,5 @@ require (
 	golang.org/x/sys v0.49.0
 	pgregory.net/rapid v1.3.0
 )
+
+require golang.org/x/crypto v0.58.0

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 
+	//lint:ignore SA1019 deprecated for new protocols, which this is not
+	"golang.org/x/crypto/blowfish"
+
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -34,6 +37,10 @@ type veil struct {
 	used  int     // bytes of last that were used up
 }
 
+// shortestBlowfish is the length of the shortest key that the cipher's author
+// allows; the package takes shorter ones.
+const shortestBlowfish = 4
+
 func newVeil(c Cipher, key []byte) (*veil, error) {
 	bad := func(k errs.Kind, err error) (*veil, error) {
 		return nil, errs.E("cedar.newVeil", k, string(c), err)
@@ -44,11 +51,14 @@ func newVeil(c Cipher, key []byte) (*veil, error) {
 	v := &veil{used: 8}
 	switch c {
 	case Blowfish:
-		b, err := newBlowfish(key)
+		if len(key) < shortestBlowfish {
+			return bad(errs.Invalid, fmt.Errorf("the key has %d bytes, want at least %d", len(key), shortestBlowfish))
+		}
+		b, err := blowfish.NewCipher(key)
 		if err != nil {
 			return bad(errs.Invalid, err)
 		}
-		v.block = b.encrypt
+		v.block = b.Encrypt
 	case TripleDES:
 		b, err := des.NewTripleDESCipher(stretch(key, tripleSize))
 		if err != nil {
