@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,7 +44,10 @@ type reachCase struct {
 	want   string
 	differ []string
 	known  string // in what ours differs, and why
-	long   bool
+	// unsteady says what the original does not do every time; then the two may
+	// come to the same at a later try.
+	unsteady string
+	long     bool
 }
 
 // say runs a tool, whatever becomes of it, and returns all that it said.
@@ -96,7 +100,7 @@ var reachCases = []reachCase{
 		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, want: "001 010 011 005"},
-	{name: "remove the suspended", act: func(j *job) string {
+	{name: "remove the suspended", unsteady: "it suspends a second time, or dies before the last update", act: func(j *job) string {
 		out := j.say("condor_suspend", j.id())
 		j.wait(eventlog.CodeSuspended, 1)
 		out += j.say("condor_rm", j.id())
@@ -170,36 +174,48 @@ func (j *job) gone() {
 func TestReachIntoJobs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "SHADOW_QUEUE_UPDATE_INTERVAL = 2\nSTARTER_INITIAL_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 2\n")
-	jobs := make([][2]*job, len(reachCases))
-	for i, tt := range reachCases {
+	submit := func(t *testing.T, tt reachCase, name string) (pair [2]*job) {
 		for k, s := range r.sides {
 			script := tt.script
 			if script == "" {
 				script = waits
 			}
-			jobs[i][k] = s.submit(t, strings.ReplaceAll(tt.name, " ", "-"), tt.submit+"\nexecutable = job.sh\noutput = out\nerror = err\nshould_transfer_files = YES\n", "", func(dir string) {
+			pair[k] = s.submit(t, strings.ReplaceAll(name, " ", "-"), tt.submit+"\nexecutable = job.sh\noutput = out\nerror = err\nshould_transfer_files = YES\n", "", func(dir string) {
 				r.files(dir, map[string]string{"job.sh": strings.ReplaceAll(script, "@DIR@", dir)})
 			})
 		}
+		return pair
+	}
+	reach := func(t *testing.T, tt reachCase, jobs [2]*job) (bad []string) {
+		var said [2]string
+		for k, j := range jobs {
+			j.t = t
+			defer j.remove()
+			j.made("ready")
+			said[k] = tt.act(j)
+			if got := j.codes(); tt.want != "" && got != tt.want {
+				t.Errorf("%s: events %s, want %s", j.side.name, got, tt.want)
+			}
+		}
+		bad = compareJobs(jobs[0], jobs[1], append(slices.Clone(tt.differ), disturbed...))
+		if said[0] != said[1] {
+			bad = append(bad, "with the original the tools say\n"+said[0]+"\nwith ours\n"+said[1])
+		}
+		return bad
+	}
+	jobs := make([][2]*job, len(reachCases))
+	for i, tt := range reachCases {
+		jobs[i] = submit(t, tt, tt.name)
 	}
 	for i, tt := range reachCases {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.long && os.Getenv(long) == "" {
 				t.Skip(long + " is not set")
 			}
-			var said [2]string
-			for k, j := range jobs[i] {
-				j.t = t
-				defer j.remove()
-				j.made("ready")
-				said[k] = tt.act(j)
-				if got := j.codes(); tt.want != "" && got != tt.want {
-					t.Errorf("%s: events %s, want %s", j.side.name, got, tt.want)
-				}
-			}
-			bad := compareJobs(jobs[i][0], jobs[i][1], append(tt.differ, disturbed...))
-			if said[0] != said[1] {
-				bad = append(bad, "with the original the tools say\n"+said[0]+"\nwith ours\n"+said[1])
+			bad := reach(t, tt, jobs[i])
+			for try := 2; len(bad) > 0 && tt.unsteady != "" && try <= 3; try++ {
+				t.Logf("once more, for the original is not steady (%s):\n%s", tt.unsteady, strings.Join(bad, "\n"))
+				bad = reach(t, tt, submit(t, tt, tt.name+" "+strconv.Itoa(try)))
 			}
 			judge(t, bad, tt.known)
 		})
