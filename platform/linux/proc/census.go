@@ -24,11 +24,11 @@ func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 	}
 	deadline := time.Now().Add(killPatience)
 	killed := map[host.ProcID]bool{}
-	byGroup := 0
+	byGroup, torn := 0, 0
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		n, err := s.killGroupOf(r)
 		byGroup = max(byGroup, n)
-		found, ferr := s.remains(r)
+		found, complete, ferr := s.remains(r)
 		if ferr != nil {
 			return len(killed), errs.E("proc.KillRemains", errs.Broken, r.Parent.String(), ferr)
 		}
@@ -41,6 +41,10 @@ func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 			}
 		}
 		s.bury(killed)
+		if !complete && len(found) == 0 && torn < mostTorn {
+			torn++
+			continue
+		}
 		if n == 0 && len(found) == 0 && err == nil {
 			s.removeGroupOf(r)
 			s.buryOrphans()
@@ -76,11 +80,33 @@ func (s *Spawner) removeGroupOf(r host.Remains) {
 	}
 }
 
-// remains lists what r proves.
-func (s *Spawner) remains(r host.Remains) ([]Stat, error) {
+// mostTorn bounds how often the processes are read again because a reading was
+// not whole. On a machine where others come and go all the time none may be.
+const mostTorn = 20
+
+// whole reports whether each process of a reading that is not older than since
+// stands in it with its parent. A parent that ended while the processes were
+// read, after its child was and before it was itself, hides from whom the child
+// descends; the next reading shows whose it has become. Pids begin anew at some
+// point, so a parent may well come after its child.
+func whole(all []Stat, since uint64) bool {
+	there := make(map[int]bool, len(all))
+	for _, st := range all {
+		there[st.PID] = true
+	}
+	for _, st := range all {
+		if st.Start >= since && st.Parent != 0 && !there[st.Parent] {
+			return false
+		}
+	}
+	return true
+}
+
+// remains lists what r proves, and whether that may be all.
+func (s *Spawner) remains(r host.Remains) ([]Stat, bool, error) {
 	all, err := s.table.all()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	s.mu.Lock()
 	known := make(map[int]bool, len(s.families))
@@ -115,7 +141,7 @@ func (s *Spawner) remains(r host.Remains) ([]Stat, error) {
 			}
 		}
 	}
-	return found, nil
+	return found, whole(all, r.Parent.Start), nil
 }
 
 // bury waits for those of the killed that have become our children.

@@ -159,3 +159,26 @@ func TestErrno(t *testing.T) {
 		}
 	}
 }
+
+// A reading in which a young process stands without its parent does not show
+// from whom it descends.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	const since = 100
+	for _, tt := range []struct {
+		name string
+		all  []Stat
+		want bool
+	}{
+		{"a family", []Stat{{PID: 1}, {PID: 50, Parent: 1, Start: 100}, {PID: 60, Parent: 50, Start: 101}}, true},
+		{"the parent comes later", []Stat{{PID: 1}, {PID: 50, Parent: 60, Start: 101}, {PID: 60, Parent: 1, Start: 100}}, true},
+		{"the parent ended meanwhile", []Stat{{PID: 1}, {PID: 50, Parent: 60, Start: 101}}, false},
+		{"of a time before", []Stat{{PID: 1}, {PID: 50, Parent: 60, Start: 99}}, true},
+		{"the kernel's, and the first of a namespace", []Stat{{PID: 1, Start: 200}, {PID: 2, Start: 200}}, true},
+		{"none", nil, true},
+	} {
+		if got := whole(tt.all, since); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
