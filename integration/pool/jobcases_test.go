@@ -21,6 +21,7 @@ var jobCases = []jobCase{
 		name: "arguments", submit: `arguments = "one 'two words' ""quoted"" '' it''s $HOME *"`,
 		script: `for a in "${0##*/}" "$@"; do echo "<$a>"; done`, want: "001 005",
 	},
+	{name: "attributes of the standard universe", submit: "+CkptArch = \"X86_64\"\n+CkptOpSys = \"LINUX\"\n+LastCkptServer = \"ckpt.example.org\"\n+LastCkptTime = 1\n+LastCheckpointPlatform = \"LINUX X86_64\"\n+NumCkpts = 3\n+NumRestarts = 2\n+NumGlobusSubmits = 1", script: "echo ran", want: "001 005"},
 	{name: "old arguments", submit: `arguments = a b\"c $x`, script: `for a in "$@"; do echo "<$a>"; done`},
 	{
 		name: "environment", varies: true, submit: `environment = "A=1 B='two words' C='it''s' D=""q"" E="` + "\nMY.Foo = 3",

@@ -8,6 +8,7 @@ package pool
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,6 +37,9 @@ type disturbance struct {
 	known  string
 	// knownSince is the first version from which it differs.
 	knownSince cedar.Version
+	// unsteady says what the original does not do every time; then the two may
+	// come to the same at a later try.
+	unsteady string
 }
 
 // pids are the processes of a program that serve a job.
@@ -110,7 +114,7 @@ var disturbances = []disturbance{
 		want: "001 022 023 005",
 	},
 	{
-		name: "shadow killed",
+		name: "shadow killed", unsteady: "it refuses the next shadow while the last one's job is not gone yet",
 		// Which reason the schedd notes is a race of two of its commands; so is
 		// whether the job has the time to note a signal.
 		differ: []string{"NumVacatesByReasonPreExecution", "NumVacatesPreExecution"}, script: strings.ReplaceAll(waits, "echo TERM >> @DIR@/trace", ":"),
@@ -264,7 +268,7 @@ var disturbances = []disturbance{
 		act: func(r *rig, jobs [2]*job) {
 			for _, j := range jobs {
 				j.wait(eventlog.CodeEvicted, 1)
-				r.Tool("condor_qedit", j.id(), "Unloved", "false")
+				_, _ = r.run("condor_qedit", j.id(), "Unloved", "false") // which cannot be once the job is over
 			}
 			over2(jobs)
 		},
@@ -384,10 +388,25 @@ func TestDisturbances(t *testing.T) {
 	}
 }
 
-// run has the disturbance happen to a pool of its own.
+// run has the disturbance happen to a pool of its own, and to others if the
+// original does not do the same every time.
 func (tt *disturbance) run(t *testing.T) {
 	t.Helper()
-	r := newRigBelow(t, "SHADOW_QUEUE_UPDATE_INTERVAL = 1\n"+tt.lines, tt.master)
+	r, bad := tt.happens(t)
+	for try := 2; len(bad) > 0 && tt.unsteady != "" && try <= 3; try++ {
+		t.Logf("once more, for the original is not steady (%s):\n%s", tt.unsteady, strings.Join(bad, "\n"))
+		r, bad = tt.happens(t)
+	}
+	known := tt.known
+	if !r.atLeast(tt.knownSince) {
+		known = ""
+	}
+	judge(t, bad, known)
+}
+
+func (tt *disturbance) happens(t *testing.T) (r *rig, bad []string) {
+	t.Helper()
+	r = newRigBelow(t, "SHADOW_QUEUE_UPDATE_INTERVAL = 1\n"+tt.lines, tt.master)
 	script := tt.script
 	if script == "" {
 		script = waits
@@ -413,11 +432,7 @@ func (tt *disturbance) run(t *testing.T) {
 			t.Errorf("%s: events %s, want %s", j.side.name, got, tt.want)
 		}
 	}
-	known := tt.known
-	if !r.atLeast(tt.knownSince) {
-		known = ""
-	}
-	judge(t, compareJobs(jobs[0], jobs[1], append(tt.differ, disturbed...)), known)
+	bad = compareJobs(jobs[0], jobs[1], append(slices.Clone(tt.differ), disturbed...))
 	for _, j := range jobs {
 		j.remove()
 	}
@@ -429,4 +444,5 @@ func (tt *disturbance) run(t *testing.T) {
 			r.within("scratch of "+s.name+" is gone", patience, func() bool { return len(s.scratch()) == 0 })
 		}
 	}
+	return r, bad
 }

@@ -94,8 +94,14 @@ var reachCases = []reachCase{
 	{name: "suspend and continue", act: func(j *job) string {
 		out := j.say("condor_suspend", j.id())
 		j.wait(eventlog.CodeSuspended, 1)
+		j.until("suspension in the queue", patience, func() bool {
+			return j.queued("TotalSuspensions") == "1" && j.queued("LastSuspensionTime") != "0"
+		})
 		out += j.say("condor_continue", j.id())
 		j.wait(eventlog.CodeUnsuspended, 1)
+		j.until("its end in the queue", patience, func() bool {
+			return j.queued("LastSuspensionTime") == "0" && j.queued("CumulativeSuspensionTime") != "0"
+		})
 		j.told("go")
 		j.wait(eventlog.CodeTerminated, 1)
 		return out
@@ -150,7 +156,8 @@ var reachCases = []reachCase{
 	}, want: "001 005"},
 	{name: "updates", act: func(j *job) string {
 		j.until("update in the queue", patience, func() bool {
-			return j.queued("ResidentSetSize") != "undefined" && j.queued("JobCurrentStartExecutingDate") != "undefined"
+			return j.queued("ResidentSetSize") != "undefined" && j.queued("JobCurrentStartExecutingDate") != "undefined" &&
+				j.queued("ImageSize") != "undefined" && j.queued("RemoteUserCpu") != "undefined" && j.queued("RemoteSysCpu") != "undefined"
 		})
 		out := j.queued("JobStatus") + " " + j.queued("NumJobStarts") + " " + j.alike(j.queued("RemoteHost")) + " " + j.queued("MemoryProvisioned") + " " + j.queued("TransferringInput")
 		j.told("go")
@@ -171,6 +178,8 @@ func (j *job) gone() {
 
 // TestReachIntoJobs has the tools of a user reach into running jobs at both
 // sides, and compares what they say and what the jobs leave.
+//
+// row: S1-029
 func TestReachIntoJobs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "SHADOW_QUEUE_UPDATE_INTERVAL = 2\nSTARTER_INITIAL_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 2\n")

@@ -48,6 +48,8 @@ type jobCase struct {
 }
 
 // TestJobs runs each job at both sides and compares all that they leave.
+//
+// row: S1-035
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
