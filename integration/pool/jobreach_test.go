@@ -94,8 +94,9 @@ var reachCases = []reachCase{
 	{name: "suspend and continue", act: func(j *job) string {
 		out := j.say("condor_suspend", j.id())
 		j.wait(eventlog.CodeSuspended, 1)
-		j.until("suspension in the queue", patience, func() bool {
-			return j.queued("TotalSuspensions") == "1" && j.queued("LastSuspensionTime") != "0"
+		j.until("suspension in the queue, of two seconds", patience, func() bool {
+			since, err := strconv.ParseInt(j.queued("LastSuspensionTime"), 10, 64)
+			return err == nil && since > 0 && time.Now().Unix()-since >= 2 && j.queued("TotalSuspensions") == "1"
 		})
 		out += j.say("condor_continue", j.id())
 		j.wait(eventlog.CodeUnsuspended, 1)
