@@ -392,10 +392,12 @@ func TestDisturbances(t *testing.T) {
 // original does not do the same every time.
 func (tt *disturbance) run(t *testing.T) {
 	t.Helper()
-	r, bad := tt.happens(t)
+	r, first, bad := tt.happens(t)
 	for try := 2; len(bad) > 0 && tt.unsteady != "" && try <= 3; try++ {
 		t.Logf("once more, for the original is not steady (%s):\n%s", tt.unsteady, strings.Join(bad, "\n"))
-		r, bad = tt.happens(t)
+		var now *job
+		r, now, bad = tt.happens(t)
+		steady(t, first, now)
 	}
 	known := tt.known
 	if !r.atLeast(tt.knownSince) {
@@ -404,7 +406,7 @@ func (tt *disturbance) run(t *testing.T) {
 	judge(t, bad, known)
 }
 
-func (tt *disturbance) happens(t *testing.T) (r *rig, bad []string) {
+func (tt *disturbance) happens(t *testing.T) (r *rig, ours *job, bad []string) {
 	t.Helper()
 	r = newRigBelow(t, "SHADOW_QUEUE_UPDATE_INTERVAL = 1\n"+tt.lines, tt.master)
 	script := tt.script
@@ -444,5 +446,5 @@ func (tt *disturbance) happens(t *testing.T) (r *rig, bad []string) {
 			r.within("scratch of "+s.name+" is gone", patience, func() bool { return len(s.scratch()) == 0 })
 		}
 	}
-	return r, bad
+	return r, jobs[1], bad
 }
