@@ -77,6 +77,8 @@ type stopped struct {
 	limit  time.Time
 }
 
+func TestMain(m *testing.M) { os.Exit(realpool.Main(m)) }
+
 // sample is what the EP's daemon used at a moment.
 type sample struct {
 	life, descriptors, processes int
@@ -92,8 +94,8 @@ func TestChurn(t *testing.T) {
 			t.Fatalf("%s=%s: want a duration of at least 1s, as 10m", lengthKnob, text)
 		}
 		length, short = d, false
-	} else if testing.Short() {
-		t.Skip("real daemons take their time")
+	} else {
+		realpool.Patient(t)
 	}
 	seed := rand.Uint64N(1_000_000)
 	if text := os.Getenv(seedKnob); text != "" {

@@ -28,7 +28,6 @@ import (
 // open, and where the Execution Point is behind a broker too it relays.
 func TestAccessPointBehindBroker(t *testing.T) {
 	t.Parallel()
-	long := os.Getenv("EXECPOINT_TEST_LONG") != ""
 	for _, m := range []cell{
 		{method: "FS", ap: apOwnPorts, quick: true},
 		{method: "IDTOKENS", broker: true, ap: apOwnPorts, quick: true},
@@ -36,11 +35,11 @@ func TestAccessPointBehindBroker(t *testing.T) {
 		{method: "IDTOKENS", shared: true, ap: apOwnPorts},
 		{method: "PASSWORD", master: true, shared: true, broker: true, ap: apSharedPort},
 	} {
-		if !m.quick && !long {
-			continue
-		}
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
+			if !m.quick {
+				realpool.NeedLong(t)
+			}
 			a := newArena(t, m)
 			a.reached()
 			a.behind()

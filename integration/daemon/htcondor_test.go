@@ -36,8 +36,7 @@ const patience = realpool.Patience
 // version is what our daemon says of itself.
 const version = "$CondorVersion: 25.14.0 2026-11-20 execpoint $"
 
-const knobs = `RELEASE_DIR = @PREFIX@
-LOCAL_DIR = @DIR@
+const knobs = `LOCAL_DIR = @DIR@
 LOCAL_CONFIG_FILE =
 LOCAL_CONFIG_DIR =
 LOG = @DIR@/log
@@ -77,9 +76,7 @@ type site struct{ *realpool.Pool }
 
 func newSite(t *testing.T, lines string) *site {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("real programs take their time")
-	}
+	realpool.Patient(t)
 	s := &site{realpool.Make(t, knobs+lines)}
 	s.Mkdir(filepath.Join(s.Dir, "sock"))
 	return s

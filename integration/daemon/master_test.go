@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/daemon"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if root := os.Getenv(asDaemon); root != "" {
 		os.Exit(child(root))
 	}
-	os.Exit(m.Run())
+	os.Exit(realpool.Main(m))
 }
 
 // child is the main program of a daemon under a real condor_master.

@@ -94,6 +94,7 @@ func (m cell) String() string {
 type arena struct {
 	*realpool.Pool
 	cell
+	t      *testing.T
 	schedd *realpool.Daemon
 	sides  [2]*realpool.EP // the original, ours
 }
@@ -119,10 +120,8 @@ SHADOW_QUEUE_UPDATE_INTERVAL = 2
 // newArena starts everything and waits until both are shown.
 func newArena(t *testing.T, m cell) *arena {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("real programs take their time")
-	}
-	a := &arena{cell: m, Pool: realpool.New(t, required+"SEC_DEFAULT_AUTHENTICATION_METHODS = FS, "+m.method+"\n"+secretLines[m.method]+m.ap.lines())}
+	realpool.Patient(t)
+	a := &arena{cell: m, t: t, Pool: realpool.New(t, required+"SEC_DEFAULT_AUTHENTICATION_METHODS = FS, "+m.method+"\n"+secretLines[m.method]+m.ap.lines())}
 	a.secrets()
 	a.schedd = a.BeginWith(func() {
 		if m.ap == apSharedPort {
@@ -174,7 +173,7 @@ func (a *arena) point(kind string) *realpool.EP {
 	}
 	config := filepath.Join(e.Dir, "condor_config")
 	if a.master {
-		a.daemon(config, filepath.Join(a.Prefix, "sbin", "condor_master"), "-f")
+		a.daemon(config, "condor_master", "-f")
 		return e
 	}
 	if a.shared {
@@ -202,7 +201,7 @@ func (a *arena) inner() {
 	a.Must(err)
 	port := l.Addr().(*net.TCPAddr).Port
 	a.Must(l.Close())
-	a.daemon(config, filepath.Join(a.Prefix, "sbin", "condor_collector"), "-f", "-p", fmt.Sprint(port))
+	a.daemon(config, "condor_collector", "-f", "-p", fmt.Sprint(port))
 	at := ""
 	a.Eventually("the inner broker says where it is", realpool.Patience, func(context.Context) error {
 		b, err := os.ReadFile(address)
@@ -224,7 +223,7 @@ func (a *arena) sharedPort(dir, config string) {
 		a.Must(err)
 		port := l.Addr().(*net.TCPAddr).Port
 		a.Must(l.Close())
-		ended := a.daemon(config, filepath.Join(a.Prefix, "libexec", "condor_shared_port"), "-f", "-p", fmt.Sprint(port))
+		ended := a.daemon(config, "condor_shared_port", "-f", "-p", fmt.Sprint(port))
 		err = realpool.Until(a.TB.Context(), realpool.Patience, 50*time.Millisecond, func(context.Context) error {
 			select {
 			case <-ended: // another process was faster to take the port
@@ -305,7 +304,7 @@ func (a *arena) secrets() {
 func (a *arena) token(dir, identity string) {
 	a.TB.Helper()
 	config := filepath.Join(a.Dir, "issuer_config")
-	a.Write(config, fmt.Sprintf("RELEASE_DIR = %s\nLOCAL_DIR = %s\nLOCAL_CONFIG_DIR =\nSEC_PASSWORD_DIRECTORY = %s/passwords.d\nTRUST_DOMAIN = execpoint.test\nLOG = %s/log\n", a.Prefix, a.Dir, a.Dir, a.Dir), 0o644)
+	a.Write(config, fmt.Sprintf("LOCAL_DIR = %s\nLOCAL_CONFIG_DIR =\nSEC_PASSWORD_DIRECTORY = %s/passwords.d\nTRUST_DOMAIN = execpoint.test\nLOG = %s/log\n", a.Dir, a.Dir, a.Dir), 0o644)
 	cmd := a.Command(a.TB.Context(), "condor_token_create", "-identity", identity)
 	cmd.Env = append(cmd.Env, "CONDOR_CONFIG="+config)
 	var bad bytes.Buffer

@@ -33,9 +33,7 @@ type condor struct {
 // to the configuration. Nothing runs yet.
 func newCondor(t *testing.T, lines string) *condor {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("real daemons take their time")
-	}
+	realpool.Patient(t)
 	template, err := os.ReadFile("testdata/condor_config.in")
 	if err != nil {
 		t.Fatal(err)

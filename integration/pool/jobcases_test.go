@@ -141,7 +141,7 @@ var jobCases = []jobCase{
 	// What the job says itself.
 	{
 		name: "chirp", submit: "MY.WantIOProxy = true\nMY.WantRemoteUpdates = true\nMY.Told = 1",
-		script: `chirp=@PREFIX@/libexec/condor_chirp
+		script: `chirp=@CHIRP@
 $chirp get_job_attr Told; $chirp set_job_attr Told 42; $chirp get_job_attr Told; $chirp get_job_attr Nothing
 $chirp ulog "a word from the job"; $chirp set_job_attr_delayed ChirpMine '"later"'
 $chirp fetch @DIR@/there here && cat here; echo put > mine; $chirp put mine @DIR@/put; $chirp put -mode cwa mine @DIR@/put2
@@ -150,7 +150,7 @@ $chirp whoami; $chirp access @DIR@/there rw; echo $?; $chirp access @DIR@/nowher
 $chirp truncate @DIR@/hard 3; $chirp chmod @DIR@/put 600; mkdir -p here.d; $chirp getdir @DIR@ | LC_ALL=C sort; $chirp read -offset 1 @DIR@/there 2; echo; $chirp write -offset 1 mine @DIR@/put; $chirp utime @DIR@/there 1 2; $chirp rmdir @DIR@/empty; echo $?; $chirp stat @DIR@/put | grep -c .; $chirp constrain x 2>&1 | head -1`,
 		files: map[string]string{"there": "there\n", "empty/": ""},
 	},
-	{name: "chirp, forbidden", submit: "MY.Told = 1", script: `chirp=@PREFIX@/libexec/condor_chirp
+	{name: "chirp, forbidden", submit: "MY.Told = 1", script: `chirp=@CHIRP@
 $chirp set_job_attr Told 42; echo $?; $chirp fetch @DIR@/job.sh here; echo $?; $chirp set_job_attr_delayed ChirpMine 1; echo $?; $chirp ulog no; echo $?; test -r "$_CONDOR_CHIRP_CONFIG"; echo $?`},
 
 	// Many.

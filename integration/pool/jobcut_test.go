@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"testing"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
@@ -155,9 +155,7 @@ func TestNetworkCut(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if os.Getenv(long) == "" {
-				t.Skip(long + " is not set")
-			}
+			realpool.NeedLong(t)
 			net := newRelay(t)
 			lines := ""
 			for _, daemon := range [...]string{"STARTD", "STARTER"} {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
@@ -380,8 +381,8 @@ func TestDisturbances(t *testing.T) {
 	for _, tt := range disturbances {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if tt.long && os.Getenv(long) == "" {
-				t.Skip(long + " is not set")
+			if tt.long {
+				realpool.NeedLong(t)
 			}
 			tt.run(t)
 		})

@@ -6,12 +6,12 @@
 package pool
 
 import (
-	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
@@ -21,9 +21,7 @@ import (
 // more, and it ends with its lease.
 func TestClaimLease(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(long) == "" {
-		t.Skip(long + " is not set")
-	}
+	realpool.NeedLong(t)
 	const (
 		kept  = 10 * time.Minute
 		lease = 60 * time.Second // that of the claim's last job

@@ -7,8 +7,6 @@ package pool
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
@@ -48,6 +47,7 @@ type reachCase struct {
 	// come to the same at a later try.
 	unsteady string
 	long     bool
+	ssh      bool // the programs of ssh must be here
 }
 
 // say runs a tool, whatever becomes of it, and returns all that it said.
@@ -146,10 +146,10 @@ var reachCases = []reachCase{
 		j.wait(eventlog.CodeTerminated, 1)
 		return out
 	}, submit: "transfer_output_files = kept", want: "001 005"},
-	{name: "ssh", act: func(j *job) string {
+	{name: "ssh", ssh: true, act: func(j *job) string {
 		out := j.say("condor_ssh_to_job", "-auto-retry", j.id(), "echo", "hello")
-		if _, err := exec.LookPath("sshd"); err != nil {
-			out = "" // the words of a refusal are its own
+		if !strings.Contains(out, "hello") {
+			j.t.Errorf("%s: condor_ssh_to_job: %s", j.side.name, out)
 		}
 		j.told("go")
 		j.wait(eventlog.CodeTerminated, 1)
@@ -219,8 +219,11 @@ func TestReachIntoJobs(t *testing.T) {
 	}
 	for i, tt := range reachCases {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.long && os.Getenv(long) == "" {
-				t.Skip(long + " is not set")
+			if tt.long {
+				realpool.NeedLong(t)
+			}
+			if tt.ssh {
+				realpool.SSH(t)
 			}
 			bad := reach(t, tt, jobs[i])
 			for try := 2; len(bad) > 0 && tt.unsteady != "" && try <= 3; try++ {

@@ -124,7 +124,7 @@ func (tt *jobCase) submit1(t *testing.T, s *side, web string) *job {
 			all[name] = content
 		}
 		if tt.script != "" {
-			all["job.sh"] = "#!/bin/sh\n" + strings.NewReplacer("@DIR@", dir, "@PREFIX@", s.rig.Prefix).Replace(tt.script) + "\n"
+			all["job.sh"] = "#!/bin/sh\n" + strings.NewReplacer("@DIR@", dir, "@CHIRP@", s.rig.Program("condor_chirp")).Replace(tt.script) + "\n"
 		}
 		s.rig.files(dir, all)
 		if tt.more != nil {

@@ -6,16 +6,13 @@
 package pool
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/execpoint/execpoint/integration/realpool"
@@ -25,9 +22,6 @@ import (
 // selfCheck, set to a prefix under which HTCondor is, puts a second original
 // where ours would stand: whatever then differs is the fault of the tests.
 const selfCheck = "EXECPOINT_TEST_SELF_CHECK"
-
-// long, if set, has the tests run that take minutes.
-const long = "EXECPOINT_TEST_LONG"
 
 // roomy is one large partitionable slot that starts whatever comes.
 const roomy = `
@@ -94,7 +88,7 @@ func newRigBelow(t *testing.T, lines string, master bool) *rig {
 	t.Helper()
 	r := &rig{condor: newCondor(t, roomy+lines)}
 	for i, name := range [...]string{"orig", "ours"} {
-		s := &side{rig: r, name: name, dir: filepath.Join(r.Dir, name), master: master, startd: filepath.Join(r.Prefix, "sbin", "condor_startd")}
+		s := &side{rig: r, name: name, dir: filepath.Join(r.Dir, name), master: master, startd: "condor_startd"}
 		r.sides[i] = s
 		for _, sub := range []string{"", "log", "execute", "lock", "run", "spool", "tokens.d", "passwords.d"} {
 			r.Mkdir(filepath.Join(s.dir, sub))
@@ -103,7 +97,7 @@ func newRigBelow(t *testing.T, lines string, master bool) *rig {
 		if name == "ours" && os.Getenv(selfCheck) == "" {
 			s.startd = filepath.Join(s.dir, "condor_startd")
 			text += "STARTD = " + s.startd + "\nSTARTER = " + filepath.Join(s.dir, "condor_starter") + "\n"
-			r.install(s.dir)
+			r.Install(s.dir)
 		}
 		s.config = filepath.Join(s.dir, "condor_config")
 		r.Must(os.WriteFile(s.config, []byte(text), 0o644))
@@ -119,47 +113,12 @@ func newRigBelow(t *testing.T, lines string, master bool) *rig {
 	return r
 }
 
-// TestMain lets more tests run side by side than there are processors, unless
-// it is told how many: most of the time they wait for the pool's clocks.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	told := false
-	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
-	if !told {
-		_ = flag.Set("test.parallel", "6")
-	}
 	if signal.Ignored(os.Interrupt) {
 		// Started in the background; jobs would inherit it, and could not trap it.
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	dir, err := os.MkdirTemp("", "eppool-bin")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	programs = sync.OnceValues(func() (string, error) {
-		build := exec.Command("go", "build", "-o", dir, "github.com/execpoint/execpoint/bin/condor_startd", "github.com/execpoint/execpoint/bin/condor_starter")
-		if out, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%w\n%s", err, out)
-		}
-		return dir, nil
-	})
-	rc := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(rc)
-}
-
-// programs builds ours once, and tells where they are.
-var programs func() (string, error)
-
-// install puts our programs into a directory.
-func (c *condor) install(dir string) {
-	c.TB.Helper()
-	from, err := programs()
-	c.Must(err)
-	for _, name := range [...]string{"condor_startd", "condor_starter"} {
-		c.Must(os.Link(filepath.Join(from, name), filepath.Join(dir, name)))
-	}
+	os.Exit(realpool.Main(m))
 }
 
 // start starts the side's condor_startd.

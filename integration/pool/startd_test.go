@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -24,12 +23,12 @@ import (
 // newMaster makes a pool whose condor_master runs our condor_startd.
 func newMaster(t *testing.T, lines string) *condor {
 	t.Helper()
-	if path, err := exec.LookPath("condor_version"); err == nil && !realpool.Version(t, filepath.Dir(filepath.Dir(path))).AtLeast(25, 0, 0) {
+	if !realpool.Find(t).Version.AtLeast(25, 0, 0) {
 		lines = "STARTD_NAME = here\n" + lines // with an @, so that older tools need not resolve it
 	}
 	c := newCondor(t, slots+"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD\nSTARTD = $(LOCAL_DIR)/condor_startd\nSTARTER = $(LOCAL_DIR)/condor_starter\n"+
 		"MASTER_NAME = here@\nSTARTD_DEBUG = D_FULLDEBUG\n"+lines)
-	c.install(c.Dir)
+	c.Install(c.Dir)
 	if strings.Contains(lines, "ep-tokens.d") { // the collector makes the key of the pool's tokens
 		c.begin()
 		token := c.Tool("condor_token_create", "-identity", "node17@execpoint.test", "-authz", "ADVERTISE_STARTD", "-authz", "READ", "-authz", "DAEMON")

@@ -48,7 +48,7 @@ STARTD_ADDRESS_FILE = $(LOG)/.startd_address
 func begun(t *testing.T, lines string, before func(c *condor)) *condor {
 	t.Helper()
 	c := newCondor(t, slots+stranger+lines)
-	c.install(c.Dir)
+	c.Install(c.Dir)
 	c.begin()
 	if before != nil {
 		before(c)

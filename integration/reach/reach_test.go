@@ -5,7 +5,7 @@
 
 // Package reach lets real programs reach into and out of a job: an ssh
 // client with the keys that START_SSHD gives, and HTCondor's condor_chirp. As
-// root the job is that of the user that EXECPOINT_TEST_USER names, or nobody's.
+// root the job is that of the user that EXECPOINT_TEST_USER names, or tester's.
 package reach
 
 import (
@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/chirp"
@@ -59,10 +60,7 @@ func tester(t *testing.T) *host.Identity {
 	if os.Getuid() != 0 {
 		return nil
 	}
-	name := os.Getenv("EXECPOINT_TEST_USER")
-	if name == "" {
-		t.Skip("root does not let itself in by ssh; EXECPOINT_TEST_USER names a user with a shell to be instead")
-	}
+	name := realpool.JobUser(t).Username // root does not let itself in by ssh
 	u, err := account.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
@@ -207,21 +205,17 @@ func startSSHD(t *testing.T, door *reach.Door) (*cedar.Conn, *classad.Ad) {
 }
 
 func TestSSHToJob(t *testing.T) {
-	const sshd = "/usr/sbin/sshd"
-	if _, err := os.Stat(sshd); err != nil {
-		t.Skipf("no ssh server (apt-get install openssh-server): %v", err)
-	}
-	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Skipf("no ssh client: %v", err)
-	}
+	_, ssh := realpool.SSH(t)
 	u := tester(t)
-	for _, lib := range []string{"", "/opt/htcondor/lib"} {
-		t.Run("lib "+lib, func(t *testing.T) {
-			if lib != "" {
-				if _, err := os.Stat(lib); err != nil {
-					t.Skipf("no HTCondor is installed: %v", err)
+	for _, fake := range []bool{false, true} { // whether HTCondor's library makes up an account
+		t.Run(fmt.Sprintf("made up account %v", fake), func(t *testing.T) {
+			lib := ""
+			if fake {
+				path := realpool.Find(t).Library("libgetpwnam.so")
+				if path == "" {
+					realpool.Missing(t, "this HTCondor has no libgetpwnam.so", "install one that has it in LIB")
 				}
+				lib = filepath.Dir(path)
 			}
 			dir := scratch(t, u)
 			door, log := open(t, dir, u, map[string]string{"LIB": lib})
@@ -250,8 +244,8 @@ func TestSSHToJob(t *testing.T) {
 			if u != nil {
 				name = u.Name
 			}
-			if lib != "" {
-				name, user = "condor-user", name // the library makes the account up
+			if fake {
+				name, user = "condor-user", name
 			}
 			if given, _ := reply.EvalString("RemoteUser", nil); given != name {
 				t.Errorf("RemoteUser is %q, want %q", given, name)
@@ -327,9 +321,10 @@ func TestSSHToJobWithoutServer(t *testing.T) {
 
 // The real client of Chirp against our proxy in front of a directory.
 func TestCondorChirp(t *testing.T) {
-	const tool = "/opt/htcondor/libexec/condor_chirp"
-	if _, err := os.Stat(tool); err != nil {
-		t.Skipf("no condor_chirp is installed: %v", err)
+	htcondor := realpool.Find(t)
+	tool := htcondor.Program("condor_chirp")
+	if tool == "" {
+		realpool.Missing(t, "this HTCondor has no condor_chirp", "install an HTCondor that has it in LIBEXEC")
 	}
 	submit, here := t.TempDir(), t.TempDir()
 	root, err := os.OpenRoot(submit)
@@ -372,7 +367,7 @@ func TestCondorChirp(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, tool, args...)
 		cmd.Dir = here
-		cmd.Env = []string{"_CONDOR_CHIRP_CONFIG=" + config, "_CONDOR_SCRATCH_DIR=" + here, "LD_LIBRARY_PATH=/opt/htcondor/lib:/opt/htcondor/lib/condor", "TZ=UTC"}
+		cmd.Env = append(htcondor.Env(), "_CONDOR_CHIRP_CONFIG="+config, "_CONDOR_SCRATCH_DIR="+here, "TZ=UTC")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Sprintf("%s(%v)", out, err)

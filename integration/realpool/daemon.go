@@ -139,8 +139,7 @@ const (
 )
 
 // NewEP makes an Execution Point of a kind with one partitionable slot, which
-// Begin starts. Lines are added to its configuration. Ours is built without
-// cgo, as packages are.
+// Begin starts. Lines are added to its configuration.
 func (p *Pool) NewEP(kind string, cpus int, lines string) *EP {
 	p.TB.Helper()
 	e := &EP{Name: kind, Dir: filepath.Join(p.Dir, kind), cpus: cpus}
@@ -148,17 +147,13 @@ func (p *Pool) NewEP(kind string, cpus int, lines string) *EP {
 	p.folders(e.Dir)
 	text := fmt.Sprintf("include : %s\nLOCAL_DIR = %s\nSTARTD_NAME = %s\nRig = %q\nNUM_CPUS = %d\nMEMORY = 16384\nDISK = 1048576000\n"+
 		"SLOT_TYPE_1 = 100%%\nSLOT_TYPE_1_PARTITIONABLE = true\nNUM_SLOTS_TYPE_1 = 1\n", p.Config, e.Dir, kind, kind, cpus)
-	program := filepath.Join(p.Prefix, "sbin", "condor_startd")
+	program := "condor_startd"
 	switch kind {
 	case Original:
 	case Ours:
 		program = filepath.Join(e.Dir, "condor_startd")
 		text += "STARTD = " + program + "\nSTARTER = " + filepath.Join(e.Dir, "condor_starter") + "\n"
-		build := exec.Command("go", "build", "-o", e.Dir+"/", "github.com/execpoint/execpoint/bin/condor_startd", "github.com/execpoint/execpoint/bin/condor_starter")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			p.TB.Fatalf("%v\n%s", err, out)
-		}
+		p.Install(e.Dir)
 	default:
 		p.TB.Fatalf("no such kind of an Execution Point: %q; want %q or %q", kind, Original, Ours)
 	}

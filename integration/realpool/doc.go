@@ -8,7 +8,20 @@
 // and ends them by their process ids. It must never touch a pool that is there
 // already, and never be imported by anything but tests.
 //
-// A test is skipped where neither condor_collector nor condor_ping is in PATH.
-// Started by root, the daemons run as the user that EXECPOINT_TEST_USER names,
-// or as nobody.
+// HTCondor is the one whose condor_collector or condor_ping is in PATH: built and
+// installed under one prefix, or a distribution's package. The environment says
+// the rest:
+//
+//	EXECPOINT_TEST_USER=tester      the user that root runs the daemons and submits
+//	                                the jobs as; without it the daemons are nobody's.
+//	                                A user with a shell, for ssh to jobs
+//	EXECPOINT_REALPOOL=required     a test that lacks HTCondor, ssh, a user or rights
+//	                                fails; without it the test is skipped and says what
+//	                                to install or to do. Tests for other versions of
+//	                                HTCondor, and long ones, are skipped in any case
+//	EXECPOINT_TEST_LONG=1           tests that take minutes run, too
+//	EXECPOINT_TEST_KEEP=1           the directories of pools are kept, logs and all
+//
+// The name of the machine needs a line of its own in /etc/hosts, or a name server:
+// HTCondor takes the first name of that line for the machine's.
 package realpool

@@ -20,8 +20,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/execpoint/execpoint/lib/cedar"
 )
 
 // Patience is how long anything in a pool may take that is not said to take
@@ -29,8 +27,7 @@ import (
 const Patience = 60 * time.Second
 
 // settings are those of New, before what a test adds.
-const settings = `RELEASE_DIR = @PREFIX@
-LOCAL_DIR = @DIR@
+const settings = `LOCAL_DIR = @DIR@
 LOCAL_CONFIG_FILE =
 LOCAL_CONFIG_DIR =
 LOG = $(LOCAL_DIR)/log
@@ -85,15 +82,14 @@ MAX_HISTORY_LOG = 1000000000
 // Pool is a directory with a configuration, and the daemons that a test starts
 // with it. A method that fails ends the test.
 type Pool struct {
-	TB     testing.TB
-	Prefix string // under which HTCondor is
-	// Version is that of HTCondor there, of the daemons and of the original.
-	Version cedar.Version
-	Dir     string // everything of the pool, removed at the end unless the test failed or EXECPOINT_TEST_KEEP is set
-	Config  string // the file
-	Port    int    // the collector's, or for whatever the configuration has @PORT@
-	lines   string
-	cred    *syscall.Credential
+	TB testing.TB
+	// Installation is where the daemons and the original are.
+	Installation
+	Dir    string // everything of the pool, removed at the end unless the test failed or EXECPOINT_TEST_KEEP is set
+	Config string // the file
+	Port   int    // the collector's, or for whatever the configuration has @PORT@
+	lines  string
+	cred   *syscall.Credential
 }
 
 // New is Make with settings by which a collector, a negotiator and a schedd
@@ -103,28 +99,18 @@ func New(tb testing.TB, lines string) *Pool {
 	return Make(tb, settings+lines)
 }
 
-// Make makes the directory and the configuration of a pool, in which @PREFIX@,
-// @DIR@ and @PORT@ are replaced by where HTCondor is, by the directory and by a
-// port that is free. Nothing runs yet.
+// Make makes the directory and the configuration of a pool, in which @DIR@ and
+// @PORT@ are replaced by the directory and by a port that is free. Where HTCondor
+// is stands before the lines. Nothing runs yet.
 func Make(tb testing.TB, lines string) *Pool {
 	tb.Helper()
-	path, err := exec.LookPath("condor_collector")
-	if err != nil {
-		path, err = exec.LookPath("condor_ping") // the others are where it is
-	}
-	if err != nil {
-		tb.Skip("HTCondor is not here: neither condor_collector nor condor_ping is in PATH")
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		tb.Fatal(err)
-	}
+	in := Find(tb)
 	// Not tb.TempDir: its name may be too long for a socket.
 	dir, err := os.MkdirTemp("", "eppool")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Pool{TB: tb, Prefix: filepath.Dir(filepath.Dir(path)), Dir: dir, Config: filepath.Join(dir, "condor_config")}
-	p.Version = Version(tb, p.Prefix)
+	p := &Pool{TB: tb, Installation: in, Dir: dir, Config: filepath.Join(dir, "condor_config")}
 	tb.Cleanup(func() {
 		if tb.Failed() || os.Getenv("EXECPOINT_TEST_KEEP") != "" {
 			tb.Logf("what the daemons left is in %s", dir)
@@ -137,7 +123,7 @@ func Make(tb testing.TB, lines string) *Pool {
 	p.Must(os.Chmod(dir, 0o755))
 	p.lowerRights()
 	p.Own(dir)
-	p.lines = Older(p.Version) + lines
+	p.lines = p.knobs() + Older(p.Version) + lines
 	p.folders(dir)
 	p.listen()
 	return p
@@ -147,7 +133,7 @@ func Make(tb testing.TB, lines string) *Pool {
 func (p *Pool) listen() {
 	p.TB.Helper()
 	p.Port = FreePort(p.TB)
-	p.Write(p.Config, strings.NewReplacer("@PREFIX@", p.Prefix, "@DIR@", p.Dir, "@PORT@", strconv.Itoa(p.Port)).Replace(p.lines), 0o644)
+	p.Write(p.Config, strings.NewReplacer("@DIR@", p.Dir, "@PORT@", strconv.Itoa(p.Port)).Replace(p.lines), 0o644)
 }
 
 // folders makes what a daemon with LOCAL_DIR there needs.
@@ -241,18 +227,11 @@ func FreePort(tb testing.TB) int {
 // Command is a program with the pool's configuration, in its directory. A name
 // without a slash is HTCondor's, if it has such a program.
 func (p *Pool) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	for _, dir := range []string{"bin", "sbin", "libexec"} {
-		path := filepath.Join(p.Prefix, dir, name)
-		if _, err := os.Stat(path); err == nil && !strings.Contains(name, "/") {
-			name = path
-			break
-		}
+	if path := p.Program(name); path != "" && !strings.Contains(name, "/") {
+		name = path
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
-	lib := filepath.Join(p.Prefix, "lib")
-	cmd.Env = append(os.Environ(), "CONDOR_CONFIG="+p.Config, "HOME="+p.Dir,
-		"PATH="+filepath.Join(p.Prefix, "bin")+":"+filepath.Join(p.Prefix, "sbin")+":"+os.Getenv("PATH"),
-		"LD_LIBRARY_PATH="+lib+":"+filepath.Join(lib, "condor"))
+	cmd.Env = append(append(os.Environ(), "CONDOR_CONFIG="+p.Config, "HOME="+p.Dir), p.Env()...)
 	cmd.Dir = p.Dir
 	// A test that is killed takes them along.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.cred, Pdeathsig: syscall.SIGKILL}

@@ -15,14 +15,13 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 )
 
-// Version is that of the real programs under a prefix, as condor_version tells
-// it, and is noted in the test's log. A test that compares with what they do
-// asks it before it expects what only newer ones do.
-func Version(tb testing.TB, prefix string) cedar.Version {
+// version is what condor_version says, which is noted in the test's log. A test
+// that compares with HTCondor asks for it before it expects what only newer
+// releases do.
+func (in Installation) version(tb testing.TB) cedar.Version {
 	tb.Helper()
-	cmd := exec.Command(filepath.Join(prefix, "bin", "condor_version"))
-	lib := filepath.Join(prefix, "lib")
-	cmd.Env = append(os.Environ(), "CONDOR_CONFIG=ONLY_ENV", "LD_LIBRARY_PATH="+lib+":"+filepath.Join(lib, "condor"))
+	cmd := exec.Command(filepath.Join(in.Prefix, "bin", "condor_version"))
+	cmd.Env = append(append(os.Environ(), in.Env()...), "CONDOR_CONFIG=ONLY_ENV")
 	out, err := cmd.Output()
 	if err != nil {
 		tb.Fatalf("condor_version: %v", err)

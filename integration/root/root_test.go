@@ -169,13 +169,10 @@ echo weight $(cat /sys/fs/cgroup/cpu$(sed -n 's/^[0-9]*:cpu://p' /proc/self/cgro
 
 // Who visits a job is its user, under its limits.
 func TestVisitors(t *testing.T) {
+	realpool.NeedRoot(t)
+	realpool.SSH(t)
 	w := newWorld(t)
 	w.round("")
-	for _, program := range []string{"/usr/sbin/sshd", "/usr/bin/ssh-keygen"} {
-		if _, err := os.Stat(program); err != nil {
-			t.Skipf("nobody can visit: %v", err)
-		}
-	}
 	j := w.submit("visited", "id -u\n"+groups+strings.ReplaceAll(stay, "$1", "visited1"), "request_cpus = 2")
 	dir := j.scratch()
 	visit, err := w.pool.Run(t.Context(), "condor_ssh_to_job", j.id, "id -u; /bin/sh -c '"+strings.ReplaceAll(groups, "'", `"`)+"'")

@@ -6,7 +6,6 @@
 package root
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -21,6 +20,8 @@ import (
 
 	"github.com/execpoint/execpoint/integration/realpool"
 )
+
+func TestMain(m *testing.M) { os.Exit(realpool.Main(m)) }
 
 // cpus is how many jobs run at a time.
 const cpus = 8
@@ -50,15 +51,9 @@ func newWorld(t *testing.T) *world {
 // starts.
 func newWorldOf(t *testing.T, change func(*world)) *world {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can run jobs as others")
-	}
-	name := cmp.Or(os.Getenv("EXECPOINT_TEST_USER"), "tester")
-	owner, err := user.Lookup(name)
-	if err != nil {
-		t.Skipf("nobody can submit jobs: %v", err)
-	}
-	t.Setenv("EXECPOINT_TEST_USER", name)
+	realpool.NeedRoot(t)
+	owner := realpool.JobUser(t)
+	t.Setenv("EXECPOINT_TEST_USER", owner.Username)
 	// The Execution Point proves who it is by a token.
 	w := &world{t: t, owner: owner, pool: realpool.New(t, "SCHEDD_DEBUG = D_FULLDEBUG\nSHADOW_DEBUG = D_FULLDEBUG\nMAX_JOBS_RUNNING = 1000\nSEC_USE_FAMILY_SESSION = False\n")}
 	w.pool.Begin()

@@ -20,6 +20,8 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 )
 
+func TestMain(m *testing.M) { os.Exit(realpool.Main(m)) }
+
 // The environment that chooses what is measured.
 const (
 	jobsKnob  = "EXECPOINT_BENCH_JOBS"

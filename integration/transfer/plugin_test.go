@@ -1,6 +1,8 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Package transfer moves files by real programs: the curl plugin of an
 // installed HTCondor, and plugins that are shell scripts.
 package transfer_test
@@ -22,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -166,18 +169,11 @@ func TestCurl(t *testing.T) {
 // curl finds the curl plugin of an installed HTCondor.
 func curl(t *testing.T) string {
 	t.Helper()
-	for _, bin := range filepath.SplitList(os.Getenv("PATH")) {
-		for _, libexec := range []string{"../libexec/curl_plugin", "../libexec/condor/curl_plugin"} {
-			path := filepath.Join(bin, libexec)
-			if _, err := os.Stat(path); err == nil {
-				if err := exec.Command(path, "-classad").Run(); err == nil {
-					return path
-				}
-			}
-		}
+	path := realpool.Find(t).Program("curl_plugin")
+	if path == "" {
+		realpool.Missing(t, "this HTCondor has no curl plugin", "install an HTCondor that has curl_plugin in LIBEXEC")
 	}
-	t.Skip("no curl plugin beside PATH")
-	return ""
+	return path
 }
 
 // script writes a plugin that is a shell script. In $url and $file are those
@@ -204,7 +200,7 @@ file=$(sed -n 's/.*LocalFileName = "\([^"]*\)".*/\1/p' "$in")
 // Not parallel, as above.
 func TestScripts(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip(err)
+		realpool.Missing(t, err.Error(), "install a shell")
 	}
 	const well = `echo "[ TransferUrl = \"$url\"; TransferFileName = \"$file\"; TransferProtocol = \"my\"; TransferSuccess = true ]" >"$out"`
 	for name, tt := range map[string]struct {
