@@ -82,12 +82,13 @@ func start(o order) (int, error) {
 	return syscall.ForkExec(program, line, &syscall.ProcAttr{Env: o.Env, Files: []uintptr{0, 1, 2}})
 }
 
-// asUser is the command line by which root has a user run a command.
+// asUser is the command line by which root has a user run a command. The
+// command takes the place of setpriv, so signals reach it.
 func asUser(user string, command []string) []string {
 	if user == "root" {
 		return command
 	}
-	return append([]string{"runuser", "-u", user, "--"}, command...)
+	return append([]string{"setpriv", "--reuid", user, "--regid", user, "--init-groups", "--"}, command...)
 }
 
 // lookIn finds a program in the PATH of an environment.
