@@ -242,7 +242,8 @@ func (s store) greet(o options, p pool, io streams) error {
 		return err
 	}
 	fmt.Fprintln(io.err, "realpool: the slots are there; a first job is submitted: condor_submit hello.sub")
-	if out, err := s.ask(o, "condor_submit", "hello.sub"); err != nil {
+	// With two Execution Points in the pool the first job is for ours.
+	if out, err := s.ask(o, "condor_submit", "-append", `requirements = EP == "execpoint"`, "hello.sub"); err != nil {
 		return fmt.Errorf("realpool: condor_submit hello.sub: %w\n%s", err, out)
 	}
 	if out, err := s.ask(o, "condor_wait", "-wait", fmt.Sprint(int(upLimit.Seconds())), "hello.log"); err != nil {
