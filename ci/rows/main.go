@@ -9,13 +9,24 @@
 //	// row: S0-006, S0-007
 //	func TestCarve(t *testing.T) {
 //
-// rows collects these comments and writes docs/coverage.md. It fails on ids
-// that do not exist, on comments that belong to no test or to one that always
-// skips, and on documents that call a row true which no test carries. A row is
-// true only because of a test; there is no list of exceptions.
+// rows collects these comments, looks up in the results of go test -json which
+// of the tests ran, and writes docs/coverage.md. It fails on ids that do not
+// exist, on comments that belong to no test or to one that always skips, and on
+// documents that call a row true which no test that ran carries. A row is true
+// only because of a test that ran; there is no list of exceptions.
 //
-//	go run ./ci/rows           write docs/coverage.md
-//	go run ./ci/rows -check    fail if docs/coverage.md is not what would be written
+//	go run ./ci/rows                          write docs/coverage.md after the comments; what ran stays as it was
+//	go run ./ci/rows -results FILE,...        write it after these results of all tests
+//	go run ./ci/rows -results FILE,... -add   the same, but what did not run in them stays as it was
+//	go run ./ci/rows -check                   fail if docs/coverage.md does not name the tests that the comments do
+//	go run ./ci/rows -check -results FILE,... and if it says that a test ran which did not, or the other way round
+//	go run ./ci/rows -skipped -results FILE   list by reason what no run did; with -required REGEXP fail where it matches
+//
+// FILE is what go test -json wrote, a folder of such *.json, or - for standard
+// input. Results that lack tests altogether are those of a part of the tree:
+// rows says what they prove and writes nothing.
+//
+//	go test -json ./lib/slot | go run ./ci/rows -results -
 package main
 
 import (
@@ -26,6 +37,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/execpoint/execpoint/ci/source"
@@ -37,76 +49,201 @@ const (
 )
 
 func main() {
-	if err := run(os.Stdout, os.Args[1:]); err != nil {
+	if err := run(os.Stdin, os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(stdout io.Writer, args []string) error {
+// options are the command line.
+type options struct {
+	check, add, skipped     bool
+	results, required, root string
+}
+
+func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("rows", flag.ContinueOnError)
-	check := flags.Bool("check", false, "write nothing; fail if "+reportFile+" is not up to date")
-	root := flags.String("root", "", "the repository; found from the working directory if empty")
+	flags.BoolVar(&o.check, "check", false, "write nothing; fail if "+reportFile+" is not up to date")
+	flags.StringVar(&o.results, "results", "", "what go test -json wrote: `FILE,...`, a folder, or -")
+	flags.BoolVar(&o.add, "add", false, "with -results: keep what "+reportFile+" says of tests that did not run in them")
+	flags.BoolVar(&o.skipped, "skipped", false, "with -results: list what was skipped in every run")
+	flags.StringVar(&o.required, "required", "", "with -skipped: fail if a name with its reason matches `REGEXP`")
+	flags.StringVar(&o.root, "root", "", "the repository; found from the working directory if empty")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return o, err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("rows: unexpected argument %q", flags.Arg(0))
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("rows: unexpected argument %q", flags.Arg(0))
+	case o.results == "" && (o.add || o.skipped):
+		return o, errors.New("rows: -add and -skipped want -results")
+	case o.add && (o.check || o.skipped), o.check && o.skipped:
+		return o, errors.New("rows: only one of -check, -add and -skipped")
+	case o.required != "" && !o.skipped:
+		return o, errors.New("rows: -required wants -skipped")
 	}
-	if *root == "" {
-		var err error
-		if *root, err = source.Root(); err != nil {
-			return err
-		}
+	if o.root == "" {
+		o.root, err = source.Root()
 	}
-	report, summary, err := account(*root)
+	return o, err
+}
+
+func run(stdin io.Reader, stdout io.Writer, args []string) error {
+	o, err := parseOptions(args)
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(*root, filepath.FromSlash(reportFile))
-	if *check {
-		old, err := os.ReadFile(name)
-		if err != nil {
+	module, err := source.Module(o.root)
+	if err != nil {
+		return err
+	}
+	var r *results
+	if o.results != "" {
+		if r, err = readResults(module, o.results, stdin); err != nil {
 			return err
 		}
-		if !bytes.Equal(bytes.ReplaceAll(old, []byte("\r\n"), []byte("\n")), report) {
-			return fmt.Errorf("%s is not up to date; run: go run ./ci/rows", reportFile)
+	}
+	if o.skipped {
+		var required *regexp.Regexp
+		if o.required != "" {
+			if required, err = regexp.Compile(o.required); err != nil {
+				return fmt.Errorf("rows: -required: %w", err)
+			}
 		}
-	} else if err := os.WriteFile(name, report, 0o644); err != nil {
+		return printSkips(stdout, r, required)
+	}
+	t, err := readTree(o.root, module)
+	if err != nil {
+		return err
+	}
+	if o.check {
+		return t.check(stdout, r)
+	}
+	return t.write(stdout, r, o.add)
+}
+
+// tree is what the repository says of its rows.
+type tree struct {
+	root   string
+	rows   table
+	proofs map[string][]proof
+	kinds  map[testKey]kind
+	docs   []document
+}
+
+// readTree reads the rows, the tests and the documents below root, or every
+// fault it found.
+func readTree(root, module string) (*tree, error) {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rowsFile)))
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{root: root}
+	if t.rows, err = parseRows(rowsFile, string(text)); err != nil {
+		return nil, err
+	}
+	files, err := source.Load(root)
+	if err != nil {
+		return nil, err
+	}
+	var faults []string
+	if t.proofs, faults = findProofs(t.rows, files); len(faults) > 0 {
+		return nil, errors.New(strings.Join(faults, "\n"))
+	}
+	t.kinds = kindsOf(module, files)
+	t.docs, err = documents(root)
+	return t, err
+}
+
+// said is what the report says now; nothing if there is none.
+func (t *tree) said() (text []byte, said standings, err error) {
+	text, err = os.ReadFile(filepath.Join(t.root, filepath.FromSlash(reportFile)))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, err
+	}
+	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	said, err = parseReport(reportFile, string(text))
+	return text, said, err
+}
+
+// claims are the faults of documents that call a row true.
+func (t *tree) claims(s standings) error {
+	var faults []string
+	for _, d := range t.docs {
+		faults = append(faults, findClaims(t.rows, s, d.name, d.text)...)
+	}
+	if len(faults) > 0 {
+		return errors.New(strings.Join(faults, "\n"))
+	}
+	return nil
+}
+
+// check holds the report to the comments, and to results if there are some.
+func (t *tree) check(stdout io.Writer, r *results) error {
+	text, said, err := t.said()
+	if err != nil {
+		return err
+	}
+	faults := compare(t.rows, t.proofs, said)
+	if r != nil {
+		faults = append(faults, hold(t.rows, t.proofs, said, r)...)
+	}
+	if len(faults) > 0 {
+		return errors.New(strings.Join(faults, "\n"))
+	}
+	report, summary := render(t.rows, said, t.kinds)
+	if !bytes.Equal(text, report) {
+		return fmt.Errorf("%s is not up to date; run: go run ./ci/rows", reportFile)
+	}
+	if err := t.claims(said); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, summary)
 	return err
 }
 
-// account reads the rows, the tests and the documents below root and returns
-// the report with its last word for the terminal, or every fault it found.
-func account(root string) (report []byte, summary string, err error) {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rowsFile)))
-	if err != nil {
-		return nil, "", err
+// write writes the report. Without results what ran stays as it was said;
+// results of a part of the tree are shown and not written.
+func (t *tree) write(stdout io.Writer, r *results, adding bool) error {
+	var now standings
+	if r != nil && !adding {
+		var missing []string
+		if now, missing = stand(t.proofs, r); len(missing) > 0 {
+			return t.showPart(stdout, now, missing)
+		}
+	} else {
+		_, said, err := t.said()
+		if err != nil {
+			return err
+		}
+		if now = keep(t.proofs, said); adding {
+			now = add(t.proofs, said, r)
+		}
 	}
-	rows, err := parseRows(rowsFile, string(text))
-	if err != nil {
-		return nil, "", err
+	if err := t.claims(now); err != nil {
+		return err
 	}
-	files, err := source.Load(root)
-	if err != nil {
-		return nil, "", err
+	report, summary := render(t.rows, now, t.kinds)
+	if err := os.WriteFile(filepath.Join(t.root, filepath.FromSlash(reportFile)), report, 0o644); err != nil {
+		return err
 	}
-	proofs, faults := findProofs(rows, files)
-	docs, err := documents(root)
-	if err != nil {
-		return nil, "", err
+	_, err := fmt.Fprintln(stdout, summary)
+	return err
+}
+
+// showPart prints the rows that results of a part of the tree prove.
+func (t *tree) showPart(stdout io.Writer, now standings, missing []string) error {
+	var b strings.Builder
+	for _, r := range t.rows.list {
+		for k := range kinds {
+			if names := listed(now[r.id], func(key testKey, as standing) bool { return as.ran && t.kinds[key] == k }); names != "" {
+				fmt.Fprintf(&b, "%s %s: %s\n", r.id, kindNames[k], strings.ReplaceAll(names, "<br>", "; "))
+			}
+		}
 	}
-	for _, d := range docs {
-		faults = append(faults, findClaims(rows, proofs, d.name, d.text)...)
-	}
-	if len(faults) > 0 {
-		return nil, "", errors.New(strings.Join(faults, "\n"))
-	}
-	report, summary = render(rows, proofs)
-	return report, summary, nil
+	fmt.Fprintf(&b, "%s is not written: the results lack %d tests that carry rows, such as %s; -add adds what ran\n", reportFile, len(missing), missing[0])
+	_, err := io.WriteString(stdout, b.String())
+	return err
 }
 
 type document struct{ name, text string }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -15,10 +16,16 @@ import (
 	"github.com/execpoint/execpoint/ci/source"
 )
 
+// testKey names a test function: the folder it stands in, and its name.
+type testKey struct{ folder, test string }
+
+func (k testKey) String() string { return k.folder + " " + k.test }
+
 // proof is one test that carries a row.
 type proof struct {
-	file string
-	test string
+	testKey
+	whole   bool     // the comment stands above the function, or its entry has no name that can be seen
+	entries []string // otherwise the parts of the test that carry it
 }
 
 var (
@@ -63,9 +70,7 @@ func findProofs(rows table, files []source.File) (map[string][]proof, []string) 
 							continue
 						}
 						for _, t := range tests {
-							if p := (proof{t.file, t.fn.Name.Name}); !slices.Contains(proofs[id], p) {
-								proofs[id] = append(proofs[id], p)
-							}
+							proofs[id] = addProof(proofs[id], testKey{f.Dir(), t.fn.Name.Name}, entryName(packageOf(files, f), f, group, t.fn))
 						}
 					}
 				}
@@ -75,12 +80,41 @@ func findProofs(rows table, files []source.File) (map[string][]proof, []string) 
 	return proofs, faults
 }
 
+// addProof notes that a test carries a row, or one part of it if that is named.
+func addProof(list []proof, key testKey, entry string) []proof {
+	i := slices.IndexFunc(list, func(p proof) bool { return p.testKey == key })
+	if i < 0 {
+		i, list = len(list), append(list, proof{testKey: key})
+	}
+	switch p := &list[i]; {
+	case entry == "":
+		p.whole = true
+	case !slices.Contains(p.entries, entry):
+		p.entries = append(p.entries, entry)
+	}
+	slices.SortFunc(list, func(a, b proof) int {
+		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.test, b.test))
+	})
+	return list
+}
+
 var idList = regexp.MustCompile(`S[0-9]-[0-9]`)
 
 // test is a test function and the file it stands in.
 type test struct {
 	file string
 	fn   *ast.FuncDecl
+}
+
+// packageOf are the files of f's package.
+func packageOf(files []source.File, f source.File) []source.File {
+	var list []source.File
+	for _, other := range files {
+		if other.Dir() == f.Dir() && other.AST.Name.Name == f.AST.Name.Name {
+			list = append(list, other)
+		}
+	}
+	return list
 }
 
 // testsOf returns the tests that the comment belongs to: the one that it
@@ -105,7 +139,7 @@ func testsOf(files []source.File, f source.File, c *ast.Comment) []test {
 }
 
 // within says whether the comment stands in the node or its documentation.
-func within(c *ast.Comment, n ast.Node, doc *ast.CommentGroup) bool {
+func within(c, n ast.Node, doc *ast.CommentGroup) bool {
 	from := n.Pos()
 	if doc != nil {
 		from = doc.Pos()
@@ -117,8 +151,8 @@ func within(c *ast.Comment, n ast.Node, doc *ast.CommentGroup) bool {
 // the package's variable of that name.
 func rangingOver(files []source.File, f source.File, name string) []test {
 	var found []test
-	for _, other := range files {
-		if other.Dir() != f.Dir() || other.AST.Name.Name != f.AST.Name.Name || !other.IsTest() {
+	for _, other := range packageOf(files, f) {
+		if !other.IsTest() {
 			continue
 		}
 		for _, d := range other.AST.Decls {
@@ -202,8 +236,8 @@ var (
 )
 
 // findClaims holds a document to the tests: every row it names exists, and a
-// row it calls true, proven or done has a test.
-func findClaims(rows table, proofs map[string][]proof, name, text string) []string {
+// row it calls true, proven or done has a test that ran.
+func findClaims(rows table, s standings, name, text string) []string {
 	var faults []string
 	n := 0
 	for line := range strings.Lines(text) {
@@ -215,8 +249,8 @@ func findClaims(rows table, proofs map[string][]proof, name, text string) []stri
 		}
 		for _, m := range claim.FindAllStringSubmatch(line, -1) {
 			for _, id := range expand(m[1]) {
-				if len(proofs[id]) == 0 {
-					faults = append(faults, fmt.Sprintf("%s:%d: %s is called true, but no test carries it", name, n, id))
+				if !s.proven(id) {
+					faults = append(faults, fmt.Sprintf("%s:%d: %s is called true, but no test that ran carries it", name, n, id))
 				}
 			}
 		}
