@@ -4,8 +4,10 @@
 package main
 
 import (
+	"go/ast"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/execpoint/execpoint/ci/source"
@@ -64,5 +66,34 @@ func TestKinds(t *testing.T) {
 				t.Errorf("got %s, want %s", kindNames[got], kindNames[tt.want])
 			}
 		})
+	}
+}
+
+// TestRulesNameFunctions fails where a function of ours that a rule names is no
+// longer there: its tests would silently count as tests of the core.
+func TestRulesNameFunctions(t *testing.T) {
+	t.Parallel()
+	root, err := source.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := source.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range files {
+		for _, d := range f.AST.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
+				there[f.Dir()+"."+fn.Name.Name] = true
+			}
+		}
+	}
+	for _, r := range rules {
+		for _, name := range r.calls {
+			if strings.HasPrefix(name, "integration/") && !there[name] {
+				t.Errorf("there is no function %s", name)
+			}
+		}
 	}
 }
