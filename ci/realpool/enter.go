@@ -130,7 +130,7 @@ func goOrder(o *order) error {
 
 // execute runs one command inside and returns its exit status.
 func execute(s store, o options, io streams) (int, error) {
-	if err := require(false, false); err != nil {
+	if err := require(false); err != nil {
 		return 1, err
 	}
 	st, err := provide(s, o, io.err)

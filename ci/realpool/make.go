@@ -88,7 +88,7 @@ func provide(s store, o options, stderr io.Writer) (stamp, error) {
 
 // make makes a root directory. It is called with the store locked.
 func (s store) make(o options, suite string, want []string, stderr io.Writer) (stamp, error) {
-	if err := require(true, o.install); err != nil {
+	if err := require(true); err != nil {
 		return stamp{}, err
 	}
 	begin := time.Now()

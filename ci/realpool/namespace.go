@@ -87,7 +87,7 @@ func (m machine) missing(making bool) []string {
 		return lacks
 	}
 	if making && m.look("mmdebstrap") != nil {
-		lack("mmdebstrap is not installed: apt-get install mmdebstrap (as root, -install has it done)")
+		lack("mmdebstrap is not installed: apt-get install mmdebstrap")
 	}
 	if m.uid != 0 {
 		if m.look("newuidmap") != nil || m.look("newgidmap") != nil {
@@ -136,20 +136,9 @@ func hasRange(text, user string, uid int) bool {
 	return false
 }
 
-// require fails if something is missing. With install set, root has mmdebstrap
-// installed first.
-func require(making, install bool) error {
-	m := thisMachine()
-	if making && install && m.uid == 0 && m.look("mmdebstrap") != nil && m.look("apt-get") == nil {
-		for _, line := range [][]string{{"apt-get", "update", "-q"}, {"apt-get", "install", "-q", "-y", "--no-install-recommends", "mmdebstrap"}} {
-			cmd := exec.Command(line[0], line[1:]...)
-			cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("realpool: %s: %w\n%s", strings.Join(line, " "), err, last(string(out), 10))
-			}
-		}
-	}
-	if lacks := m.missing(making); len(lacks) > 0 {
+// require fails if something is missing.
+func require(making bool) error {
+	if lacks := thisMachine().missing(making); len(lacks) > 0 {
 		return errors.New("realpool: this machine lacks something:\n  " + strings.Join(lacks, "\n  "))
 	}
 	return nil

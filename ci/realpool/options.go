@@ -25,7 +25,6 @@ type options struct {
 	mirror   string        // a Debian mirror, empty for Debian's own
 	include  string        // more Debian packages for the root directory, comma separated
 	maxAge   time.Duration // a root directory older than this is made anew
-	install  bool          // root may have mmdebstrap installed
 
 	user     string // who runs the command inside
 	bind     binds  // more directories of this machine that are seen inside
@@ -69,7 +68,6 @@ func parse(stderr io.Writer, subcommand string, args []string) (options, error) 
 		f.StringVar(&o.mirror, "mirror", os.Getenv("EXECPOINT_REALPOOL_MIRROR"), "Debian mirror to take the packages from; empty for Debian's own")
 		f.StringVar(&o.include, "include", "", "more Debian packages, comma separated")
 		f.DurationVar(&o.maxAge, "max-age", 30*24*time.Hour, "make a root directory anew that is older than this; it is kept if the new one cannot be made")
-		f.BoolVar(&o.install, "install", false, "as root: install mmdebstrap with apt-get if it is missing")
 	}
 	switch subcommand {
 	case "exec":

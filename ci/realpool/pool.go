@@ -78,7 +78,7 @@ func up(s store, o options, io streams) error {
 		fmt.Fprintf(io.out, "The pool %s is up already, with HTCondor %s.\n%s", o.name, p.HTCondor, howTo(s, o, p))
 		return nil
 	}
-	if err := require(false, false); err != nil {
+	if err := require(false); err != nil {
 		return err
 	}
 	st, err := provide(s, o, io.err)
