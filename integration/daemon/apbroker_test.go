@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/integration/realpool"
+	"github.com/execpoint/execpoint/lib/cedar"
 )
 
 // TestAccessPointBehindBroker has an access point that nobody can connect to:
@@ -39,6 +40,9 @@ func TestAccessPointBehindBroker(t *testing.T) {
 			t.Parallel()
 			if !m.quick {
 				realpool.NeedLong(t)
+			}
+			if m.broker {
+				realpool.Find(t).NeedVersion(t, relays, "a broker relays between two that nobody can connect to")
 			}
 			a := newArena(t, m)
 			a.reached()
@@ -66,6 +70,7 @@ func TestAccessPointBehindTwoBrokers(t *testing.T) {
 	} {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
+			realpool.Find(t).NeedVersion(t, cedar.Version{Major: 25, Minor: 14}, "a broker can be behind another one")
 			a := newArena(t, m)
 			a.behind()
 			ours := a.sides[1]
@@ -95,6 +100,9 @@ func TestAccessPointBehindTwoBrokers(t *testing.T) {
 	}
 }
 
+// relays is the first version whose brokers relay.
+var relays = cedar.Version{Major: 25, Minor: 13}
+
 // behind looks at the address of the schedd.
 func (a *arena) behind() {
 	a.TB.Helper()
@@ -109,7 +117,11 @@ func (a *arena) behind() {
 func (a *arena) vacated(jobs [2]submitted) {
 	a.TB.Helper()
 	for _, e := range a.sides {
-		a.Tool("condor_vacate", "-fast", "slot1_1@"+e.Host())
+		whom := []string{"slot1_1@" + e.Host()}
+		if a.Version.AtLeast(23, 2, 0) && !a.Version.AtLeast(25, 0, 0) { // these tools do not find a slot
+			whom = []string{"-addr", strings.Fields(a.Tool("condor_status", "-af", "MyAddress", "-constraint", fmt.Sprintf("Rig == %q", e.Name)))[0]}
+		}
+		a.Tool("condor_vacate", append([]string{"-fast"}, whom...)...)
 	}
 	a.Eventually("the schedd is told that both claims have ended", realpool.Patience, func(context.Context) error {
 		b, err := os.ReadFile(filepath.Join(a.Dir, "log", "SchedLog"))

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -42,8 +43,8 @@ func TestDirectAttach(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := newCondor(t, slots+noFamily+"SCHEDD_NAME = ap@\n")
-			if tt.claimed && !c.Version.AtLeast(24, 12, 0) {
-				t.Skip("this schedd has only jobs of the user that offers the slots run on them, who is another in this test")
+			if tt.claimed {
+				c.NeedVersion(t, cedar.Version{Major: 24, Minor: 12}, "a schedd has others' jobs run on the slots that a user offers, too")
 			}
 			c.begin("condor_schedd")
 			name := ""

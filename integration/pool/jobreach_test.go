@@ -215,7 +215,7 @@ func TestReachIntoJobs(t *testing.T) {
 	}
 	jobs := make([][2]*job, len(reachCases))
 	for i, tt := range reachCases {
-		jobs[i] = submit(t, tt, tt.name)
+		jobs[i] = submit(t, tt, tt.name+" 1") // of the length of later tries: it is in the job's files
 	}
 	for i, tt := range reachCases {
 		t.Run(tt.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestStatusWhileJobsRun(t *testing.T) {
 				out = number.ReplaceAllString(strings.ReplaceAll(jobs[i].alike(out), s.name, "SIDE"), " ")
 				// Both versions have a word of their own behind them; how many jobs
 				// start in a minute, which -compact shows, is a statistic.
-				shown[i] = strings.NewReplacer(" PRE ", " ", " execpoint ", " ", " _ ", " ").Replace(out)
+				shown[i] = strings.NewReplacer(" PRE ", " ", " PackageID ", " ", " execpoint ", " ", " _ ", " ").Replace(out)
 			}
 			if shown[0] != shown[1] {
 				return fmt.Errorf("of the original\n%s\nof ours\n%s", shown[0], shown[1])

@@ -56,9 +56,17 @@ var nested = cedar.Version{Major: 24, Minor: 12}
 var (
 	// lts24 is the first of its series that was run here.
 	lts24 = cedar.Version{Major: 24, Patch: 1}
-	// failureFiles: also when the input did not come, the files for failures go
-	// to the shadow, be they empty.
-	failureFiles = cedar.Version{Major: 23, Minor: 7}
+	// remoteError: the shadow notes an error of the starter as that. Before, it
+	// calls it an error of its own.
+	remoteError = cedar.Version{Major: 23, Minor: 8}
+	// failureFiles: the job's output and error are files for failures without being
+	// named, and go to the shadow also when the input did not come, be they empty.
+	failureFiles = cedar.Version{Major: 23, Minor: 10}
+	// keyAlone: there is encryption without authentication.
+	keyAlone = cedar.Version{Major: 23, Minor: 10}
+	// expressions: WithinResourceLimits has room for catalogs. It and Requirements
+	// were seen in other words before.
+	expressions = cedar.Version{Major: 25, Minor: 12}
 	// withHome: a job gets a HOME.
 	withHome = cedar.Version{Major: 24, Minor: 8}
 	// says: the shadow notes why a job had to leave. Before, it asks for a claim

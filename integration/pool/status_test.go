@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -263,8 +264,11 @@ func TestBesideTheOriginal(t *testing.T) {
 				t.Errorf("%s lacks %s", want[i+1], name)
 			}
 		}
+		if c.atLeast(expressions) {
+			checkSame(t, want[i+1], ours, original, "Requirements", "WithinResourceLimits")
+		}
 		checkSame(t, want[i+1], ours, original, "MyType", "TargetType", "Cpus", "Memory", "State", "Activity", "SlotType", "SlotTypeID", "SlotID", "TotalSlots",
-			"Requirements", "Start", "WithinResourceLimits", "Rank", "SlotWeight", "OpSys", "OpSysAndVer", "Arch", "TotalCpus", "TotalMemory", "HasStartDaemonAd", "HasFileTransfer", "Hall")
+			"Start", "Rank", "SlotWeight", "OpSys", "OpSysAndVer", "Arch", "TotalCpus", "TotalMemory", "HasStartDaemonAd", "HasFileTransfer", "Hall")
 	}
 }
 
@@ -368,9 +372,7 @@ func TestAdministrationByTheCollector(t *testing.T) {
 	if out := c.Tool("condor_status", "-af", "_condor_PrivRemoteAdminCapability", "RemoteAdminCapability"); strings.Contains(out, "admin_") {
 		t.Error("condor_status shows the capability")
 	}
-	if !c.Version.AtLeast(25, 0, 0) {
-		t.Skip("this condor_drain does not ask the collector for the capability")
-	}
+	c.NeedVersion(t, cedar.Version{Major: 25}, "condor_drain asks the collector for the capability")
 	out := c.Tool("condor_drain", "-fast", "-reason", "dust", ourHost)
 	if !strings.Contains(out, "Sent request to drain") {
 		t.Errorf("condor_drain: %s", out)

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"os/user"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/cedar"
 )
 
 // What the environment says of the tests.
@@ -47,6 +49,14 @@ func NeedLong(tb testing.TB) {
 	tb.Helper()
 	if !Long() {
 		tb.Skipf("long: it takes minutes, and %s is not set", longKnob)
+	}
+}
+
+// NeedVersion skips a test of what HTCondor has done only since a version.
+func (in Installation) NeedVersion(tb testing.TB, since cedar.Version, what string) {
+	tb.Helper()
+	if !in.Version.AtLeast(since.Major, since.Minor, since.Patch) {
+		tb.Skipf("version: HTCondor %v is older than %v, since which %s", in.Version, since, what)
 	}
 }
 

@@ -8,6 +8,7 @@ package realpool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -96,6 +97,11 @@ type Pool struct {
 // serve jobs without delay, and lines added to them.
 func New(tb testing.TB, lines string) *Pool {
 	tb.Helper()
+	if !Find(tb).Version.AtLeast(25, 0, 0) {
+		// Older ones take others at the same place for relatives, though no
+		// condor_master started them, and are refused.
+		lines = "SEC_USE_FAMILY_SESSION = False\n" + lines
+	}
 	return Make(tb, settings+lines)
 }
 
@@ -105,11 +111,7 @@ func New(tb testing.TB, lines string) *Pool {
 func Make(tb testing.TB, lines string) *Pool {
 	tb.Helper()
 	in := Find(tb)
-	// Not tb.TempDir: its name may be too long for a socket.
-	dir, err := os.MkdirTemp("", "eppool")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	dir := shortDir(tb)
 	p := &Pool{TB: tb, Installation: in, Dir: dir, Config: filepath.Join(dir, "condor_config")}
 	tb.Cleanup(func() {
 		if tb.Failed() || os.Getenv("EXECPOINT_TEST_KEEP") != "" {
@@ -127,6 +129,23 @@ func Make(tb testing.TB, lines string) *Pool {
 	p.folders(dir)
 	p.listen()
 	return p
+}
+
+// shortDir makes a directory. Not tb.TempDir: its name may be too long for a
+// socket. Not os.MkdirTemp: its names vary in length, and with them the size of
+// files in which they are.
+func shortDir(tb testing.TB) string {
+	tb.Helper()
+	for {
+		dir := filepath.Join(os.TempDir(), fmt.Sprintf("eppool%010d", rand.Uint32()))
+		err := os.Mkdir(dir, 0o755)
+		if err == nil {
+			return dir
+		}
+		if !errors.Is(err, os.ErrExist) {
+			tb.Fatal(err)
+		}
+	}
 }
 
 // listen chooses a port and writes the configuration.

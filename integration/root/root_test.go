@@ -127,6 +127,12 @@ func TestAccounts(t *testing.T) {
 // A submitter without an account here has the numbers that the shadow tells,
 // where the machine's owner wants it so.
 func TestSoftUIDDomain(t *testing.T) {
+	realpool.NeedRoot(t)
+	for _, program := range []string{"mount", "unshare"} {
+		if _, err := exec.LookPath(program); err != nil {
+			realpool.Missing(t, err.Error(), "install the packages mount and util-linux of Debian")
+		}
+	}
 	w := newWorldOf(t, func(w *world) {
 		// The Execution Point has a list of users without the submitter.
 		all, err := os.ReadFile("/etc/passwd")
