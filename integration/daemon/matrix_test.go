@@ -359,7 +359,7 @@ func (a *arena) visit(jobs [2]submitted) {
 		}
 		a.through(e)
 		a.t.Run("ssh to "+e.Name, func(t *testing.T) {
-			realpool.SSH(t)
+			a.NeedSSH(t)
 			out, err := a.Run(t.Context(), "condor_ssh_to_job", j.id, "cat", "input")
 			if err != nil || !strings.Contains(out, "what came with the job") {
 				t.Errorf("condor_ssh_to_job of the job of %s: %q, %v\n%s", e.Name, out, err, realpool.Last(e.Log("StarterLog"), 6))

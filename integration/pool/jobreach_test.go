@@ -223,7 +223,7 @@ func TestReachIntoJobs(t *testing.T) {
 				realpool.NeedLong(t)
 			}
 			if tt.ssh {
-				realpool.SSH(t)
+				r.NeedSSH(t)
 			}
 			bad := reach(t, tt, jobs[i])
 			for try := 2; len(bad) > 0 && tt.unsteady != "" && try <= 3; try++ {

@@ -19,6 +19,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -207,6 +208,14 @@ func startSSHD(t *testing.T, door *reach.Door) (*cedar.Conn, *classad.Ad) {
 func TestSSHToJob(t *testing.T) {
 	_, ssh := realpool.SSH(t)
 	u := tester(t)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := me.Username // who the job is
+	if u != nil {
+		runs = u.Name
+	}
 	for _, fake := range []bool{false, true} { // whether HTCondor's library makes up an account
 		t.Run(fmt.Sprintf("made up account %v", fake), func(t *testing.T) {
 			lib := ""
@@ -239,13 +248,9 @@ func TestSSHToJob(t *testing.T) {
 			}
 			decode("SSHPublicServerKey", "known")
 			decode("SSHPrivateClientKey", "key")
-			user, _ := reply.EvalString("RemoteUser", nil)
-			name := user
-			if u != nil {
-				name = u.Name
-			}
+			name := runs
 			if fake {
-				name, user = "condor-user", name
+				name = "condor-user"
 			}
 			if given, _ := reply.EvalString("RemoteUser", nil); given != name {
 				t.Errorf("RemoteUser is %q, want %q", given, name)
@@ -259,7 +264,7 @@ func TestSSHToJob(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
-			want := fmt.Sprintf("%s\n%s\nit's me\nslot1@ep.example.org 4711\n", dir, user)
+			want := fmt.Sprintf("%s\n%s\nit's me\nslot1@ep.example.org 4711\n", dir, runs)
 			if string(out) != want {
 				sshdLog, _ := filepath.Glob(filepath.Join(dir, ".condor_ssh_to_job_1", "sshd.log"))
 				for _, f := range sshdLog {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -78,6 +79,16 @@ func JobUser(tb testing.TB) *user.User {
 		Missing(tb, "nobody can submit jobs: "+err.Error(), "useradd -m -s /bin/bash "+name+", or name another user in "+userKnob)
 	}
 	return u
+}
+
+// NeedSSH ends a test in which a tool of the pool's user comes to a job by ssh.
+func (p *Pool) NeedSSH(tb testing.TB) {
+	tb.Helper()
+	SSH(tb)
+	// A library of HTCondor's lets in those who have no shell.
+	if _, err := os.Stat(filepath.Join(p.Lib, "libgetpwnam.so")); p.user == "nobody" && err != nil {
+		Missing(tb, "ssh lets nobody in to the jobs of the user nobody", "name a user with a shell in "+userKnob)
+	}
 }
 
 // SSH finds the programs of ssh.

@@ -7,6 +7,7 @@ package realpool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,7 @@ type Pool struct {
 	Config string // the file
 	Port   int    // the collector's, or for whatever the configuration has @PORT@
 	lines  string
+	user   string // of the daemons, where they are not the test's own
 	cred   *syscall.Credential
 }
 
@@ -180,16 +182,13 @@ func (p *Pool) lowerRights() {
 	if os.Geteuid() != 0 {
 		return
 	}
-	name := os.Getenv("EXECPOINT_TEST_USER")
-	if name == "" {
-		name = "nobody"
-	}
-	u, err := user.Lookup(name)
+	u, err := user.Lookup(cmp.Or(os.Getenv(userKnob), "nobody"))
 	p.Must(err)
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	p.Must(err)
 	gid, err := strconv.ParseUint(u.Gid, 10, 32)
 	p.Must(err)
+	p.user = u.Username
 	p.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
