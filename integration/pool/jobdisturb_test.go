@@ -115,6 +115,25 @@ var disturbances = []disturbance{
 		want: "001 022 023 005",
 	},
 	{
+		// An update that comes while a suspended job is being removed makes the
+		// shadow of either side note a second suspension: none is due by the clock.
+		name: "removed while suspended", lines: "STARTER_INITIAL_UPDATE_INTERVAL = 1\n",
+		act: func(_ *rig, jobs [2]*job) {
+			var said [2]string
+			for i, j := range jobs {
+				j.until("first update by the clock in the queue", patience, func() bool { return j.queued("ResidentSetSize") != "undefined" })
+				said[i] = j.say("condor_suspend", j.id())
+				j.wait(eventlog.CodeSuspended, 1)
+				said[i] += j.say("condor_rm", j.id())
+				j.wait(eventlog.CodeAborted, 1)
+			}
+			if said[0] != said[1] {
+				jobs[0].t.Errorf("with the original the tools say\n%s\nwith ours\n%s", said[0], said[1])
+			}
+		},
+		want: "001 010 004 009",
+	},
+	{
 		name: "shadow killed", unsteady: "it refuses the next shadow while the last one's job is not gone yet",
 		// Which reason the schedd notes is a race of two of its commands; so is
 		// whether the job has the time to note a signal.
