@@ -14,7 +14,7 @@
 // the tree when it runs.
 //
 // What it needs: HTCondor in PATH with its Python bindings; python3 with pytest
-// and pytest-httpserver, perl, openssl, ps; a user condor; a name of the host
+// and pytest-httpserver, perl, openssl, ps, strace; a user condor; a name of the host
 // that resolves to an address of the host that is not loopback; an ordinary
 // user. Started by root, the tests run as the user that EXECPOINT_TEST_USER
 // names, or as tester. Without any of them the test is skipped.

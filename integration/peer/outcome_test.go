@@ -137,6 +137,8 @@ func (o *outcome) judge(code int) {
 		o.Verdict, o.Why = failed, fmt.Sprintf("%d cases passed, the list has %d", o.Cases.Passed, o.Test.Cases)
 	case o.Test.Startds > 0 && o.Starts.Startds == 0:
 		o.Verdict, o.Why = failed, "it passed, but no log shows a startd that was started"
+	case o.Test.Starters > 0 && o.Starts.Starters == 0:
+		o.Verdict, o.Why = failed, "it passed, but no log shows a starter that was started" // as if a job had run
 	case o.Test.Startds > 0 && o.Starts.Ours != (o.Kind == ours):
 		o.Verdict, o.Why = failed, "it passed, but with a startd of the other kind"
 	default:
@@ -190,6 +192,7 @@ func TestJudge(t *testing.T) {
 		{"skipped", outcome{Test: list, Kind: ours, Cases: cases{Skipped: 3}}, 0, "skip: it skips all of its cases"},
 		{"fewer cases", outcome{Test: list, Kind: ours, Cases: cases{Passed: 2, Skipped: 1}, Starts: right}, 0, "fail: 2 cases passed, the list has 3"},
 		{"no startd", outcome{Test: list, Kind: ours, Cases: cases{Passed: 3}}, 0, "fail: it passed, but no log shows a startd that was started"},
+		{"no starter", outcome{Test: peerTest{Startds: 1, Starters: 2}, Kind: ours, Starts: right}, 0, "fail: it passed, but no log shows a starter that was started"},
 		{"the wrong startd", outcome{Test: list, Kind: ours, Cases: cases{Passed: 3}, Starts: starts{Startds: 1}}, 0, "fail: it passed, but with a startd of the other kind"},
 		{"too long", outcome{Test: peerTest{Seconds: 100}, Kind: ours}, -1, "timeout: not done within 6m40s"},
 	} {
