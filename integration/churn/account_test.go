@@ -141,10 +141,19 @@ func (w *world) rest() rest {
 	if err := realpool.Until(w.t.Context(), limit, 300*time.Millisecond, func(context.Context) error {
 		r.processes = nil
 		var left []string
-		for _, one := range w.pool.Processes() {
+		all := w.pool.Processes()
+		names := make(map[int]string, len(all))
+		for _, one := range all {
+			names[one.PID] = one.Name
+		}
+		for _, one := range all {
 			r.processes = append(r.processes, one.Name)
 			switch one.Name {
 			case "condor_collecto", "condor_negotiat", "condor_schedd", "condor_startd", "condor_procd":
+				// The collector and the schedd answer queries in children.
+				if names[one.Parent] == one.Name {
+					left = append(left, fmt.Sprintf("%s %d, a child of another", one.Name, one.PID))
+				}
 			case "condor_starter":
 				// Ours keeps one ready for the next job.
 				if one.Parent != w.ep.PID() {

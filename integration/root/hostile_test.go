@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/integration/realpool"
 )
 
 // stay keeps a job running, where the test finds it, until the test lets it go.
@@ -153,8 +155,14 @@ func TestPluginOfAJob(t *testing.T) {
 	victim := w.submit("victim", strings.ReplaceAll(stay, "$1", "victim1"), "")
 	dir := victim.scratch()
 	target := filepath.Join(filepath.Dir(dir), "htcondor", "starter.record")
-	before, err := os.ReadFile(target)
-	w.must(err)
+	var before []byte
+	w.pool.Eventually("the record names the job", realpool.Patience, func(context.Context) error {
+		var err error
+		if before, err = os.ReadFile(target); err == nil && !strings.Contains(string(before), `"job":`) {
+			err = fmt.Errorf("it is %q", before) // the job runs before it is in there
+		}
+		return err
+	})
 	j := w.submit("plugged", "id -u; cat got; ls -l\n", "")
 	w.pool.Write(filepath.Join(j.dir, "plugin"), plugin+`ln -s `+filepath.Join("..", "..", filepath.Base(filepath.Dir(dir)), "htcondor", "starter.record")+` ../user/.chirp.config
 ln -s ../../`+filepath.Base(filepath.Dir(dir))+`/htcondor/starter.record .job.ad
