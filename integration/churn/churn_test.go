@@ -110,6 +110,11 @@ func TestChurn(t *testing.T) {
 	for name := range strings.SplitSeq(os.Getenv(lessKnob), ",") {
 		without = append(without, what(strings.TrimSpace(name)))
 	}
+	if !w.pool.Version.AtLeast(24, 10, 0) {
+		// A schedd before that leaves a suspended job whose shadow is killed suspended
+		// for ever.
+		without = append(without, suspend)
+	}
 	actions := plan(seed, length, short, without...)
 	t.Logf("%v with %s=%d: %d actions", length, seedKnob, seed, len(actions))
 	t.Cleanup(func() {
