@@ -26,7 +26,7 @@ const tester = "tester"
 // packages are those of every root directory. The ssh programs are for
 // condor_ssh_to_job; nothing is started when they are installed.
 func packages(include string) []string {
-	all := []string{"condor", "iproute2", "openssh-client", "openssh-server", "procps"}
+	all := []string{"condor", "iproute2", "mount", "openssh-client", "openssh-server", "procps"}
 	for name := range strings.SplitSeq(include, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			all = append(all, name)
