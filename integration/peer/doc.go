@@ -14,10 +14,11 @@
 // the tree when it runs.
 //
 // What it needs: HTCondor in PATH with its Python bindings; python3 with pytest
-// and pytest-httpserver, perl, openssl, ps, strace; a user condor; a name of the host
-// that resolves to an address of the host that is not loopback; an ordinary
-// user. Started by root, the tests run as the user that EXECPOINT_TEST_USER
-// names, or as tester. Without any of them the test is skipped.
+// and pytest-httpserver, perl, openssl, ps, strace, curl; a user condor; a name
+// of the host that resolves to an address of the host that is not loopback; an
+// ordinary user. Started by root, the tests run as the user that
+// EXECPOINT_TEST_USER names, or as tester. Without any of them the test is
+// skipped.
 //
 //	EXECPOINT_HTCONDOR_SOURCE=DIR  the source tree, of the release that is installed; without it nothing is run
 //	EXECPOINT_PEER=quick|all|NAME,NAME...  which tests; quick, the default, are 36

@@ -43,7 +43,7 @@ func needs(t *testing.T) (source, master string, user account) {
 	if master, err = exec.LookPath("condor_master"); err != nil {
 		missing(t, "HTCondor is not here: "+err.Error(), "install the package condor of Debian, or add HTCondor's bin and sbin to PATH")
 	}
-	for _, tool := range [][2]string{{"python3", "python3"}, {"perl", "perl"}, {"openssl", "openssl"}, {"ps", "procps"}, {"strace", "strace"}} {
+	for _, tool := range [][2]string{{"python3", "python3"}, {"perl", "perl"}, {"openssl", "openssl"}, {"ps", "procps"}, {"strace", "strace"}, {"curl", "curl"}} {
 		if _, err := exec.LookPath(tool[0]); err != nil {
 			missing(t, err.Error(), "install the package "+tool[1]+" of Debian")
 		}
