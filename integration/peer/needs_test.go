@@ -6,7 +6,6 @@
 package peer
 
 import (
-	"cmp"
 	"net"
 	"os"
 	"os/exec"
@@ -16,23 +15,15 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/execpoint/execpoint/integration/realpool"
 )
 
-// missing ends the test: it is skipped, or fails where EXECPOINT_REALPOOL is
-// "required".
-func missing(t *testing.T, what, remedy string) {
-	t.Helper()
-	if os.Getenv("EXECPOINT_REALPOOL") == "required" {
-		t.Fatalf("%s, and EXECPOINT_REALPOOL=required does not allow to skip this test; %s", what, remedy)
-	}
-	t.Skipf("%s; %s", what, remedy)
-}
-
 // needs looks whether everything is there that the tests need, and returns the
-// source tree, the path of condor_master, and whom the tests are run as.
-func needs(t *testing.T) (source, master string, user account) {
+// source tree, the installation, and whom the tests are run as.
+func needs(t *testing.T) (sourceTree, installation, account) {
 	t.Helper()
-	source = os.Getenv("EXECPOINT_HTCONDOR_SOURCE")
+	source := os.Getenv("EXECPOINT_HTCONDOR_SOURCE")
 	if source == "" {
 		t.Skip("EXECPOINT_HTCONDOR_SOURCE names no source tree of HTCondor")
 	}
@@ -40,24 +31,29 @@ func needs(t *testing.T) (source, master string, user account) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if master, err = exec.LookPath("condor_master"); err != nil {
-		missing(t, "HTCondor is not here: "+err.Error(), "install the package condor of Debian, or add HTCondor's bin and sbin to PATH")
+	tree, err := openSource(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := installation{Installation: realpool.Find(t)}
+	if in.Bindings, err = findBindings(in.Prefix); err != nil {
+		realpool.Missing(t, err.Error(), "install HTCondor's Python bindings, which Debian has in the package condor")
 	}
 	for _, tool := range [][2]string{{"python3", "python3"}, {"perl", "perl"}, {"openssl", "openssl"}, {"ps", "procps"}, {"strace", "strace"}, {"curl", "curl"}} {
 		if _, err := exec.LookPath(tool[0]); err != nil {
-			missing(t, err.Error(), "install the package "+tool[1]+" of Debian")
+			realpool.Missing(t, err.Error(), "install the package "+tool[1]+" of Debian")
 		}
 	}
 	for module, remedy := range map[string]string{"pytest": "the package python3-pytest", "pytest_httpserver": "the package python3-pytest-httpserver"} {
 		if out, err := exec.Command("python3", "-c", "import "+module).CombinedOutput(); err != nil {
-			missing(t, "python3 has no "+module+": "+tail(string(out), 1), "install "+remedy+" of Debian")
+			realpool.Missing(t, "python3 has no "+module+": "+tail(string(out), 1), "install "+remedy+" of Debian")
 		}
 	}
 	if _, err := osuser.Lookup("condor"); err != nil {
-		missing(t, err.Error(), "useradd -r condor")
+		realpool.Missing(t, err.Error(), "useradd -r condor")
 	}
 	needAddress(t)
-	return source, master, ordinary(t)
+	return tree, in, ordinary(t)
 }
 
 // ordinary is the user that the tests are run as.
@@ -70,11 +66,7 @@ func ordinary(t *testing.T) account {
 		}
 		return account{Name: u.Username}
 	}
-	name := cmp.Or(os.Getenv("EXECPOINT_TEST_USER"), "tester")
-	u, err := osuser.Lookup(name)
-	if err != nil {
-		missing(t, "root does not run these tests as itself: "+err.Error(), "useradd -m -s /bin/bash "+name+", or name another user in EXECPOINT_TEST_USER")
-	}
+	u := realpool.JobUser(t)
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +75,7 @@ func ordinary(t *testing.T) account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return account{Name: name, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	return account{Name: u.Username, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
 // needAddress wants the host's name to lead to an address of the host that is
@@ -105,14 +97,14 @@ func needAddress(t *testing.T) {
 		}
 	}
 	if len(mine) == 0 {
-		missing(t, "this machine has no address but loopback", "give it one, on a dummy interface say")
+		realpool.Missing(t, "this machine has no address but loopback", "give it one, on a dummy interface say")
 	}
 	remedy := "in /etc/hosts a line like " + mine[0] + " " + name + ".local " + name + " is enough"
 	found, err := net.LookupHost(name)
 	if err != nil {
-		missing(t, "the name of this machine leads nowhere: "+err.Error(), remedy)
+		realpool.Missing(t, "the name of this machine leads nowhere: "+err.Error(), remedy)
 	}
 	if !slices.Contains(mine, found[0]) {
-		missing(t, "the name of this machine, "+name+", leads to "+found[0]+", which is not an address of it that others reach", remedy)
+		realpool.Missing(t, "the name of this machine, "+name+", leads to "+found[0]+", which is not an address of it that others reach", remedy)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/integration/realpool"
 )
 
 // kind is whose Execution Point is judged.
@@ -39,55 +41,46 @@ func kinds(word string) ([]kind, error) {
 // ourPrograms stand in for the original's of the same names.
 var ourPrograms = []string{"condor_startd", "condor_starter"}
 
-// installation is where an HTCondor is. A package of a distribution has its
-// programs among all others, and what only HTCondor uses in folders of its own.
+// installation is where an HTCondor is.
 type installation struct {
-	Prefix   string
-	Packaged bool
+	realpool.Installation
 	Bindings string // the folder that has the Python packages
 }
+
+// packaged says whether a distribution's package put it there: it has its
+// programs among all others then, and what only HTCondor uses in folders of its
+// own.
+func (in installation) packaged() bool { return in.Libexec != filepath.Join(in.Prefix, "libexec") }
 
 // bindings are the Python packages that tests use.
 var bindings = []string{"htcondor2", "classad2", "htcondor_cli", "htcondor", "classad"}
 
-// findInstallation finds the HTCondor whose condor_master is at a path.
-func findInstallation(master string) (installation, error) {
-	master, err := filepath.EvalSymlinks(master)
-	if err != nil {
-		return installation{}, err
-	}
-	in := installation{Prefix: filepath.Dir(filepath.Dir(master))}
-	if _, err := os.Stat(filepath.Join(in.Prefix, "libexec", "condor", "condor_shared_port")); err == nil {
-		in.Packaged = true
-	}
+// findBindings finds the folder of the Python packages.
+func findBindings(prefix string) (string, error) {
 	for _, dir := range []string{"lib/python3", "lib/python3/dist-packages", "lib64/python3/site-packages"} {
-		dir = filepath.Join(in.Prefix, dir)
+		dir = filepath.Join(prefix, dir)
 		if _, err := os.Stat(filepath.Join(dir, bindings[0])); err == nil {
-			in.Bindings = dir
-			return in, nil
+			return dir, nil
 		}
 	}
-	return in, fmt.Errorf("the Python bindings are not in %s/lib/python3", in.Prefix)
+	return "", fmt.Errorf("no Python bindings are in %s/lib/python3", prefix)
 }
 
 // overlay makes a tree of links to an installation, in the shape that it has
 // under a prefix of its own. The programs in the folder instead, unless that is
 // "", are in place of the original's.
 func overlay(dir string, in installation, instead string) error {
-	lib, libexec := filepath.Join(in.Prefix, "lib"), filepath.Join(in.Prefix, "libexec")
+	lib, packaged := filepath.Join(in.Prefix, "lib"), in.packaged()
 	its := func(name string) bool {
-		return !in.Packaged || strings.HasPrefix(name, "condor") || strings.HasPrefix(name, "classad") || strings.HasPrefix(name, "htcondor")
+		return !packaged || strings.HasPrefix(name, "condor") || strings.HasPrefix(name, "classad") || strings.HasPrefix(name, "htcondor")
 	}
 	library := func(name string) bool {
-		if in.Packaged {
+		if packaged {
 			return strings.HasPrefix(name, "libcondor") || strings.HasPrefix(name, "libclassad") || strings.HasPrefix(name, "libchirp") || name == "libgetpwnam.so"
 		}
 		return name != "python3"
 	}
 	any := func(string) bool { return true }
-	if in.Packaged {
-		libexec = filepath.Join(libexec, "condor")
-	}
 	for _, part := range []struct {
 		from, to string
 		want     func(name string) bool
@@ -96,17 +89,17 @@ func overlay(dir string, in installation, instead string) error {
 		{filepath.Join(in.Prefix, "sbin"), "sbin", func(name string) bool {
 			return its(name) && (instead == "" || !slices.Contains(ourPrograms, name))
 		}},
-		{libexec, "libexec", any},
+		{in.Libexec, "libexec", any},
 		{lib, "lib", library},
 		{filepath.Join(lib, "condor"), "lib", any},
-		{in.Bindings, "lib/python3", func(name string) bool { return !in.Packaged || slices.Contains(bindings, name) }},
+		{in.Bindings, "lib/python3", func(name string) bool { return !packaged || slices.Contains(bindings, name) }},
 	} {
 		if err := links(part.from, filepath.Join(dir, part.to), part.want); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{"etc", "include", "share", "man"} {
-		if in.Packaged {
+		if packaged {
 			break
 		}
 		if _, err := os.Stat(filepath.Join(in.Prefix, name)); err == nil {
@@ -162,19 +155,19 @@ func buildOurs(dir string) error {
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name     string
-		files    []string
-		packaged bool
-		want     map[string]string // where a link leads; "" for none
+		name    string
+		files   []string
+		libexec string
+		want    map[string]string // where a link leads; "" for none
 	}{
 		{"under a prefix", []string{"bin/condor_q", "bin/other", "sbin/condor_master", "sbin/condor_startd", "libexec/curl_plugin",
-			"lib/condor_ssh_to_job_sshd_config_template", "lib/libclassad.so", "lib/condor/libssl.so", "lib/python3/htcondor2/__init__.py", "etc/examples/x"}, false,
+			"lib/condor_ssh_to_job_sshd_config_template", "lib/libclassad.so", "lib/condor/libssl.so", "lib/python3/htcondor2/__init__.py", "etc/examples/x"}, "libexec",
 			map[string]string{"bin/condor_q": "bin/condor_q", "bin/other": "bin/other", "sbin/condor_startd": "sbin/condor_startd", "libexec/curl_plugin": "libexec/curl_plugin",
 				"lib/libclassad.so": "lib/libclassad.so", "lib/condor": "lib/condor", "lib/libssl.so": "lib/condor/libssl.so",
 				"lib/python3/htcondor2": "lib/python3/htcondor2", "etc": "etc"}},
 		{"of a package", []string{"bin/condor_q", "bin/htcondor", "bin/perl", "sbin/condor_master", "sbin/condor_startd", "sbin/sshd", "libexec/condor/condor_shared_port",
 			"lib/condor/condor_ssh_to_job_sshd_config_template", "lib/libclassad.so", "lib/libc.so", "lib/python3/dist-packages/htcondor2/__init__.py",
-			"lib/python3/dist-packages/pytest/__init__.py", "etc/x"}, true,
+			"lib/python3/dist-packages/pytest/__init__.py", "etc/x"}, "libexec/condor",
 			map[string]string{"bin/condor_q": "bin/condor_q", "bin/htcondor": "bin/htcondor", "bin/perl": "", "sbin/condor_startd": "sbin/condor_startd", "sbin/sshd": "",
 				"libexec/condor_shared_port": "libexec/condor/condor_shared_port", "lib/condor_ssh_to_job_sshd_config_template": "lib/condor/condor_ssh_to_job_sshd_config_template",
 				"lib/libclassad.so": "lib/libclassad.so", "lib/libc.so": "", "lib/python3/htcondor2": "lib/python3/dist-packages/htcondor2", "lib/python3/pytest": "", "etc": ""}},
@@ -188,9 +181,10 @@ func TestOverlay(t *testing.T) {
 			for _, name := range ourPrograms {
 				write(t, filepath.Join(instead, name), "")
 			}
-			in, err := findInstallation(filepath.Join(prefix, "sbin", "condor_master"))
-			if err != nil || in.Prefix != prefix || in.Packaged != tt.packaged {
-				t.Fatalf("got %+v, %v", in, err)
+			in := installation{Installation: realpool.Installation{Prefix: prefix, Libexec: filepath.Join(prefix, tt.libexec)}}
+			var err error
+			if in.Bindings, err = findBindings(prefix); err != nil || in.packaged() != (tt.libexec != "libexec") {
+				t.Fatalf("packaged is %v, %v", in.packaged(), err)
 			}
 			for _, mine := range []bool{false, true} {
 				dir, from := t.TempDir(), ""

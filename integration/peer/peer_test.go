@@ -14,18 +14,14 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/integration/realpool"
 )
 
 // TestPeer runs the chosen tests and compares what came of them with the list.
 func TestPeer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the tests of HTCondor take minutes")
-	}
-	source, master, user := needs(t)
-	tree, err := openSource(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	realpool.Patient(t)
+	tree, in, user := needs(t)
 	chosen, err := choose(readList(t), os.Getenv("EXECPOINT_PEER"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +34,7 @@ func TestPeer(t *testing.T) {
 	if err != nil || jobs < 1 {
 		t.Fatalf("EXECPOINT_PEER_JOBS=%s; want a number from 1", os.Getenv("EXECPOINT_PEER_JOBS"))
 	}
-	b := newBench(t, tree, master, user, which)
+	b := newBench(t, tree, in, user, which)
 	var orders []order
 	for _, one := range chosen {
 		for _, k := range which {
@@ -80,12 +76,8 @@ func report(t *testing.T, r row) {
 
 // newBench makes the directory of everything, with our programs and the trees of
 // links in it.
-func newBench(t *testing.T, tree sourceTree, master string, user account, which []kind) *bench {
+func newBench(t *testing.T, tree sourceTree, in installation, user account, which []kind) *bench {
 	t.Helper()
-	in, err := findInstallation(master)
-	if err != nil {
-		t.Skipf("%v; install HTCondor's Python bindings", err)
-	}
 	// Not t.TempDir: its name may be too long for a socket.
 	dir, err := os.MkdirTemp("", "eppeer")
 	if err != nil {

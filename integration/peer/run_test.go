@@ -6,16 +6,19 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -66,7 +69,7 @@ func (b *bench) all(ctx context.Context, orders []order, jobs int) []outcome {
 			}
 		})
 	}
-	for i := range orders {
+	for _, i := range longestFirst(orders) {
 		next <- i
 	}
 	close(next)
@@ -91,6 +94,24 @@ func (b *bench) all(ctx context.Context, orders []order, jobs int) []outcome {
 		}
 	}
 	return outcomes
+}
+
+// longestFirst are the places of orders, with those first that may take longest,
+// for nothing to be waited for at the end. What is to fail often fails because
+// it waits until its time is over.
+func longestFirst(orders []order) []int {
+	likely := func(o order) time.Duration {
+		if o.Kind == ours && o.Test.Ours != expectPass {
+			return o.Test.limit()
+		}
+		return time.Duration(o.Test.Seconds) * time.Second
+	}
+	places := make([]int, len(orders))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(likely(orders[b]), likely(orders[a])) })
+	return places
 }
 
 // discard removes what a run left, unless everything is kept.
@@ -244,4 +265,13 @@ func (b *bench) own(path string) error {
 		return nil
 	}
 	return os.Lchown(path, int(b.User.Credential.Uid), int(b.User.Credential.Gid))
+}
+
+func TestLongestFirst(t *testing.T) {
+	t.Parallel()
+	short, long, bad := peerTest{Name: "short", Seconds: 3, Ours: expectPass}, peerTest{Name: "long", Seconds: 100, Ours: expectPass}, peerTest{Name: "bad", Seconds: 4, Ours: expectFail}
+	orders := []order{{short, original}, {short, ours}, {bad, original}, {bad, ours}, {long, original}}
+	if got, want := longestFirst(orders), []int{3, 4, 2, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
