@@ -185,12 +185,13 @@ func prepare(repo, run, root string, st stamp, original bool) (pool, error) {
 func poolConfig(st stamp, original bool) string {
 	text := "# Written by realpool up for HTCondor " + st.HTCondor + ".\n" +
 		"RELEASE_DIR = /usr\nLIB = /usr/lib/condor\nLIBEXEC = /usr/libexec/condor\nLOCAL_DIR = " + poolInside + "\n" +
-		"LOCAL_CONFIG_FILE =\nLOCAL_CONFIG_DIR =\ninclude : " + jobsInside + "/pool.conf\n"
+		"LOCAL_CONFIG_FILE =\nLOCAL_CONFIG_DIR =\ninclude : " + jobsInside + "/pool.conf\n" +
+		"STARTD = " + ownInside + "/condor_startd\nSTARTER = " + ownInside + "/condor_starter\n"
 	if before(st.HTCondor, 25, 11) {
 		text += "# This version's FS does not bind the proof to the connection yet.\nSEC_FS_ENFORCE_CHANNEL_BINDING = False\n"
 	}
 	if original {
-		text += "include : " + jobsInside + "/original.conf\n"
+		text += "include : " + jobsInside + "/original.conf\nORIGINAL = /usr/sbin/condor_startd\nORIGINAL.STARTER = /usr/sbin/condor_starter\n"
 	}
 	return text
 }
