@@ -78,7 +78,7 @@ func provide(s store, o options, stderr io.Writer) (stamp, error) {
 			return err
 		}
 		st = made
-		return s.forget(made)
+		return s.forget(made, o.maxAge)
 	})
 	if err == nil && !isVersion(st.HTCondor, insists) {
 		err = fmt.Errorf("realpool: Debian's %s has HTCondor %s now, not %s; say -htcondor %s for that, or name a mirror that still has the other by -mirror", r.suite, st.HTCondor, insists, r.suite)

@@ -216,6 +216,7 @@ func TestStore(t *testing.T) {
 		{Suite: "sid", HTCondor: "25.14.1", Packages: want, Made: now, name: "sid-new"},
 		{Suite: "sid", HTCondor: "25.14.1", Packages: packages("perl, perl"), Made: now.Add(time.Hour), name: "sid-perl"},
 		{Suite: "trixie", HTCondor: "23.9.6", Packages: want, Made: now, name: "trixie"},
+		{Suite: "trixie", HTCondor: "23.9.5", Packages: packages("perl"), Made: now.Add(-49 * time.Hour), name: "trixie-perl"},
 	} {
 		text := `{"Suite":"` + st.Suite + `","HTCondor":"` + st.HTCondor + `","Packages":["` + strings.Join(st.Packages, `","`) + `"],"Made":"` + st.Made.Format(time.RFC3339) + `"}`
 		if err := errors.Join(os.Mkdir(s.rootDir(st), 0o755), os.WriteFile(s.rootDir(st)+".json", []byte(text), 0o600)); err != nil {
@@ -255,11 +256,11 @@ func TestStore(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	if err := s.forget(newest); err != nil || left() != "sid-new sid-old sid-perl trixie" {
+	if err := s.forget(newest, 24*time.Hour); err != nil || left() != "sid-new sid-old sid-perl trixie" {
 		t.Errorf("%v; left %s", err, left())
 	}
 	_ = inUse.Close()
-	if err := s.forget(newest); err != nil || left() != "sid-new sid-perl trixie" {
+	if err := s.forget(newest, 24*time.Hour); err != nil || left() != "sid-new sid-perl trixie" {
 		t.Errorf("%v; left %s", err, left())
 	}
 

@@ -194,15 +194,17 @@ func (s store) sweep() (removed []string, err error) {
 	return removed, err
 }
 
-// forget removes the older root directories of the same kind that no run uses.
-// It is called with the store locked.
-func (s store) forget(newest stamp) error {
+// forget removes the root directories that no run uses and that are older than
+// the newest of the same kind, or as old that their packages are not asked for
+// any more. It is called with the store locked.
+func (s store) forget(newest stamp, maxAge time.Duration) error {
 	all, err := s.stamps()
 	if err != nil {
 		return err
 	}
 	for _, st := range all {
-		if st.name == newest.name || st.Suite != newest.Suite || !slices.Equal(st.Packages, newest.Packages) {
+		same := st.Suite == newest.Suite && slices.Equal(st.Packages, newest.Packages)
+		if st.name == newest.name || !same && newest.Made.Sub(st.Made) < 2*maxAge {
 			continue
 		}
 		lock, err := flock(s.rootDir(st)+".lock", unix.LOCK_EX, false)
