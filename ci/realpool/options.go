@@ -87,7 +87,7 @@ func parse(stderr io.Writer, subcommand string, args []string) (options, error) 
 	o.command = f.Args()
 	switch {
 	case subcommand == "exec" && len(o.command) == 0:
-		return o, errors.New("realpool exec: no command; want realpool exec [options] -- COMMAND...")
+		return o, errors.New("realpool exec: no command; want realpool exec [options] -- COMMAND [ARGUMENTS]")
 	case subcommand != "exec" && subcommand != "in" && len(o.command) > 0:
 		return o, fmt.Errorf("realpool %s: unexpected argument %q", subcommand, o.command[0])
 	case strings.ContainsAny(o.name, "/\x00") || strings.HasPrefix(o.name, "."):

@@ -124,8 +124,14 @@ func TestEnds(t *testing.T) {
 			if !lines.Scan() || lines.Text() != "ready" {
 				t.Fatalf("%q, %v", lines.Text(), cmd.Wait())
 			}
-			if !runs(t, "sleep\x001000."+digits(mark)) {
-				t.Error("the process inside is not seen from here, so this test would prove nothing")
+			// A shell does not wait until its child has become sleep.
+			if err := until(20*time.Second, func() error {
+				if !runs(t, "sleep\x001000."+digits(mark)) {
+					return errors.New("the process inside is not seen from here, so this test would prove nothing")
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
 			}
 			if err := cmd.Process.Signal(tt.sig); err != nil {
 				t.Fatal(err)

@@ -32,6 +32,10 @@ echo went; exit 2
 // stubborn does not mind signals.
 var stubborn = strings.Replace(waits, "trap 'echo TERM >> @DIR@/trace; exit 0' TERM", "trap 'echo TERM >> @DIR@/trace' TERM", 1)
 
+// stubbornly is how long such a job is let go on: long enough for its shell to
+// note the signal on a busy machine.
+const stubbornly = "job_max_vacate_time = 3"
+
 // reachCase is a job that somebody reaches into while it runs.
 type reachCase struct {
 	name   string
@@ -82,7 +86,7 @@ var reachCases = []reachCase{
 		j.made("trace")
 		return out
 	}, want: "001 004 009"},
-	{name: "remove the stubborn", submit: "job_max_vacate_time = 1", script: stubborn, act: func(j *job) string {
+	{name: "remove the stubborn", submit: stubbornly, script: stubborn, act: func(j *job) string {
 		out := j.say("condor_rm", j.id())
 		j.wait(eventlog.CodeAborted, 1)
 		j.gone()
@@ -117,7 +121,7 @@ var reachCases = []reachCase{
 		}
 		return out
 	}, want: "001 004 001 005"},
-	{name: "vacate the stubborn", submit: "job_max_vacate_time = 1", script: stubborn, act: func(j *job) string {
+	{name: "vacate the stubborn", submit: stubbornly, script: stubborn, act: func(j *job) string {
 		out := j.say("condor_vacate_job", j.id())
 		j.wait(eventlog.CodeTerminated, 1)
 		return out
