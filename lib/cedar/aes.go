@@ -105,7 +105,27 @@ func (c *Conn) EnableAES(key []byte) error {
 	}
 	c.transcript = transcript{}
 	c.aes = s
+	c.proven = false
 	return nil
+}
+
+// Proven reports whether the peer has shown that it has the key of the stream:
+// one of its encrypted packets was read and verified.
+func (c *Conn) Proven() bool { return c.proven }
+
+// WhenProven has f called by the call that reads the first encrypted packet of
+// the peer, which has then shown that it has the key. An error of f fails that
+// call. It is to be called before anything encrypted was read.
+func (c *Conn) WhenProven(f func() error) { c.whenProven = f }
+
+// prove notes that a packet was verified.
+func (c *Conn) prove() error {
+	f := c.whenProven
+	c.proven, c.whenProven = true, nil
+	if f == nil {
+		return nil
+	}
+	return f()
 }
 
 // Encrypted reports whether the stream is encrypted.

@@ -63,8 +63,10 @@ type Conn struct {
 	bound       *binding
 
 	transcript transcript
-	aes        *aesState // nil while the stream is clear
-	form       Form      // of a message in datagrams
+	aes        *aesState    // nil while the stream is clear
+	proven     bool         // a packet under the key of aes was verified
+	whenProven func() error // called once, as soon as it is
+	form       Form         // of a message in datagrams
 
 	in  input
 	out output

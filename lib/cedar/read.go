@@ -139,6 +139,11 @@ func (c *Conn) open(packet []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errs.E("", errs.Denied, "", errors.New("a packet does not authenticate: it was changed, or the keys differ"))
 	}
+	if !c.proven {
+		if err := c.prove(); err != nil {
+			return nil, err
+		}
+	}
 	return plain, nil
 }
 
@@ -209,6 +214,10 @@ func (c *Conn) DiscardMessage() {
 		*in = input{err: in.err}
 	}
 }
+
+// Await waits until a message is in hand: all of its packets have arrived and,
+// on an encrypted stream, were verified. Nothing of it is read.
+func (c *Conn) Await() error { return c.begin("Await") }
 
 // More reports whether items are left in the message in hand. It does not
 // wait for the next one.

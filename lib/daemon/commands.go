@@ -96,14 +96,14 @@ func (a *Answers) Commands() []listen.Command {
 	admin, daemon := security.Administrator, security.Daemon
 	rows := []listen.Command{
 		{Number: DCRaiseSignal, Name: "DC_RAISESIGNAL", Level: daemon, Datagrams: true, Handle: a.raise},
-		{Number: DCReconfig, Name: "DC_RECONFIG", Level: admin, Datagrams: true, Handle: order(func() { o.Control.Reconfigure(false) })},
-		{Number: DCReconfigFull, Name: "DC_RECONFIG_FULL", Level: admin, Datagrams: true, Handle: order(func() { o.Control.Reconfigure(true) })},
-		{Number: DCOffGraceful, Name: "DC_OFF_GRACEFUL", Level: admin, Datagrams: true, Handle: order(o.Terminate)},
-		{Number: DCOffFast, Name: "DC_OFF_FAST", Level: admin, Datagrams: true, Handle: order(o.Quit)},
-		{Number: DCOffPeaceful, Name: "DC_OFF_PEACEFUL", Level: admin, Datagrams: true, Handle: order(func() { o.SetPeaceful(true); o.Terminate() })},
-		{Number: DCOffForce, Name: "DC_OFF_FORCE", Level: admin, Datagrams: true, Handle: order(func() { o.SetPeaceful(false); o.Terminate() })},
-		{Number: DCSetPeaceful, Name: "DC_SET_PEACEFUL_SHUTDOWN", Level: admin, Datagrams: true, Handle: order(func() { o.SetPeaceful(true) })},
-		{Number: DCSetForce, Name: "DC_SET_FORCE_SHUTDOWN", Level: admin, Datagrams: true, Handle: order(func() { o.SetPeaceful(false) })},
+		{Number: DCReconfig, Name: "DC_RECONFIG", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.Control.Reconfigure(false) })},
+		{Number: DCReconfigFull, Name: "DC_RECONFIG_FULL", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.Control.Reconfigure(true) })},
+		{Number: DCOffGraceful, Name: "DC_OFF_GRACEFUL", Level: admin, Datagrams: true, Empty: true, Handle: order(o.Terminate)},
+		{Number: DCOffFast, Name: "DC_OFF_FAST", Level: admin, Datagrams: true, Empty: true, Handle: order(o.Quit)},
+		{Number: DCOffPeaceful, Name: "DC_OFF_PEACEFUL", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(true); o.Terminate() })},
+		{Number: DCOffForce, Name: "DC_OFF_FORCE", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(false); o.Terminate() })},
+		{Number: DCSetPeaceful, Name: "DC_SET_PEACEFUL_SHUTDOWN", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(true) })},
+		{Number: DCSetForce, Name: "DC_SET_FORCE_SHUTDOWN", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(false) })},
 		{Number: DCConfigVal, Name: "DC_CONFIG_VAL", Level: security.Read, Handle: a.configVal},
 		{Number: ConfigVal, Name: "CONFIG_VAL", Level: security.Read, Handle: a.oldConfigVal},
 		{Number: DCConfigPersist, Name: "DC_CONFIG_PERSIST", Level: daemon, Alternatives: []security.Level{security.Allow}, Handle: a.setConfig},
@@ -127,7 +127,7 @@ func (a *Answers) Commands() []listen.Command {
 		{Number: DCNopAdvertiseSched, Name: "DC_NOP_ADVERTISE_SCHEDD", Level: security.AdvertiseSchedd},
 		{Number: DCNopAdvertiseMast, Name: "DC_NOP_ADVERTISE_MASTER", Level: security.AdvertiseMaster},
 	} {
-		n.Handle, n.Datagrams = nop, true
+		n.Handle, n.Datagrams, n.Empty = nop, true, true
 		rows = append(rows, n)
 	}
 	return rows

@@ -29,9 +29,13 @@ func (p *Pool) adminCommands() []listen.Command {
 		c.Datagrams = true
 		return c
 	}
+	empty := func(c listen.Command) listen.Command {
+		c.Empty = true
+		return c
+	}
 	return []listen.Command{
-		lone(447, "VACATE_ALL_CLAIMS", p.vacateAll),
-		lone(474, "VACATE_ALL_FAST", p.vacateAll),
+		empty(lone(447, "VACATE_ALL_CLAIMS", p.vacateAll)),
+		empty(lone(474, "VACATE_ALL_FAST", p.vacateAll)),
 		lone(465, "VACATE_CLAIM", p.vacateClaim),
 		lone(475, "VACATE_CLAIM_FAST", p.vacateClaim),
 		admin(512, "DRAIN_JOBS", p.drainJobs),

@@ -37,7 +37,9 @@ type Command struct {
 	// answer to it, and one that is given goes nowhere. Its handler reads one message and cannot
 	// detach.
 	Datagrams bool
-	Handle    Handler
+	// Empty says that the command has no payload on the wire.
+	Empty  bool
+	Handle Handler
 }
 
 // Table is a set of commands. It is immutable and safe for concurrent use.
@@ -82,7 +84,7 @@ func (t *Table) Commands() []Command {
 func (t *Table) Security() security.Commands {
 	all := make(security.Commands, len(t.byNumber))
 	for n, c := range t.byNumber {
-		all[n] = security.Command{Number: n, Name: c.Name, Level: c.Level, Alternatives: c.Alternatives, Authenticated: c.Authenticated}
+		all[n] = security.Command{Number: n, Name: c.Name, Level: c.Level, Alternatives: c.Alternatives, Authenticated: c.Authenticated, Empty: c.Empty}
 	}
 	return all
 }

@@ -76,9 +76,15 @@ func (a *Administration) Capability() (claim.Secret, error) {
 	if err != nil {
 		return "", err
 	}
+	// An order without a payload proves no more than that its sender knows the
+	// id, so nobody must be able to guess it.
+	random, err := randomID(a.Rand)
+	if err != nil {
+		return "", err
+	}
 	a.seq++
 	info := Info{Encryption: true, Integrity: true, ValidCommands: a.Commands.Valid(Administrator, true)}
-	id := NewCapabilityID(fmt.Sprintf("admin_%s#%d#%d", a.Address(), a.Start, a.seq), info, key.Reveal())
+	id := NewCapabilityID(fmt.Sprintf("admin_%s#%d#%d_%s", a.Address(), a.Start, a.seq, random), info, key.Reveal())
 	if _, err := a.Sessions.AddCapability(id, capabilityLife); err != nil {
 		return "", err
 	}

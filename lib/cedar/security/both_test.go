@@ -124,6 +124,7 @@ func TestForgottenSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.payload(conn)
 	if second == first || w.dials != 3 {
 		t.Errorf("%d connections, the same session: %t", w.dials, second == first)
 	}
@@ -146,15 +147,18 @@ func TestEndOfSessions(t *testing.T) {
 	}
 	for range 9 { // used again and again, it lives for its 1000 s
 		w.clock.Advance(99 * time.Second)
-		_, s, out, err := w.open(cmdQuery, Options{})
+		conn, s, out, err := w.open(cmdQuery, Options{})
 		if err != nil || s != first || !out.r.Resumed {
 			t.Fatalf("session %v, %v", s, err)
 		}
+		w.talk(conn, out)
 	}
 	w.clock.Advance(99 * time.Second)
-	if _, s, _, err := w.open(cmdQuery, Options{}); err != nil || s != first {
+	conn, s, out, err := w.open(cmdQuery, Options{})
+	if err != nil || s != first {
 		t.Fatalf("after 990 s: %v, %v", s, err)
 	}
+	w.talk(conn, out)
 	w.clock.Advance(10 * time.Second)
 	if _, s, _, err := w.open(cmdQuery, Options{}); err != nil || s == first {
 		t.Fatalf("after 1000 s: the old session %t, %v", s == first, err)
@@ -358,6 +362,7 @@ func TestFamilySession(t *testing.T) {
 	key := NewCapabilityID("family:0123", DefaultInfo("25.14.0"), keyText)
 	w := newWorld(t, open, "")
 	w.client.Local = func(netip.Addr) bool { return true }
+	w.from = netip.MustParseAddrPort("127.0.0.1:40000")
 	for _, s := range []*Sessions{w.server.Sessions, w.client.Sessions} {
 		if _, err := s.AddFamily(key); err != nil {
 			t.Fatal(err)
@@ -377,6 +382,7 @@ func TestFamilySession(t *testing.T) {
 	if err != nil || !s.Negotiated {
 		t.Fatalf("session %+v, %v", s, err)
 	}
+	w.payload(conn)
 	<-w.requests
 	w.talk(conn, <-w.requests)
 	if _, ok := w.client.Sessions.Get("family:0123"); !ok {

@@ -26,7 +26,15 @@ type Command struct {
 	// Authenticated demands a mapped user, whatever the policy of the level
 	// is.
 	Authenticated bool
+
+	// Empty says that the client sends nothing after the handshake, so that it
+	// never shows that it has the key of a session that it took up again.
+	Empty bool
 }
+
+// acts reports whether the command may change something, so that its sender
+// has to be proven: all above READ may.
+func (c Command) acts() bool { return c.Level != Allow && c.Level != Read }
 
 // Commands is a table of commands by number. It must not change while a
 // Server uses it.

@@ -105,7 +105,7 @@ func TestDatagrams(t *testing.T) {
 		{"password", guarded + "ALLOW_ADMINISTRATOR = *\n", guarded, 4, true, "condor@password"},
 		{"3DES", guarded + "ALLOW_ADMINISTRATOR = *\nFIPS = true\n", guarded + "FIPS = true\n", 4, true, "condor@password"},
 		{"large datagrams", guarded + "ALLOW_ADMINISTRATOR = *\n", guarded + "UDP_NETWORK_FRAGMENT_SIZE = 5000\n", 1, true, "condor@password"},
-		{"small datagrams", guarded + "ALLOW_ADMINISTRATOR = *\n", guarded + "UDP_NETWORK_FRAGMENT_SIZE = 200\n", 20, true, "condor@password"},
+		{"small datagrams", guarded + "ALLOW_ADMINISTRATOR = *\n", guarded + "UDP_NETWORK_FRAGMENT_SIZE = 200\n", 21, true, "condor@password"},
 		{"in clear", "ALLOW_ADMINISTRATOR = *\n", "SEC_DEFAULT_NEGOTIATION = NEVER\n", 4, false, Unauthenticated},
 	} {
 		w, box := postWorld(t, tt.server, tt.client)

@@ -5,6 +5,7 @@ package security
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -79,15 +80,18 @@ func (h *serverShake) bare() (*Request, error) {
 	return r, nil
 }
 
-// resume takes a session up again.
+// resume takes a session up again. Until a packet under the session's key was
+// verified, anybody may have sent the request: it changes nothing of the
+// session, and no command above READ is begun.
 func (h *serverShake) resume() (*Request, error) {
 	id := h.ad.str("Sid")
 	answer, _ := h.ad.boolean("ResumeResponse")
-	session, ok := h.s.Sessions.use(id)
-	if ok && !h.c.settings.FamilySession && session.Peer.User == Family {
-		ok = false
+	session, ok := h.s.Sessions.Get(id)
+	why := "the session is not known here"
+	if ok {
+		why = h.unfit(session)
 	}
-	if !ok {
+	if why != "" {
 		if answer {
 			var ad literals
 			ad.set("ReturnCode", "SID_NOT_FOUND")
@@ -95,19 +99,15 @@ func (h *serverShake) resume() (*Request, error) {
 				return nil, err
 			}
 		}
-		return nil, errs.E("security.Handshake", errs.NotFound, clip(id), fmt.Errorf("the session is not known here"))
+		return nil, errs.E("security.Handshake", errs.NotFound, "", errors.New(why))
 	}
 	h.peer = session.Peer
-	version := h.ad.str("RemoteVersion")
-	h.s.Sessions.came(session.ID, clipVersion(version))
+	version := clipVersion(h.ad.str("RemoteVersion"))
 	if session.PeerVersion != "" {
-		h.conn.SetPeerVersion(firstNonEmpty(clipVersion(version), session.PeerVersion))
+		h.conn.SetPeerVersion(firstNonEmpty(version, session.PeerVersion))
 	}
 	if session.Encrypts() && !offersAES(h.ad.str("CryptoMethods")) {
 		return nil, h.denied("the session is to be used with another cipher than AES")
-	}
-	if !answer && session.Encrypts() && !h.s.Sessions.fresh(session.ID, h.ad.str("Nonce")) {
-		return nil, h.denied("the resumption is a copy of an earlier one, or has no nonce")
 	}
 	if answer {
 		n, err := nonce(h.s.random())
@@ -131,7 +131,73 @@ func (h *serverShake) resume() (*Request, error) {
 		return nil, err
 	}
 	r.Why = v.Why
+	if err := h.proof(session, answer, version); err != nil {
+		return nil, err
+	}
 	return h.finish(r)
+}
+
+// securityOnly reports whether the request is about security and nothing else,
+// so that no command is begun by it.
+func (h *serverShake) securityOnly() bool {
+	return h.real == DCAuthenticate || h.real == DCSecQuery
+}
+
+// unfit says why a session cannot be taken up for the command, "" if it can. A
+// client that negotiated it is told that there is no such session, and
+// negotiates a new one at the command's level: clients of 23.0 to 25.14 do that
+// at once and for the same command.
+func (h *serverShake) unfit(s *Session) string {
+	cmd := h.s.Commands[h.command]
+	switch {
+	case s.Peer.User == Family && !h.c.settings.FamilySession:
+		return "sessions of the family are not accepted"
+	case s.Peer.Method == MethodFamily && !h.near():
+		return "a session of the family is used from another machine"
+	case !s.Negotiated || h.securityOnly():
+		return ""
+	case cmd.acts() && cmd.Empty:
+		return cmd.Name + " has no payload that could prove who resumes the session"
+	case cmd.acts() && !s.Encrypts():
+		return "the session has no key that could prove who resumes it"
+	}
+	return h.c.settings.Policy(cmd.Level).lacks(s)
+}
+
+// near reports whether the peer is on this machine. An address that is not
+// known is that of a socket of this machine.
+func (h *serverShake) near() bool {
+	addr := h.from.Addr().Unmap()
+	return !addr.IsValid() || addr.IsLoopback() || h.c.settings.Authorizer.local != nil && h.c.settings.Authorizer.local(addr)
+}
+
+// proof waits for the first packet under the key of a session that was taken
+// up for a command with effects, and then notes what the peer said. Sessions
+// that were handed over prove orders without a payload by an id that cannot be
+// guessed (capabilities) or by the machine that they come from (the family).
+func (h *serverShake) proof(s *Session, answered bool, version string) error {
+	cmd := h.s.Commands[h.command]
+	proven := func() error {
+		// What we answered has a nonce of ours in its first packet. What we did not
+		// could have been recorded.
+		if s.Encrypts() && !answered && !h.s.Sessions.fresh(s.ID, h.ad.str("Nonce")) {
+			return h.denied("the resumption is a copy of an earlier one, or has no nonce")
+		}
+		h.s.Sessions.use(s.ID)
+		h.s.Sessions.came(s.ID, version)
+		return nil
+	}
+	switch {
+	case !s.Encrypts(): // there is nothing to be proven, and nothing above READ to be had
+		return proven()
+	case cmd.acts() && cmd.Empty && !h.securityOnly():
+		return proven()
+	}
+	h.conn.WhenProven(proven)
+	if !cmd.acts() || h.securityOnly() {
+		return nil
+	}
+	return h.conn.Await()
 }
 
 // offersAES reports whether a client's choice of ciphers is AES; one that says
@@ -295,8 +361,12 @@ func (h *serverShake) identify(cmd Command, id authn.Identity) (Peer, error) {
 // conclude tells the client what became of its request, and keeps the session
 // if it may act.
 func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*Request, error) {
+	id, err := h.s.newID()
+	if err != nil {
+		return nil, err
+	}
 	session := &Session{
-		ID: h.s.newID(), Key: key, Peer: h.peer, PeerVersion: h.conn.PeerVersion(), Negotiated: true,
+		ID: id, Key: key, Peer: h.peer, PeerVersion: h.conn.PeerVersion(), Negotiated: true,
 		PeerAddress: clip(h.ad.str("ServerCommandSock")), ValidCommands: h.s.Commands.Valid(cmd.Level, h.peer.Mapped()),
 		Encryption: d.encrypt, Ciphers: d.ciphers,
 	}
@@ -321,8 +391,12 @@ func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*R
 	if refused != nil {
 		return nil, refused
 	}
-	if err := h.s.Sessions.Add(session, d.duration+h.c.settings.Slack); err != nil {
-		return nil, err
+	// Whoever sees the id of a session without a key could act under it in the
+	// name of the peer, so only those of peers without a name are kept.
+	if session.Encrypts() || !h.peer.Authenticated() {
+		if err := h.s.Sessions.Add(session, d.duration+h.c.settings.Slack); err != nil {
+			return nil, err
+		}
 	}
 	r.Why = v.Why
 	return h.finish(r)

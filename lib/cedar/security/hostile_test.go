@@ -296,6 +296,7 @@ func TestClaimToBeIsLimited(t *testing.T) {
 	if err != nil || !out2.r.Resumed {
 		t.Fatal(err)
 	}
+	w.talk(conn, out2)
 	Follow(conn, cmdOff)
 	if err := conn.EndMessage(); err != nil {
 		t.Fatal(err)

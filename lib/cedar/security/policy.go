@@ -88,6 +88,22 @@ type Policy struct {
 	Patience time.Duration
 }
 
+// lacks says what the policy demands that a negotiated session does not have,
+// "" if nothing. The session may have been made at another level.
+func (p Policy) lacks(s *Session) string {
+	switch {
+	case p.Authentication == Required && !s.Peer.Authenticated():
+		return "level " + p.Level.String() + " demands authentication, which the session was made without"
+	case p.Authentication == Required && !slices.ContainsFunc(p.Methods, func(m authn.Method) bool { return m.Recorded() == s.Peer.Method }):
+		return "level " + p.Level.String() + " does not take the session's method of authentication, " + s.Peer.Method
+	case p.Encryption == Required && !s.Encrypts():
+		return "level " + p.Level.String() + " demands encryption, which the session was made without"
+	case p.Integrity == Required && !s.Encrypts():
+		return "level " + p.Level.String() + " demands integrity, which the session was made without"
+	}
+	return ""
+}
+
 // The defaults of a policy.
 const (
 	toolDuration   = time.Minute

@@ -6,7 +6,6 @@ package security
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,12 +40,7 @@ func TestReplayServer(t *testing.T) {
 			Commands: table, Sessions: r.sessions(now), Clock: now, Rand: r.rand(), newAgreement: r.agreement, arrange: r.arrange,
 			Version: ourVersion(r.shown),
 		}
-		if parts := strings.Split(r.post.str("Sid"), ":"); len(parts) == 4 {
-			s.Host = parts[0]
-			s.PID, _ = strconv.Atoi(parts[1])
-			n, _ := strconv.ParseInt(parts[3], 10, 64)
-			s.counter.Store(n)
-		}
+		s.sessionID = func() (string, error) { return r.post.str("Sid"), nil }
 		settings := r.settings(level)
 		settings.policies[level] = r.serverPolicy(level)
 		s.Configure(settings, played{r: r, identity: r.identity(), keys: splitKeys(r.reply.str("IssuerKeys"))})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,6 +60,8 @@ type Server struct {
 
 	// newAgreement makes our half of a key exchange, nil for P-256 of Rand.
 	newAgreement func() (agreement, error)
+	// sessionID makes the id of a session, nil for newID.
+	sessionID func() (string, error)
 	// arrange may change an ad before it is sent; nil sends it as it is.
 	arrange func(*literals)
 }
@@ -173,7 +176,7 @@ func (s *Server) Next(ctx context.Context, conn *cedar.Conn, last *Request) (*Re
 		return nil, err
 	}
 	r := &Request{Command: commandNumber(n), Session: last.Session, Peer: last.Peer, Addr: last.Addr, Bare: last.Bare}
-	if last.Session != nil {
+	if last.Session != nil && conn.Proven() {
 		s.Sessions.use(last.Session.ID) // a session that is over still serves the connection it made
 	}
 	v, err := s.authorize(c, r)
@@ -199,6 +202,11 @@ func (s *Server) authorize(c *inForce, r *Request) (Verdict, error) {
 		p := c.settings.Policy(cmd.Level)
 		if p.Negotiation == Required || p.Authentication == Required {
 			return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), "the command came without the handshake that level "+cmd.Level.String()+" demands")
+		}
+	}
+	if r.Session != nil && r.Session.Negotiated {
+		if why := c.settings.Policy(cmd.Level).lacks(r.Session); why != "" {
+			return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), why)
 		}
 	}
 	v := c.settings.Authorizer.AllowedAny(cmd.Level, cmd.Alternatives, Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: s.Names})
@@ -229,9 +237,29 @@ func (s *Server) random() io.Reader {
 	return s.Rand
 }
 
-// newID makes the id of a new session.
-func (s *Server) newID() string {
-	return fmt.Sprintf("%s:%d:%d:%d", s.Host, s.PID, s.Clock.Now().Wall.Unix(), s.counter.Add(1)-1)
+// newID makes the id of a new session. HTCondor's ids end after the counter, and
+// can be guessed; 128 random bits follow it in ours.
+func (s *Server) newID() (string, error) {
+	if s.sessionID != nil {
+		return s.sessionID()
+	}
+	random, err := randomID(s.random())
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s:%d:%d:%d:%s", s.Host, s.PID, s.Clock.Now().Wall.Unix(), s.counter.Add(1)-1, random), nil
+}
+
+// randomID is 128 random bits as 32 hex digits.
+func randomID(random io.Reader) (string, error) {
+	if random == nil {
+		random = rand.Reader
+	}
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", errs.E("security.randomID", errs.Internal, "", err)
+	}
+	return hex.EncodeToString(b[:]), nil
 }
 
 // nonce is 33 random bytes in base64, which make the first packets of a

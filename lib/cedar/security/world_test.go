@@ -177,16 +177,19 @@ func (w *world) open(command int, o Options) (*cedar.Conn, *Session, outcome, er
 	if err != nil {
 		return nil, nil, outcome{}, err
 	}
+	w.payload(conn)
 	return conn, s, <-w.requests, nil
 }
 
-// talk sends a payload and gets it back.
+// payload sends one. A server that refuses the command has hung up.
+func (w *world) payload(conn *cedar.Conn) {
+	conn.PutString("payload")
+	_ = conn.EndMessage()
+}
+
+// talk has the server read the payload of open and answer it.
 func (w *world) talk(conn *cedar.Conn, out outcome) {
 	w.t.Helper()
-	conn.PutString("payload")
-	if err := conn.EndMessage(); err != nil {
-		w.t.Error(err)
-	}
 	s, err := out.conn.String()
 	if err != nil || s != "payload" || out.conn.EndOfMessage() != nil {
 		w.t.Errorf("the server reads %q, %v", s, err)
