@@ -207,10 +207,20 @@ func parseRoute(body string) (route, error) {
 			return r, fmt.Errorf("field %s has a bad value", name)
 		}
 	}
+	if !isID(r.ccbID) {
+		return r, errors.New("field ccbid has a character that no id has")
+	}
 	if r.port < NoPort || r.network == "" || !slices.Contains([]string{"primary", "IPv4", "IPv6"}, r.protocol) {
 		return r, errors.New("a route lacks one of p, a, port and n")
 	}
 	return r, nil
+}
+
+// isID reports whether a text may be the id that a broker gave: a number, behind
+// a shared port with the broker's name and '#' before it. A space would end the
+// id in another form of the address.
+func isID(id string) bool {
+	return !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"<>`, c) })
 }
 
 func (r route) addrPort() (netip.AddrPort, bool) {

@@ -211,6 +211,9 @@ func parseBrokers(value string) ([]Broker, error) {
 		if !ok || address == "" || id == "" {
 			return nil, fmt.Errorf("CCBID has %q, want address#id", clip(entry))
 		}
+		if !isID(id) {
+			return nil, fmt.Errorf("CCBID has the id %q with a character that no id has", clip(id))
+		}
 		all = append(all, Broker{Address: address, ID: id})
 	}
 	return all, nil

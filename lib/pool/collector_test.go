@@ -594,7 +594,7 @@ func TestParseCollector(t *testing.T) {
 }
 
 func FuzzParseCollector(f *testing.F) {
-	for _, s := range []string{"cm", "cm:1", "[::1]:9", "<1.2.3.4:5?sock=x>", "cm:9618?sock=a&b", "a:b:c", "[", ""} {
+	for _, s := range []string{"cm", "cm:1", "[::1]:9", "<1.2.3.4:5?sock=x>", "cm:9618?sock=a&b", "a:b:c", "[", "", "\x00"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -199,11 +199,14 @@ func ParseCollector(text string, port int) (cedar.Sinful, error) {
 	if strings.ContainsAny(host, " \t<>[]@#/") {
 		return bad("the host cannot be one")
 	}
-	at := cedar.Sinful{Host: host, Port: n}
+	// What is no address for others is none here.
+	address := strings.TrimSuffix(cedar.Sinful{Host: host, Port: n}.String(), ">")
 	if more {
-		if at, err = cedar.ParseSinful(strings.TrimSuffix(at.String(), ">") + "?" + params + ">"); err != nil {
-			return bad(err.Error())
-		}
+		address += "?" + params
+	}
+	at, err := cedar.ParseSinful(address + ">")
+	if err != nil {
+		return bad(err.Error())
 	}
 	return at, nil
 }

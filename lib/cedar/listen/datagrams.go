@@ -75,16 +75,13 @@ func (s *Server) ServePackets(ctx context.Context, pc net.PacketConn) error {
 			ap := u.AddrPort()
 			from = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 		}
-		d, err := cedar.ParseDatagram(buf[:n])
-		if err != nil {
-			drop(from, err)
-			continue
-		}
-		if !d.Fragment {
-			d.Payload = bytes.Clone(d.Payload)
-		}
-		m, ok, err := parts.Add(time.Now(), from, d)
-		if err != nil {
+		var m cedar.Datagram
+		ok := false
+		if err := protect(func() (err error) {
+			m, ok, err = whole(&parts, from, buf[:n])
+			return err
+		}); err != nil {
+			s.panicked(s.Log.With("peer", from.String()), err)
 			drop(from, err)
 		}
 		if !ok {
@@ -94,12 +91,27 @@ func (s *Server) ServePackets(ctx context.Context, pc net.PacketConn) error {
 		case slots <- struct{}{}:
 			s.wg.Go(func() {
 				defer func() { <-slots }()
-				s.message(ctx, from, m)
+				if err := protect(func() error { s.message(ctx, from, m); return nil }); err != nil {
+					s.panicked(s.Log.With("peer", from.String()), err)
+				}
 			})
 		default:
 			drop(from, errs.E("listen.ServePackets", errs.Exhausted, from.String(), errors.New("too many messages are worked on")))
 		}
 	}
+}
+
+// whole reads a datagram and reports whether a message is complete with it. A
+// message may be complete although there is an error.
+func whole(parts *cedar.Assembler, from netip.AddrPort, b []byte) (m cedar.Datagram, ok bool, err error) {
+	d, err := cedar.ParseDatagram(b)
+	if err != nil {
+		return m, false, err
+	}
+	if !d.Fragment {
+		d.Payload = bytes.Clone(d.Payload)
+	}
+	return parts.Add(time.Now(), from, d)
 }
 
 // message acts on a message that is whole.
@@ -118,5 +130,7 @@ func (s *Server) message(ctx context.Context, from netip.AddrPort, m cedar.Datag
 	}
 	call := &Call{Conn: conn, Command: cmd, Request: req, Addr: from, Log: log.With("command", cmd.Name), detach: func() bool { return false }}
 	call.Log.Debug("command", "user", req.Peer.User, "datagram", true)
-	_ = call.handle(ctx) // it is logged
+	if err := call.handle(ctx); isPanic(err) { // it is logged
+		s.panics.Add(1)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -45,6 +46,8 @@ type Server struct {
 	guard *guard
 	wg    sync.WaitGroup
 	quiet quiet
+	// panics counts those that protect caught.
+	panics atomic.Int64
 }
 
 func (s *Server) start() {
@@ -113,7 +116,11 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 	s.wg.Go(func() {
 		defer s.guard.leave(e)
 		c := &conversation{s: s, e: e, conn: conn, from: peerAddr(nc), log: s.Log.With("peer", peerName(nc))}
-		if !c.run(ctx) {
+		taken := false
+		if err := protect(func() error { taken = c.run(ctx); return nil }); err != nil {
+			s.panicked(c.log, err)
+		}
+		if !taken {
 			_ = conn.Close()
 		}
 	})
@@ -136,6 +143,20 @@ func (s *Server) Wait(ctx context.Context) {
 func (s *Server) Connections() (all, unknown int) {
 	s.start()
 	return s.guard.count()
+}
+
+// Panics returns how many connections and datagrams were ended by a panic of
+// ours, in a handler or before one was found.
+func (s *Server) Panics() int64 { return s.panics.Load() }
+
+// panicked counts and logs the panic that an error carries, and does nothing for
+// another error.
+func (s *Server) panicked(log *slog.Logger, err error) {
+	var p *panicError
+	if errors.As(err, &p) {
+		s.panics.Add(1)
+		log.Error("a panic ended a connection", "panic", fmt.Sprint(p.value), "stack", string(p.stack))
+	}
 }
 
 // conversation is what happens on one connection.
@@ -211,8 +232,10 @@ func (c *conversation) call(ctx context.Context, cmd Command, req *security.Requ
 		return c.s.guard.move(c.e, detached)
 	}
 	err := call.handle(ctx)
-	var p *panicError
-	return call.gone && !errors.As(err, &p), err == nil
+	if isPanic(err) {
+		c.s.panics.Add(1)
+	}
+	return call.gone && !isPanic(err), err == nil
 }
 
 // handle runs the handler, and logs what goes wrong.
@@ -235,6 +258,11 @@ type panicError struct {
 }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+func isPanic(err error) bool {
+	var p *panicError
+	return errors.As(err, &p)
+}
 
 func protect(f func() error) (err error) {
 	defer func() {

@@ -537,3 +537,45 @@ func TestPeerKey(t *testing.T) {
 		t.Errorf("a pipe counts as %s", got)
 	}
 }
+
+// brittle is a Security that breaks on what a peer sends.
+type brittle struct{ open }
+
+func (b brittle) Handshake(ctx context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error) {
+	r, err := b.open.Handshake(ctx, conn, from)
+	if err == nil && r.Command == 666 {
+		panic("in the handshake")
+	}
+	return r, err
+}
+
+// A panic before a handler was found ends its connection and nothing else, and
+// is counted as one in a handler is.
+func TestPanicInHandshake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Limits{})
+		h.server.Security = brittle{}
+		for i, command := range []int64{666, panicCommand} {
+			conn := cedar.NewConn(h.hall.call("192.0.2.7:1"), cedar.Limits{})
+			conn.PutInt(command)
+			if err := conn.EndMessage(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Int(); err == nil {
+				t.Error("the connection goes on")
+			}
+			synctest.Wait()
+			if got := h.server.Panics(); got != int64(i+1) {
+				t.Errorf("%d panics are counted, want %d", got, i+1)
+			}
+		}
+		conn := cedar.NewConn(h.hall.call("192.0.2.7:2"), cedar.Limits{})
+		echo(t, conn, "still here")
+		_ = conn.Close()
+		if !strings.Contains(h.log.String(), "a panic ended a connection") {
+			t.Errorf("the log says\n%s", h.log)
+		}
+		h.end(t)
+	})
+}

@@ -80,6 +80,13 @@ func parseMasked(base, mask string) (network, bool) {
 	if int(length) > addr.BitLen() {
 		return network{}, false
 	}
+	if addr.Is4In6() { // peers' addresses have the short form
+		const mapped = 96
+		if length < mapped {
+			return network{}, false
+		}
+		addr, length = addr.Unmap(), length-mapped
+	}
 	return network{prefix: netip.PrefixFrom(addr, int(length)).Masked()}, true
 }
 

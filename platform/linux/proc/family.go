@@ -103,10 +103,15 @@ func (f *family) Signal(sig int) error {
 	if f.ended() {
 		return nil
 	}
+	// Close takes the descriptor away, and its number may then be another file's.
+	f.mu.Lock()
 	var err error
-	if f.pidfd >= 0 {
+	held := f.pidfd >= 0
+	if held {
 		err = unix.PidfdSendSignal(f.pidfd, unix.Signal(sig), nil, 0)
-	} else if !f.spawner.table.signal(f.main, unix.Signal(sig)) {
+	}
+	f.mu.Unlock()
+	if !held && !f.spawner.table.signal(f.main, unix.Signal(sig)) {
 		err = unix.ESRCH
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EBADF) {
@@ -264,10 +269,12 @@ func (f *family) Close() (int, error) {
 		all = errors.Join(all, f.group.Remove())
 	}
 	f.closed = true
+	f.mu.Lock()
 	if f.pidfd >= 0 {
 		unix.Close(f.pidfd)
 		f.pidfd = -1
 	}
+	f.mu.Unlock()
 	f.spawner.mu.Lock()
 	if f.spawner.families[f.main.PID] == f { // the pid may be another's by now
 		delete(f.spawner.families, f.main.PID)

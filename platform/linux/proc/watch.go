@@ -125,7 +125,7 @@ func (s *Spawner) await(f *family) {
 			}
 		}
 	}
-	if !waitReadable(f.pidfd, poll) {
+	if !waitReadable(f.ownPidfd(), poll) {
 		// no pidfd: a thread of its own has to wait
 		for {
 			if _, err := unix.Wait4(f.main.PID, &ws, 0, &ru); !errors.Is(err, unix.EINTR) {
@@ -140,17 +140,32 @@ func (s *Spawner) await(f *family) {
 	f.finish(false)
 }
 
+// ownPidfd is a copy of the main process's pidfd for one goroutine, which Close
+// does not take away; -1 if there is none.
+func (f *family) ownPidfd() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pidfd < 0 {
+		return -1
+	}
+	own, err := unix.FcntlInt(uintptr(f.pidfd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return own
+}
+
 // waitReadable calls poll now and whenever fd may have become readable, until
-// poll says yes. It reports false if fd cannot be waited for so.
+// poll says yes. It reports false if fd cannot be waited for so. It closes fd.
 func waitReadable(fd int, poll func() bool) bool {
 	if fd < 0 {
 		return false
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil || unix.SetNonblock(own, true) != nil {
+	if unix.SetNonblock(fd, true) != nil {
+		_ = unix.Close(fd)
 		return false
 	}
-	file := os.NewFile(uintptr(own), "pidfd")
+	file := os.NewFile(uintptr(fd), "pidfd")
 	defer file.Close()
 	if file.SetReadDeadline(time.Time{}) != nil { // not pollable
 		return false
