@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -144,9 +145,13 @@ func (h *serverShake) securityOnly() bool {
 }
 
 // unfit says why a session cannot be taken up for the command, "" if it can. A
-// client that negotiated it is told that there is no such session, and
-// negotiates a new one at the command's level: clients of 23.0 to 25.14 do that
-// at once and for the same command.
+// client is then told that there is no such session. HTCondor's clients drop it
+// and fail the command; their next one negotiates a new session.
+//
+// An order without a payload cannot show the key, and a client that is told
+// SID_NOT_FOUND for each would see every second order fail. So it is taken from
+// who knows the id, 128 random bits, and has the address that negotiated the
+// session.
 func (h *serverShake) unfit(s *Session) string {
 	cmd := h.s.Commands[h.command]
 	switch {
@@ -156,8 +161,8 @@ func (h *serverShake) unfit(s *Session) string {
 		return "a session of the family is used from another machine"
 	case !s.Negotiated || h.securityOnly():
 		return ""
-	case cmd.acts() && cmd.Empty:
-		return cmd.Name + " has no payload that could prove who resumes the session"
+	case cmd.acts() && cmd.Empty && s.From != h.from.Addr():
+		return cmd.Name + " has no payload that could prove who resumes the session, and does not come from where it was made"
 	case cmd.acts() && !s.Encrypts():
 		return "the session has no key that could prove who resumes it"
 	}
@@ -172,9 +177,10 @@ func (h *serverShake) near() bool {
 }
 
 // proof waits for the first packet under the key of a session that was taken
-// up for a command with effects, and then notes what the peer said. Sessions
-// that were handed over prove orders without a payload by an id that cannot be
-// guessed (capabilities) or by the machine that they come from (the family).
+// up for a command with effects, and then notes what the peer said. An order
+// without a payload has none: its sender is known by an id that cannot be
+// guessed and by the address (negotiated sessions), by such an id alone
+// (capabilities), or by the machine that it comes from (the family).
 func (h *serverShake) proof(s *Session, answered bool, version string) error {
 	cmd := h.s.Commands[h.command]
 	proven := func() error {
@@ -367,9 +373,9 @@ func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*R
 	}
 	session := &Session{
 		ID: id, Key: key, Peer: h.peer, PeerVersion: h.conn.PeerVersion(), Negotiated: true,
-		PeerAddress: clip(h.ad.str("ServerCommandSock")), ValidCommands: h.s.Commands.Valid(cmd.Level, h.peer.Mapped()),
-		Encryption: d.encrypt, Ciphers: d.ciphers,
+		PeerAddress: clip(h.ad.str("ServerCommandSock")), From: h.from.Addr(), Encryption: d.encrypt, Ciphers: d.ciphers,
 	}
+	session.ValidCommands = h.served(cmd, session)
 	if d.lease > 0 {
 		session.Lease = d.lease + h.c.settings.Slack
 	}
@@ -400,6 +406,14 @@ func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*R
 	}
 	r.Why = v.Why
 	return h.finish(r)
+}
+
+// served are the commands that a new session may be used for: those of its level
+// and of what that implies, as far as their own level does not demand more.
+func (h *serverShake) served(cmd Command, s *Session) []int {
+	return slices.DeleteFunc(h.s.Commands.Valid(cmd.Level, h.peer.Mapped()), func(n int) bool {
+		return h.c.settings.Policy(h.s.Commands[n].Level).lacks(s) != ""
+	})
 }
 
 // finish answers what is only about security.

@@ -50,12 +50,13 @@ func resumption(conn *cedar.Conn, id string, command int, answer bool, nonce str
 // Who knows the id of a session and not its key begins no command above READ
 // with it, whatever the session, and changes nothing of the session; its holder
 // begins all that its level allows. Orders without a payload cannot prove the
-// key: a session that was negotiated is then to be made anew, one that was
-// handed over goes by an id which cannot be guessed, or by this machine.
+// key: a session that was negotiated goes by an id which cannot be guessed and
+// by the address that made it, one that was handed over by such an id, or by
+// this machine.
 func TestNothingBeforeProof(t *testing.T) {
 	t.Parallel()
 	const config = "ALLOW_READ = *\nALLOW_WRITE = *\nALLOW_DAEMON = *\nALLOW_ADMINISTRATOR = *\nALLOW_CONFIG = *\nALLOW_NEGOTIATOR = *\n"
-	near, far := netip.MustParseAddrPort("127.0.0.1:40000"), netip.MustParseAddrPort("10.9.9.9:40000")
+	near, far, other := netip.MustParseAddrPort("127.0.0.1:40000"), netip.MustParseAddrPort("10.9.9.9:40000"), netip.MustParseAddrPort("10.9.9.8:40000")
 	for _, session := range []struct {
 		name       string
 		peer       Peer
@@ -65,8 +66,9 @@ func TestNothingBeforeProof(t *testing.T) {
 		emptyActs bool
 		refused   bool // for everybody
 	}{
-		{"negotiated", Peer{User: "condor@password", Method: "PASSWORD"}, true, far, false, false},
-		{"negotiated without a name", nobody(), true, far, false, false},
+		{"negotiated", Peer{User: "condor@password", Method: "PASSWORD"}, true, far, true, false},
+		{"negotiated without a name", nobody(), true, far, true, false},
+		{"negotiated elsewhere", Peer{User: "condor@password", Method: "PASSWORD"}, true, other, false, false},
 		{"claim", Peer{User: SubmitSide, Method: MethodMatch}, false, far, true, false},
 		{"capability", Peer{User: CollectorSide, Method: MethodMatch}, false, far, true, false},
 		{"family", Peer{User: Family, Method: MethodFamily}, false, near, true, false},
@@ -83,7 +85,7 @@ func TestNothingBeforeProof(t *testing.T) {
 						w.from = session.from
 						w.server.Commands = proofCommands()
 						right := Key(strings.Repeat("k", keySize))
-						s := &Session{ID: "the id", Key: right, Peer: session.peer, PeerVersion: testVersion, Negotiated: session.negotiated}
+						s := &Session{ID: "the id", Key: right, Peer: session.peer, PeerVersion: testVersion, Negotiated: session.negotiated, From: far.Addr()}
 						if err := w.server.Sessions.Add(s, 0); err != nil {
 							t.Fatal(err)
 						}
@@ -160,7 +162,7 @@ func TestLevelJudgesSession(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, weak+tt.config, "")
 			s := tt.session
-			s.ID, s.Negotiated, s.PeerVersion = "the id", true, testVersion
+			s.ID, s.Negotiated, s.PeerVersion, s.From = "the id", true, testVersion, w.from.Addr()
 			check := func(how string, err error) {
 				t.Helper()
 				if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && !strings.Contains(got, tt.want) {
@@ -245,5 +247,19 @@ func TestSessionsWithoutKeyAreNotKept(t *testing.T) {
 	}
 	if _, ok := w.server.Sessions.Get(out.r.Session.ID); ok || out.r.Peer.Method != authn.ClaimToBe.Recorded() {
 		t.Errorf("the session of %+v is kept", out.r.Peer)
+	}
+}
+
+// A client is told to use a session only for commands that it is good enough
+// for, so that it does not lose a command to a session that is refused.
+func TestSessionServesWhatItMay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, open+"ALLOW_DAEMON = *\nSEC_READ_AUTHENTICATION = REQUIRED\nSEC_DAEMON_AUTHENTICATION = OPTIONAL\n", "")
+	_, s, out, err := w.open(cmdClaim, Options{})
+	if err != nil || out.err != nil || out.r.Peer.Authenticated() {
+		t.Fatalf("%+v, %v, %v", out.r, err, out.err)
+	}
+	if got := fmt.Sprint(out.r.Session.ValidCommands, s.ValidCommands); got != "[442] [442]" {
+		t.Errorf("the session is for %s, want what is at DAEMON alone", got)
 	}
 }

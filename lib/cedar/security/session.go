@@ -4,6 +4,7 @@
 package security
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,10 @@ type Session struct {
 	// is chosen for when nobody names it.
 	Address       string
 	ValidCommands []int
+
+	// From is the address from which the peer of an incoming session negotiated
+	// it.
+	From netip.Addr
 
 	// PeerAddress is the command socket that the peer of an incoming session
 	// said it has, as a hint for logs.
