@@ -197,6 +197,7 @@ func TestAdministration(t *testing.T) {
 		}
 		return err
 	})
+	c.orders(t)
 	for i, how := range [...]string{"-peaceful", "-graceful", "-fast"} {
 		before := strings.Count(c.Log("StartLog"), "exiting status=0")
 		c.Tool("condor_off", how, "-subsystem", "startd")
@@ -216,6 +217,31 @@ func TestAdministration(t *testing.T) {
 	eventually(t, "condor_restart", func() error {
 		if got := strings.Count(c.Log("StartLog"), "starting version="); got != 5 {
 			return fmt.Errorf("started %d times, want 5", got)
+		}
+		return nil
+	})
+}
+
+// orders has a client of HTCondor's give three orders without a payload one
+// after the other. It takes its session up again for the second and third, and
+// fails the order if the session is refused.
+func (c *condor) orders(t *testing.T) {
+	t.Helper()
+	const script = `import htcondor2
+ad = htcondor2.Collector().query(htcondor2.AdType.Startd)[0]
+ad["MyType"] = "Scheduler"  # a kind of daemon that send_command knows; the address is ours
+for i in range(3):
+    htcondor2.send_command(ad, htcondor2.DaemonCommand.Reconfig, None)
+`
+	if out, err := c.run("python3", "-c", "import htcondor2"); err != nil {
+		t.Logf("HTCondor's Python bindings are not here, so no client gives more than one order: %s", out)
+		return
+	}
+	before := strings.Count(c.Log("StartLog"), "command=DC_RECONFIG")
+	c.Tool("python3", "-c", script)
+	eventually(t, "three orders of one client", func() error {
+		if got := strings.Count(c.Log("StartLog"), "command=DC_RECONFIG") - before; got != 3 {
+			return fmt.Errorf("%d orders in the log:\n%s", got, realpool.Last(c.Log("StartLog"), 10))
 		}
 		return nil
 	})
