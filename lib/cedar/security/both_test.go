@@ -141,7 +141,7 @@ func TestEndOfSessions(t *testing.T) {
 	t.Parallel()
 	const times = "SEC_DEFAULT_SESSION_DURATION = 1000\nSEC_DEFAULT_SESSION_LEASE = 100\n"
 	w := newWorld(t, open+times, "")
-	_, first, out, err := w.open(cmdQuery, Options{})
+	_, first, _, err := w.open(cmdQuery, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
