@@ -212,7 +212,9 @@ func (j *job) final() []*classad.Ad {
 	if j.spooled {
 		stays += " || JobStatus == 4"
 	}
-	j.until("final ad", patience, func() bool {
+	// A schedd that misses a job's last update finds the job completed when it
+	// evaluates its periodic expressions, every 60 s; seen once with 23.9.6.
+	j.until("final ad", 3*patience, func() bool {
 		ads = nil
 		text := j.tool("condor_history", "-long", strconv.Itoa(j.cluster)) + "\n" + j.tool("condor_q", "-long", strconv.Itoa(j.cluster), "-constraint", stays)
 		for one := range strings.SplitSeq(text, "\n\n") {
