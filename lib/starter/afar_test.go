@@ -204,6 +204,28 @@ func (p *pool) last() ExitRecord {
 	return *r.Record
 }
 
+// outputs waits until the shadow is done with n transfers of output, which may be
+// after the starter has ended, and returns all that there were.
+func (p *pool) outputs(n int) []transfer.Stats {
+	p.Helper()
+	for seen := 0; ; {
+		moved, err := p.shadow.WaitTransfers(p.Context(), seen)
+		if err != nil {
+			p.Fatal(err)
+		}
+		var outs []transfer.Stats
+		for _, m := range moved {
+			if m.Command == transfer.FiletransDownload {
+				outs = append(outs, m.Stats)
+			}
+		}
+		if len(outs) >= n {
+			return outs
+		}
+		seen = len(moved) + 1
+	}
+}
+
 func writes(name, text string, status host.ExitStatus) hosttest.Program {
 	return func(p *hosttest.Process) host.ExitStatus {
 		for name, text := range map[string]string{"_condor_stdout": "hello", name: text} {

@@ -71,12 +71,7 @@ func TestShadowEvictions(t *testing.T) {
 			if rec.Status.Signal != c.signal {
 				t.Errorf("%+v, want signal %d", rec.Status, c.signal)
 			}
-			var outs []transfer.Stats
-			for _, m := range p.shadow.Transfers() {
-				if m.Command == transfer.FiletransDownload {
-					outs = append(outs, m.Stats)
-				}
-			}
+			outs := p.outputs(c.moved)
 			if len(outs) != c.moved || c.moved > 0 && outs[0].Final != c.final {
 				t.Errorf("output was sent as %+v", outs)
 			}
@@ -189,8 +184,8 @@ func TestShadowFailureFilesUnsafe(t *testing.T) {
 	if end := <-p.ended; end.Held == nil {
 		t.Fatalf("%+v", end)
 	}
-	if moved := p.shadow.Transfers(); len(moved) != 1 {
-		t.Errorf("%+v", moved)
+	if moved, err := p.shadow.WaitTransfers(t.Context(), 1); err != nil || len(moved) != 1 {
+		t.Errorf("%+v, %v", moved, err)
 	}
 }
 
@@ -534,10 +529,8 @@ func TestShadowCheckpoint(t *testing.T) {
 		t.Errorf("RemoteUserCpu = %v, %+v", cpu, rec.Usage)
 	}
 	var finals []bool
-	for _, m := range p.shadow.Transfers() {
-		if m.Command == transfer.FiletransDownload {
-			finals = append(finals, m.Stats.Final)
-		}
+	for _, stats := range p.outputs(2) {
+		finals = append(finals, stats.Final)
 	}
 	if !slices.Equal(finals, []bool{false, true}) {
 		t.Errorf("output was sent as %v", finals)
