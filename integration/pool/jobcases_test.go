@@ -153,8 +153,9 @@ $chirp truncate @DIR@/hard 3; $chirp chmod @DIR@/put 600; mkdir -p here.d; $chir
 	{name: "chirp, forbidden", submit: "MY.Told = 1", script: `chirp=@CHIRP@
 $chirp set_job_attr Told 42; echo $?; $chirp fetch @DIR@/job.sh here; echo $?; $chirp set_job_attr_delayed ChirpMine 1; echo $?; $chirp ulog no; echo $?; test -r "$_CONDOR_CHIRP_CONFIG"; echo $?`},
 
-	// Many.
-	{name: "a hundred", submit: "arguments = $(Process)\noutput = out.$(Process)\nerror = /dev/null\ntransfer_input_files = in", queue: "queue 100", script: "cat in; echo $1; exit $(($1 % 5))", files: map[string]string{"in": "in\n"}},
+	// Many. With 23.9.6 one of the original's hundred sometimes had no final ad
+	// within three minutes (two runs of five).
+	{name: "a hundred", since: &lts24, submit: "arguments = $(Process)\noutput = out.$(Process)\nerror = /dev/null\ntransfer_input_files = in", queue: "queue 100", script: "cat in; echo $1; exit $(($1 % 5))", files: map[string]string{"in": "in\n"}},
 }
 
 // clocked are attributes in which a job differs that schedd and shadow may
