@@ -324,17 +324,12 @@ func (a *arena) submitTo(e *realpool.EP) submitted {
 	a.Write(filepath.Join(dir, "input"), "what came with the job\n", 0o644)
 	a.Write(filepath.Join(dir, "job.sub"), fmt.Sprintf("executable = job.sh\ntransfer_input_files = input\ntransfer_output_files = output\nshould_transfer_files = YES\noutput = out\nerror = err\nlog = job.log\n"+
 		"request_disk = 1024\nrequest_memory = 64\nrequirements = TARGET.Rig == %q\nqueue\n", e.Name), 0o644)
-	cmd := a.Command(a.TB.Context(), "condor_submit", "job.sub")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		a.TB.Fatalf("condor_submit: %v\n%s", err, out)
-	}
-	m := regexp.MustCompile(`submitted to cluster (\d+)\.`).FindSubmatch(out)
+	out := a.Submit(dir, "job.sub")
+	m := regexp.MustCompile(`submitted to cluster (\d+)\.`).FindStringSubmatch(out)
 	if m == nil {
 		a.TB.Fatalf("condor_submit said %s", out)
 	}
-	return submitted{id: string(m[1]) + ".0", dir: dir}
+	return submitted{id: m[1] + ".0", dir: dir}
 }
 
 // running waits until the job runs.

@@ -23,7 +23,7 @@ func (c *condor) submit(lines string) {
 	c.TB.Helper()
 	path := filepath.Join(c.Dir, "attach.sub")
 	c.Must(os.WriteFile(path, []byte("executable = /bin/sleep\narguments = 600\nrequest_memory = 100\nrequest_disk = 1\nrequest_cpus = 1\n"+lines+"\nqueue\n"), 0o644))
-	c.Tool("condor_submit", path)
+	c.Submit(c.Dir, path)
 }
 
 // The real schedd claims slots that are offered to it: no negotiator is there.

@@ -135,7 +135,7 @@ func TestMatchedOverUDP(t *testing.T) {
 	t.Parallel()
 	c := newMaster(t, overUDP+required+"CLAIM_PARTITIONABLE_LEFTOVERS = True\n")
 	c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/true\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nqueue 2\n"), 0o644))
-	c.Tool("condor_submit", "job.sub")
+	c.Submit(c.Dir, "job.sub")
 	eventually(t, "two jobs are over", func() error {
 		b, err := os.ReadFile(filepath.Join(c.Dir, "job.log"))
 		if n := strings.Count(string(b), "(return value 0)"); err == nil && n < 2 {
@@ -183,7 +183,7 @@ func TestToldOverUDP(t *testing.T) {
 				t.Errorf("MyAddress = %s", at)
 			}
 			c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/sleep\narguments = 0\nrequest_memory = 100\nrequest_disk = 1\nlog = log/job.log\nqueue\n"), 0o644))
-			c.Tool("condor_submit", "job.sub")
+			c.Submit(c.Dir, "job.sub")
 			c.says("job.log", `return value 0`)
 			c.says("StartLog", `command allowed.*MATCH_INFO.*datagram`)
 			c.says("StartLog", `command allowed.*RELEASE_CLAIM.*submit-side@matchsession.*datagram`)

@@ -58,26 +58,13 @@ func (s *side) submit(t *testing.T, name, description, queue string, prepare fun
 	for _, a := range args {
 		j.spooled = j.spooled || a == "-spool"
 	}
-	var out []byte
-	eventually(t, "condor_submit", func() error {
-		cmd := r.Command(t.Context(), "condor_submit", append(args, "job.sub")...)
-		cmd.Dir = j.dir
-		var err error
-		if out, err = cmd.CombinedOutput(); err == nil {
-			return nil
-		}
-		// A schedd that has much to do lets them wait too long at its door.
-		if err = fmt.Errorf("%w\n%s", err, out); !strings.Contains(string(out), "Failed to connect to local queue manager") {
-			t.Fatalf("condor_submit: %v", err)
-		}
-		return err
-	})
-	m := regexp.MustCompile(`(\d+) job\(s\) submitted to cluster (\d+)\.`).FindSubmatch(out)
+	out := r.Submit(j.dir, append(args, "job.sub")...)
+	m := regexp.MustCompile(`(\d+) job\(s\) submitted to cluster (\d+)\.`).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("condor_submit said %s", out)
 	}
-	j.procs, _ = strconv.Atoi(string(m[1]))
-	j.cluster, _ = strconv.Atoi(string(m[2]))
+	j.procs, _ = strconv.Atoi(m[1])
+	j.cluster, _ = strconv.Atoi(m[2])
 	return j
 }
 

@@ -128,7 +128,7 @@ func TestJobsAreMatchedAndClaimed(t *testing.T) {
 	c := newMaster(t, "START = TARGET.ClusterId > 0\nCLAIM_PARTITIONABLE_LEFTOVERS = True\n")
 	long := fmt.Sprintf("60.%d", os.Getpid()) // seconds, and nobody else's
 	c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/sleep\narguments = "+long+"\nrequest_memory = 100\nrequest_disk = 1\nlog = job.log\nrequirements = Cpus > 1\nqueue 3\n"), 0o644))
-	c.Tool("condor_submit", "job.sub")
+	c.Submit(c.Dir, "job.sub")
 	c.says("SchedLog", `Negotiation ended: \d jobs matched`)
 	c.says("StartLog", `slot1_1@\S+ claim granted`)
 	c.says("StartLog", `slot1_2@\S+ claim granted`)

@@ -308,7 +308,7 @@ func TestMatched(t *testing.T) {
 	c.shows(names...)
 	file := filepath.Join(c.Dir, "job.sub")
 	c.Must(os.WriteFile(file, []byte("executable = /bin/sleep\narguments = 1\nlog = job.log\nrequest_cpus = 2\nrequest_memory = 64\nrequest_disk = 1024\nqueue\n"), 0o644))
-	eventually(t, "condor_submit", func() error { _, err := c.run("condor_submit", file); return err })
+	c.Submit(c.Dir, file)
 	eventually(t, "the job is matched", func() error {
 		log := c.Log("NegotiatorLog")
 		if strings.Contains(log, "has no claim id") {

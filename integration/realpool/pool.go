@@ -277,6 +277,27 @@ func (p *Pool) Tool(name string, args ...string) string {
 	return out
 }
 
+// Submit runs condor_submit in a directory until the schedd has taken the jobs,
+// and returns what it printed. A schedd that is busy lets condor_submit wait
+// at its door for longer than authentication may take; that is tried again.
+func (p *Pool) Submit(dir string, args ...string) string {
+	p.TB.Helper()
+	var out []byte
+	p.Eventually("condor_submit", Patience, func(ctx context.Context) error {
+		cmd := p.Command(ctx, "condor_submit", args...)
+		cmd.Dir = dir
+		var err error
+		if out, err = cmd.CombinedOutput(); err == nil {
+			return nil
+		}
+		if err = fmt.Errorf("condor_submit: %w\n%s", err, out); !strings.Contains(string(out), "Failed to connect to local queue manager") {
+			p.TB.Fatal(err)
+		}
+		return err
+	})
+	return string(out)
+}
+
 // Begin starts the collector, the negotiator and the schedd, and waits until
 // they answer. The schedd is returned, for it may be restarted.
 func (p *Pool) Begin() *Daemon {

@@ -136,7 +136,7 @@ requirements = Rig == "ours" && Round == %d
 %s
 queue
 `, j.dir, j.dir, w.rounds, lines), 0o644)
-	out := w.pool.Tool("condor_submit", "-terse", filepath.Join(j.dir, "submit"))
+	out := w.pool.Submit(j.dir, "-terse", "submit")
 	j.id, _, _ = strings.Cut(strings.TrimSpace(out), " ")
 	return j
 }
