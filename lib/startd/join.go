@@ -36,14 +36,14 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
-		Remote: d.remote, Allowed: d.mayAct,
+		Remote: d.remote, Allowed: d.server.Allowed,
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
 	d.answers = answers
 	tokens := &daemon.TokenDesk{
-		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
+		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.server.Allowed, Clock: d.clock,
 	}
-	table, err := listen.NewTable(slices.Concat(d.pool.Commands(), answers.Commands(), tokens.Commands(), []listen.Command{d.reverser.Command()})...)
+	table, err := commands(d.pool, answers, tokens, d.reverser)
 	if err != nil {
 		return nil, "", err
 	}
@@ -63,6 +63,12 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	}
 	d.log.Info("reached", "address", at.String())
 	return d.pool, at.String(), nil
+}
+
+// commands is the table of all that the daemon answers. Who may begin which
+// of them stands in testdata/commands.tsv.
+func commands(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser) (*listen.Table, error) {
+	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), []listen.Command{r.Command()})...)
 }
 
 // post begins to send commands over UDP.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
 )
@@ -28,12 +27,6 @@ func (d *daemonState) ours(path string) error {
 		return errs.E("startd.Run", errs.Denied, path, fmt.Errorf("it belongs to user %d; want %d, who we run as", e.UID, us))
 	}
 	return nil
-}
-
-// mayAct reports whether who asked may act at a level.
-func (d *daemonState) mayAct(l security.Level, r *security.Request) bool {
-	s := d.allowed.Load()
-	return s != nil && s.Authorizer.Allowed(l, security.Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: d.names.Of}).OK
 }
 
 // mover moves us to another access point.

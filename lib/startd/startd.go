@@ -58,7 +58,6 @@ type daemonState struct {
 	snap    *config.Snapshot // as it was read at the start
 	inherit daemon.Inherit
 	remote  *daemon.RemoteConfig // what was set from afar
-	allowed atomic.Pointer[security.Settings]
 
 	account func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
 
@@ -375,7 +374,6 @@ func (d *daemonState) configure(s *config.Snapshot) error {
 	}
 	system := d.o.System
 	system.Files, system.Owners = d.o.Platform.Credentials()
-	d.allowed.Store(settings)
 	client := &authn.Client{Settings: methods, System: system}
 	d.methods.Store(client)
 	d.client.Configure(settings, client)

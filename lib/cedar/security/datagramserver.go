@@ -109,7 +109,7 @@ func (h *datagramShake) keyed(keyID string) (*Session, error) {
 
 func (h *datagramShake) session(id string) (*Session, bool) {
 	s, ok := h.s.Sessions.Get(id)
-	if ok && s.Peer.User == Family && !h.c.settings.FamilySession {
+	if ok && (s.Peer.User == Family && !h.c.settings.FamilySession || s.Peer.Method == MethodFamily && !h.c.near(h.from.Addr())) {
 		return nil, false
 	}
 	return s, ok

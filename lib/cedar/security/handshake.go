@@ -157,7 +157,7 @@ func (h *serverShake) unfit(s *Session) string {
 	switch {
 	case s.Peer.User == Family && !h.c.settings.FamilySession:
 		return "sessions of the family are not accepted"
-	case s.Peer.Method == MethodFamily && !h.near():
+	case s.Peer.Method == MethodFamily && !h.c.near(h.from.Addr()):
 		return "a session of the family is used from another machine"
 	case !s.Negotiated || h.securityOnly():
 		return ""
@@ -167,13 +167,6 @@ func (h *serverShake) unfit(s *Session) string {
 		return "the session has no key that could prove who resumes it"
 	}
 	return h.c.settings.Policy(cmd.Level).lacks(s)
-}
-
-// near reports whether the peer is on this machine. An address that is not
-// known is that of a socket of this machine.
-func (h *serverShake) near() bool {
-	addr := h.from.Addr().Unmap()
-	return !addr.IsValid() || addr.IsLoopback() || h.c.settings.Authorizer.local != nil && h.c.settings.Authorizer.local(addr)
 }
 
 // proof waits for the first packet under the key of a session that was taken

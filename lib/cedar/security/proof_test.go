@@ -179,6 +179,9 @@ func TestLevelJudgesSession(t *testing.T) {
 			}
 			_, err := w.server.Next(t.Context(), conn, r)
 			check("on the same connection", err)
+			if w.server.Allowed(Administrator, r) != (tt.want == "") {
+				t.Errorf("a handler that asks for the level is answered %t", tt.want != "")
+			}
 
 			if err := w.server.Sessions.Add(&s, 0); err != nil {
 				t.Fatal(err)

@@ -105,6 +105,13 @@ func (c *inForce) issuers(p Policy) string {
 	return strings.Join(keys, ", ")
 }
 
+// near reports whether an address is of this machine. One that is not known is
+// that of a socket of this machine.
+func (c *inForce) near(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return !addr.IsValid() || addr.IsLoopback() || c.settings.Authorizer.local != nil && c.settings.Authorizer.local(addr)
+}
+
 // Configure puts settings and means of authentication in force, for the
 // connections that are accepted from now on; a nil Authenticator lets nobody
 // authenticate.
@@ -198,20 +205,38 @@ func (s *Server) authorize(c *inForce, r *Request) (Verdict, error) {
 	if cmd.Authenticated && !r.Peer.Mapped() {
 		return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), "the command demands a user that is known here, not "+clip(r.Peer.User))
 	}
-	if r.Bare && cmd.Level != Allow {
-		p := c.settings.Policy(cmd.Level)
+	return s.judge(c, r, s.commandName(r.Command), cmd.Level, cmd.Alternatives)
+}
+
+// Allowed reports whether who sent a request may act at another level than that
+// of the command, as a handler asks whose payload decides what is changed. The
+// level judges the session as it does for a command of its own.
+func (s *Server) Allowed(l Level, r *Request) bool {
+	c := s.current.Load()
+	if c == nil {
+		return false
+	}
+	_, err := s.judge(c, r, l.String(), l, nil)
+	return err == nil
+}
+
+// judge decides whether who sent a request may act at a level: the level's
+// policy judges the session, and the lists judge the peer.
+func (s *Server) judge(c *inForce, r *Request, subject string, l Level, alternatives []Level) (Verdict, error) {
+	if r.Bare && l != Allow {
+		p := c.settings.Policy(l)
 		if p.Negotiation == Required || p.Authentication == Required {
-			return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), "the command came without the handshake that level "+cmd.Level.String()+" demands")
+			return Verdict{}, errDenied("security.authorize", subject, "the command came without the handshake that level "+l.String()+" demands")
 		}
 	}
 	if r.Session != nil && r.Session.Negotiated {
-		if why := c.settings.Policy(cmd.Level).lacks(r.Session); why != "" {
-			return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), why)
+		if why := c.settings.Policy(l).lacks(r.Session); why != "" {
+			return Verdict{}, errDenied("security.authorize", subject, why)
 		}
 	}
-	v := c.settings.Authorizer.AllowedAny(cmd.Level, cmd.Alternatives, Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: s.Names})
+	v := c.settings.Authorizer.AllowedAny(l, alternatives, Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: s.Names})
 	if !v.OK {
-		return v, errDenied("security.authorize", s.commandName(r.Command), cmd.Level.String()+": "+v.Why)
+		return v, errDenied("security.authorize", subject, l.String()+": "+v.Why)
 	}
 	return v, nil
 }
