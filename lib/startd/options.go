@@ -34,6 +34,9 @@ type Platform interface {
 	Syslog(tag string) (io.WriteCloser, error)
 	// Usage measures the calling process.
 	Usage() (host.Usage, error)
+	// Kin is security.Client's, where ids is CONDOR_IDS; nil where the system
+	// cannot tell. It fails for ids that are no uid.gid.
+	Kin(ids string) (func(net.Addr) bool, error)
 	// Reuse is listen.Dialer's; nil where the system has no such thing.
 	Reuse() func(*net.Dialer) (lingers func(error) bool)
 	// Named makes the named socket of a shared port endpoint; nil without.

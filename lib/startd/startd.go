@@ -4,6 +4,7 @@
 package startd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -321,9 +322,13 @@ func (d *daemonState) secure() error {
 	if network.Reuse {
 		dialer.Reuse = d.o.Platform.Reuse()
 	}
+	kin, err := d.o.Platform.Kin(cmp.Or(d.env("CONDOR_IDS"), d.snap.String("CONDOR_IDS")))
+	if err != nil {
+		return err
+	}
 	d.client = &security.Client{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Post: dialer.Post, Version: d.version, Subsystem: subsystem,
-		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Names: d.names.Of,
+		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Kin: kin, Names: d.names.Of,
 	}
 	d.server = &security.Server{
 		Sessions: d.sessions, Clock: d.clock, Log: d.log, Version: d.version, Host: d.inv.Hostname, PID: d.o.PID, Names: d.names.Of,

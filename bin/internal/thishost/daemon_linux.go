@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/daemon"
@@ -29,6 +30,20 @@ func (p *Platform) Syslog(tag string) (io.WriteCloser, error) { return syslog.Ne
 
 // Usage measures this process.
 func (p *Platform) Usage() (host.Usage, error) { return proc.Myself() }
+
+// Kin tells whether what listens at an address of this machine belongs to root,
+// to the account of HTCondor's daemons or to us. ids is CONDOR_IDS, "" for the
+// user condor if there is one.
+func (p *Platform) Kin(ids string) (func(net.Addr) bool, error) {
+	trusted, err := account.Daemons(ids)
+	if err != nil {
+		return nil, err
+	}
+	return func(at net.Addr) bool {
+		uids, err := p.root.Listeners(at)
+		return err == nil && !slices.ContainsFunc(uids, func(uid uint32) bool { return !slices.Contains(trusted, uid) })
+	}, nil
+}
 
 // Reuse lets outgoing connections come from ports at which ended ones linger.
 func (p *Platform) Reuse() func(*net.Dialer) (lingers func(error) bool) {

@@ -65,6 +65,9 @@ func (p *Platform) Syslog(string) (io.WriteCloser, error) { return nil, errNoPla
 // Usage is never reached.
 func (p *Platform) Usage() (host.Usage, error) { return host.Usage{}, errNoPlatform }
 
+// Kin is never reached.
+func (p *Platform) Kin(string) (func(net.Addr) bool, error) { return nil, errNoPlatform }
+
 // Reuse is never reached.
 func (p *Platform) Reuse() func(*net.Dialer) func(error) bool { return nil }
 

@@ -362,6 +362,11 @@ func TestFamilySession(t *testing.T) {
 	key := NewCapabilityID("family:0123", DefaultInfo("25.14.0"), keyText)
 	w := newWorld(t, open, "")
 	w.client.Local = func(netip.Addr) bool { return true }
+	kin, asked := true, 0
+	w.client.Kin = func(at net.Addr) bool {
+		asked++
+		return kin && at.String() == "127.0.0.1:9618"
+	}
 	w.from = netip.MustParseAddrPort("127.0.0.1:40000")
 	for _, s := range []*Sessions{w.server.Sessions, w.client.Sessions} {
 		if _, err := s.AddFamily(key); err != nil {
@@ -377,6 +382,18 @@ func TestFamilySession(t *testing.T) {
 	if err != nil || out.r.Peer.User != Family || !out.r.Resumed {
 		t.Fatalf("request %+v, %v", out.r, err)
 	}
+	// A daemon of somebody else at the same address does not get to see the id.
+	kin = false
+	var sent *tape
+	w.tap = func(nc net.Conn) net.Conn { sent = &tape{Conn: nc}; return sent }
+	if _, s, out, err := w.open(cmdQuery, Options{}); err != nil || !s.Negotiated || out.r.Resumed {
+		t.Fatalf("session %+v, %v", s, err)
+	}
+	if asked != 2 || len(sent.data) == 0 || bytes.Contains(sent.data, []byte("family:0123")) {
+		t.Errorf("asked %d times, and the stranger is sent\n%q", asked, sent.data)
+	}
+	kin, w.tap = true, nil
+	w.client.Sessions.ForgetNegotiated()
 	w.server.Sessions.Forget("family:0123")
 	conn, s, err := w.client.Command(t.Context(), serverAddress, cmdQuery, Options{})
 	if err != nil || !s.Negotiated {

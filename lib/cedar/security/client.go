@@ -44,6 +44,11 @@ type Client struct {
 	Address func() string
 	// Local tells the addresses of this host, for the session of the family.
 	Local func(netip.Addr) bool
+	// Kin reports whether the socket that listens at an address of this host may
+	// be a daemon's of our family: whether it belongs to root, the account of the
+	// daemons or us. The id of the family's session is sent in clear, so no other
+	// is sent it. Nil says no of all.
+	Kin func(net.Addr) bool
 	// Names looks up the host names of a server, for ALLOW_CLIENT lists with
 	// names; nil finds none.
 	Names func(netip.Addr) []string

@@ -67,7 +67,7 @@ func (h *clientShake) choose() (*Session, error) {
 	if h.o.Temporary || h.o.Datagrams {
 		return nil, nil
 	}
-	s, ok := h.c.Sessions.choose(h.address, h.command, h.relative())
+	s, ok := h.c.Sessions.choose(h.address, h.command, h.relative)
 	if !ok {
 		return nil, nil
 	}
@@ -75,14 +75,17 @@ func (h *clientShake) choose() (*Session, error) {
 }
 
 // relative reports whether the server may be of our family: it is on this
-// host and, if we are reached through a shared port, behind the same one.
+// host, behind the same shared port if we are reached through one, and a user's
+// whom we trust.
 func (h *clientShake) relative() bool {
 	addr := h.remote()
 	if !h.f.settings.FamilySession || !addr.IsValid() || !addr.IsLoopback() && (h.c.Local == nil || !h.c.Local(addr)) {
 		return false
 	}
-	own, err := cedar.ParseSinful(h.own())
-	return err != nil || own.SockID == "" || own.Port == h.to.Port
+	if own, err := cedar.ParseSinful(h.own()); err == nil && own.SockID != "" && own.Port != h.to.Port {
+		return false
+	}
+	return h.c.Kin != nil && h.c.Kin(h.conn.NetConn().RemoteAddr())
 }
 
 // remote returns the address we are connected to, invalid if it has none.

@@ -142,7 +142,7 @@ func TestReplayClient(t *testing.T) {
 			if session.ID != r.post.str("Sid") || session.Self != r.post.str("User") {
 				t.Errorf("session %q of %q, want %q of %q", session.ID, session.Self, r.post.str("Sid"), r.post.str("User"))
 			}
-			if again, ok := c.Sessions.choose(to.String(), r.command(), false); r.command() != DCSecQuery && (!ok || again != session) {
+			if again, ok := c.Sessions.choose(to.String(), r.command(), func() bool { return false }); r.command() != DCSecQuery && (!ok || again != session) {
 				t.Error("the session is not found again for its command")
 			}
 		}

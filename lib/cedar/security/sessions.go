@@ -262,8 +262,9 @@ func (t *Sessions) peerVersion(s *Session) string {
 }
 
 // choose returns the session to send a command to an address with: one that
-// serves it, or else that of the family if the peer may belong to it.
-func (t *Sessions) choose(address string, command int, local bool) (*Session, bool) {
+// serves it, or else that of the family if relative says that the peer may
+// belong to it. relative is asked only where that decides.
+func (t *Sessions) choose(address string, command int, relative func() bool) (*Session, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := route{address, command}
@@ -273,10 +274,17 @@ func (t *Sessions) choose(address string, command int, local bool) (*Session, bo
 		}
 		delete(t.routes, r)
 	}
-	if local && t.family != "" && !t.strangers[address] {
-		return t.touch(t.family)
+	family := t.family
+	if family == "" || t.strangers[address] {
+		return nil, false
 	}
-	return nil, false
+	t.mu.Unlock()
+	ok := relative() // asks the system
+	t.mu.Lock()
+	if !ok {
+		return nil, false
+	}
+	return t.touch(family)
 }
 
 // discard drops a session wherever it came from.

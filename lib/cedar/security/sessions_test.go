@@ -119,7 +119,7 @@ func TestStoreProperties(t *testing.T) {
 			"time":   func(t *rapid.T) { c.Advance(time.Duration(rapid.IntRange(0, 4).Draw(t, "s")) * time.Second) },
 			"choose": func(t *rapid.T) {
 				n := rapid.IntRange(0, 3).Draw(t, "command")
-				if found, ok := s.choose("<1.2.3.4:5>", n, false); ok && (found.Address == "" || found.ValidCommands[0] != n) {
+				if found, ok := s.choose("<1.2.3.4:5>", n, func() bool { return false }); ok && (found.Address == "" || found.ValidCommands[0] != n) {
 					t.Fatalf("chose %+v for %d", found, n)
 				}
 			},
