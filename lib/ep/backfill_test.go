@@ -294,6 +294,34 @@ func TestBackfillOfPartitionable(t *testing.T) {
 	}
 }
 
+// TestLeftoversAfterBackfill offers what is left of a partitionable slot with
+// an id that is good for a claim, also when several requests waited for the end
+// of the client and each took a part: only the last one is told the rest.
+func TestLeftoversAfterBackfill(t *testing.T) {
+	t.Parallel()
+	s := newBoincStage(t, 4, boinc+"NUM_CPUS = 4\nSLOT_TYPE_0_PARTITIONABLE = true\n", nil)
+	s.run(10 * time.Second)
+	ad := job(t, steady(time.Hour), "")
+	first := s.ref + 1
+	for range 3 {
+		s.ref++
+		s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 1}, Job: ad, Leftovers: true})
+	}
+	last := s.ref
+	s.run(5 * time.Second)
+	for ref := first; ref <= last; ref++ {
+		if g := s.replies[ref].Granted; g == nil || (g.Leftovers != nil) != (ref == last) {
+			t.Fatalf("request %d of %d to %d: reply %+v", ref, first, last, s.replies[ref])
+		}
+	}
+	s.ref++
+	s.step(ClaimRequested{Ref: s.ref, Capability: s.replies[last].Granted.Leftovers.Claim, Job: ad})
+	s.run(5 * time.Second) // what is left is in Backfill again
+	if r := s.replies[s.ref]; r.Granted == nil {
+		t.Errorf("the leftovers cannot be claimed: %v", r.Err)
+	}
+}
+
 // TestBackfillEnds refuses who waits when the EP ends.
 func TestBackfillEnds(t *testing.T) {
 	t.Parallel()
