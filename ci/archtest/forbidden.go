@@ -77,6 +77,12 @@ var bansInLib = []ban{
 	{"runtime", "GOOS", "lib knows no operating system; ask an interface of lib/host"},
 }
 
+// bansInTests hold for every test: what one run finds the next run finds too.
+var bansInTests = []ban{
+	{"pgregory.net/rapid", "Check", "a test draws the same on every run; use rapidtest.Check"},
+	{"pgregory.net/rapid", "MakeCheck", "a test draws the same on every run; use rapidtest.Check"},
+}
+
 func (b ban) covers(pkg string) bool {
 	folder, deep := strings.CutSuffix(b.pkg, "/...")
 	return pkg == folder || deep && strings.HasPrefix(pkg, folder+"/")
@@ -103,8 +109,8 @@ func forbiddenImport(r *Rule, pkg string) (why string, bad bool) {
 }
 
 // CheckSource looks inside one file for what imports do not show: forbidden
-// functions and goroutines in pure packages, and in lib anything that is for
-// one operating system only. Files of packages that layers.txt does not list
+// functions and goroutines in pure packages, in tests draws without a seed, and
+// in lib anything that is for one operating system only. Files of packages that layers.txt does not list
 // are CheckGraph's business.
 func CheckSource(l Layers, f source.File) []Violation {
 	r := l.Packages[f.Dir()]
@@ -119,9 +125,13 @@ func CheckSource(l Layers, f source.File) []Violation {
 	}
 	if r.Pure && !f.IsTest() {
 		c.functions(bansInPure)
-		c.randomness()
+		c.randomness("a pure package has no randomness of its own; take a source")
 		c.goroutines()
 		c.dotImports()
+	}
+	if f.IsTest() {
+		c.functions(bansInTests)
+		c.randomness("a test draws the same on every run; give rand.New a source with a seed")
 	}
 	return c.found
 }
@@ -149,11 +159,11 @@ func (c *sourceCheck) functions(bans []ban) {
 
 // randomness finds uses of the source that math/rand shares between callers;
 // a source that was handed in is a value like any other.
-func (c *sourceCheck) randomness() {
+func (c *sourceCheck) randomness(why string) {
 	c.uses(func(where, pkg, name string) {
 		own := strings.HasPrefix(name, "New") || name == "Rand" || name == "Source"
 		if (pkg == "math/rand" || pkg == "math/rand/v2") && !own {
-			c.add(where, pkg+"."+name, "a pure package has no randomness of its own; take a source")
+			c.add(where, pkg+"."+name, why)
 		}
 	})
 }

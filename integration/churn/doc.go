@@ -12,7 +12,7 @@
 // Without a word it takes a few seconds. The environment changes that:
 //
 //	EXECPOINT_TEST_CHURN=10m      how long the disturbances go on
-//	EXECPOINT_TEST_CHURN_SEED=7   the seed; each run says which it had
+//	EXECPOINT_TEST_CHURN_SEED=7   another seed than 1, as $RANDOM; each run says which it had
 //	EXECPOINT_TEST_CHURN_EP=original   the original in place of ours
 //	EXECPOINT_TEST_CHURN_WITHOUT=X,Y   leaves disturbances out, as "kill shadow,
 //	                              restart EP"; all others stay as they are

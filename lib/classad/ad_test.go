@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 func mustAd(tb testing.TB, text string) *Ad {
@@ -257,7 +259,7 @@ func TestAdMarshal(t *testing.T) {
 // TestAdAgainstMap holds the table of an ad against a map.
 func TestAdAgainstMap(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		a := NewAd()
 		model := map[string]int64{}
 		var clone *Ad

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 func TestExplain(t *testing.T) {
@@ -118,7 +120,7 @@ func TestChangesSince(t *testing.T) {
 // holds them against plain maps.
 func TestChangesAndClones(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		type pair struct {
 			ad    *Ad
 			model map[string]int64

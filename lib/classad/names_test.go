@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 // TestJoin shares names and keeps the values apart, whatever becomes of one of
 // the ads.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	rapidtest.Check(t, func(rt *rapid.T) {
 		var names Names
 		joined, plain := make([]*Ad, 4), make([]*Ad, 4)
 		for i := range joined {

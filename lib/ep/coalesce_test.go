@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/rapidtest"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -97,7 +98,7 @@ func TestCoalesce(t *testing.T) {
 // However claims are put together, nothing of the machine is lost or doubled.
 func TestCoalesceConserves(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	rapidtest.Check(t, func(rt *rapid.T) {
 		s := newStage(t, 6, "MACHINE_RESOURCE_Bolts = b1 b2 b3 b4\n")
 		whole := s.eng.ledger.Account()
 		held := map[slot.ID]claim.ID{}

@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/rapidtest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -83,26 +84,25 @@ type life struct {
 
 // model is what the effects have told so far.
 type model struct {
-	rt        *rapid.T
-	eng       *Engine
-	now       clock.Instant
-	ref       uint64
-	pairs     map[string]policy.Pair
-	claims    map[string]claim.ID // open ones, by public id
-	stale     []claim.ID
-	lives     map[claim.ActivationID]*life
-	refs      map[uint64]int // 1 asked, 2 answered
-	waiting   map[uint64]bool
-	wake      clock.Instant
-	stamps    map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
-	steps     int
-	configs   []*config.Snapshot
-	bench     string // "running" or "stopped" while benchmarks run
-	benched   slot.ID
-	ended     map[claim.ActivationID]bool // told as over
-	ending    *Manner                     // of the shutdown, nil before
-	clientWas string                      // before the event
-	client    string                      // "starting", "running" or "ending" while there is a backfill client
+	rt      *rapid.T
+	eng     *Engine
+	now     clock.Instant
+	ref     uint64
+	pairs   map[string]policy.Pair
+	claims  map[string]claim.ID // open ones, by public id
+	stale   []claim.ID
+	lives   map[claim.ActivationID]*life
+	refs    map[uint64]int // 1 asked, 2 answered
+	waiting map[uint64]bool
+	wake    clock.Instant
+	stamps  map[slot.ID][4]string // State, Activity and when they were entered, as the ads had it
+	steps   int
+	configs []*config.Snapshot
+	bench   string // "running" or "stopped" while benchmarks run
+	benched slot.ID
+	ended   map[claim.ActivationID]bool // told as over
+	ending  *Manner                     // of the shutdown, nil before
+	client  string                      // "starting", "running" or "ending" while there is a backfill client
 }
 
 var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
@@ -433,7 +433,6 @@ func (m *model) perform(ev Event) (refused bool) {
 	case BackfillExited:
 		m.client = ""
 	}
-	defer func() { m.clientWas = m.client }()
 	changed := map[string]bool{}
 	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
 		switch eff := eff.(type) {
@@ -550,9 +549,7 @@ func (m *model) reply(r Reply) {
 		}
 		m.claims[g.Claim.Public] = g.Claim
 	}
-	// Of several claims that waited for the end of backfill the last one has
-	// what is left.
-	if rest := r.Granted.Leftovers; rest != nil && m.client != "" == (m.clientWas != "") {
+	if rest := r.Granted.Leftovers; rest != nil {
 		if sl := m.eng.byOffer[rest.Claim.Public]; (sl == nil || sl.s.ID != rest.Slot) && m.claims[rest.Claim.Public] != rest.Claim {
 			m.rt.Fatalf("leftovers %v, which nobody can claim", rest.Claim)
 		}
@@ -735,7 +732,7 @@ func TestRandomEvents(t *testing.T) {
 	inv, snap := inventory(t, 8, chaos)
 	configs := []*config.Snapshot{snap, parse(t, inv, chaos+"KILLING_TIMEOUT = 0\nPOLLING_INTERVAL = 3\nPREEMPT = False\n"), nil,
 		parse(t, inv, chaos+"OFFLINE_MACHINE_RESOURCE_Bolts = b1 b4\nOFFLINE_MACHINE_RESOURCE_Cogs = 2\n"), parse(t, inv, chaos+"OFFLINE_MACHINE_RESOURCE_Bolts = b2 b9\n")}
-	rapid.Check(t, func(rt *rapid.T) {
+	rapidtest.Check(t, func(rt *rapid.T) {
 		s := newStage(t, 8, chaos)
 		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
 		s.eng.cfg.Backfill, s.eng.back.configured = true, true

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 // noon is a Friday.
@@ -238,7 +239,7 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	slot, job := slotAndJob(t)
 	solved, foretold := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		e, err := classad.ParseExpr(condition(t, 0), classad.Old)
 		if err != nil {
 			t.Fatal(err)

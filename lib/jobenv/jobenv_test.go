@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 // The submit command "arguments" and what the job attribute then holds.
@@ -156,7 +158,7 @@ func TestMergeKeepsOnError(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[ab'"\\ \t\n;=|é$]{0,8}`)
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		args := rapid.SliceOf(word).Draw(t, "args")
 		got, err := ArgsFromV2(ArgsToV2(args))
 		if err != nil || !slices.Equal(got, args) {

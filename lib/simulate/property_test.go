@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 // TestAnyTimeline plays random timelines. Whatever happens, the moves of a slot
@@ -19,7 +20,7 @@ import (
 // it needs, and nobody was given more than the machine has.
 func TestAnyTimeline(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "start 2026-03-02 08:00\nend 3h\nseed %d\nmachine cpus=%d memory=4096\nconfig\n", rapid.Uint32().Draw(t, "seed"), rapid.IntRange(1, 4).Draw(t, "cpus"))
 		b.WriteString(rapid.SampledFrom([]string{

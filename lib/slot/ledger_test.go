@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 // onePslot is a machine with one partitionable slot over all of it.
@@ -307,7 +308,7 @@ func mustShares(t testing.TB, text string) Shares {
 func TestLedgerConserves(t *testing.T) {
 	t.Parallel()
 	carved, returned, outages, reclaimed := 0, 0, 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		led, cpus := randomLedger(t)
 		for range rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "offline", "reclaim", "occupy", "resize"}).Draw(t, "step") {

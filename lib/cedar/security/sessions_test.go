@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
 // Peers can push out only what peers made, and those without a name first.
@@ -96,7 +97,7 @@ func TestStoreConflicts(t *testing.T) {
 // bound, and no session is found that is over.
 func TestStoreProperties(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		c := clock.NewFake(time.Unix(0, 0))
 		s := NewSessions(c, 5)
 		ids := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"})
