@@ -333,33 +333,3 @@ func TestServerChosenID(t *testing.T) {
 		t.Error("a session that we made as a client may be taken up by the server")
 	}
 }
-
-// Any bytes at all end a handshake without a panic and without a request that
-// was not authorized.
-func FuzzServer(f *testing.F) {
-	for _, v := range cedartest.LoadDir(f, vectors) {
-		for _, c := range v.Connections[:min(2, len(v.Connections))] {
-			var b []byte
-			for _, m := range c.From(cedartest.Client) {
-				for _, p := range m.Packets {
-					b = append(b, p...)
-				}
-			}
-			if len(b) < 16<<10 {
-				f.Add(b)
-			}
-		}
-	}
-	w := newWorld(f, open, "")
-	id := claim.NewID(serverText, 1, 1, claim.Secret(DefaultInfo("25.14.0").String()+keyText))
-	must(w.server.Sessions.AddClaim(id))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		mine, yours := cedartest.Pipe()
-		_, _ = mine.Write(b)
-		_ = mine.Close()
-		r, err := w.server.Handshake(t.Context(), cedar.NewConn(yours, cedar.Limits{}), w.from)
-		if err == nil && !r.Done && testCommands[r.Command].Level != Read && testCommands[r.Command].Level != Allow {
-			t.Fatalf("%+v may act", r)
-		}
-	})
-}
