@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -144,4 +145,57 @@ func FuzzHostMatches(f *testing.F) {
 
 func squeeze(s string) string {
 	return strings.ToLower(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '.' }), "."))
+}
+
+// heard copies what is written.
+type heard struct {
+	net.Conn
+	wrote bytes.Buffer
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	h.wrote.Write(b)
+	return h.Conn.Write(b)
+}
+
+// FuzzSSLRounds plays either side of the rounds of SSL from bytes. The seeds are
+// what the two sides say to each other, which is good once: whoever plays it
+// again has not the other's key.
+func FuzzSSLRounds(f *testing.F) {
+	client, server, _ := sslPair(f)
+	cp, _ := ends()
+	x, y := cedartest.Pipe()
+	a, b := &heard{Conn: x}, &heard{Conn: y}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := server.sslServer(f.Context(), cedar.NewConn(b, cedar.Limits{}))
+		done <- err
+	}()
+	if _, key, err := client.sslClient(f.Context(), cedar.NewConn(a, cedar.Limits{}), cp); err != nil || len(key) != sslKeySize {
+		f.Fatal(len(key), err)
+	}
+	if err := <-done; err != nil {
+		f.Fatal(err)
+	}
+	for _, said := range [][]byte{a.wrote.Bytes(), b.wrote.Bytes()} {
+		f.Add(said, true)
+		f.Add(said, false)
+		f.Add(said[:len(said)/2], true)
+	}
+	f.Fuzz(func(t *testing.T, said []byte, asClient bool) {
+		mine, yours := cedartest.Pipe()
+		_, _ = yours.Write(said)
+		conn := cedar.NewConn(&halfClosed{Conn: mine, end: yours}, cedar.Limits{Timeout: 5 * time.Second})
+		var id Identity
+		var key Secret
+		var err error
+		if asClient {
+			id, key, err = client.sslClient(context.Background(), conn, cp)
+		} else {
+			id, key, err = server.sslServer(context.Background(), conn)
+		}
+		if err == nil || key != nil || id.Method != 0 {
+			t.Errorf("%q passes for %v with a key of %d bytes, %v", said, id, len(key), err)
+		}
+	})
 }
