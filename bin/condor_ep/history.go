@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -71,7 +72,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 			continue // no job has ended there yet
 		}
 		if err == nil {
-			err = q.Search(files, func(r history.Record) bool { return f.show(stdout, tw, r.Ad) == nil },
+			err = q.Search(context.Background(), files, func(r history.Record) bool { return f.show(stdout, tw, r.Ad) == nil },
 				func(path string, at int64, err error) {
 					fmt.Fprintf(stderr, "%s: %s, byte %d: %v\n", who, path, at, err)
 					status = exitSomeFailed

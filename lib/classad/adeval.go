@@ -28,7 +28,7 @@ func (a *Ad) tryEval(nm *attrName, env *Env, target *Ad) (v Value, ok bool) {
 	var ev evaluator
 	ev.start(env, a, target)
 	v = ev.attribute(at, a)
-	if ev.failed || ev.steps < 0 {
+	if !ev.end() {
 		return ErrorValue(), false
 	}
 	return v, true

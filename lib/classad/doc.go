@@ -82,8 +82,9 @@
 // they are and never more than 64 times. Evaluation ends at 400 operators and
 // references under way at once and after [Env.MaxSteps] steps, which long
 // texts, lists and regular expressions use up as well; it then gives error,
-// and [Expr.TryEval] tells that from others. Evaluating an expression of
-// scalars allocates no memory.
+// and [Expr.TryEval] tells that from others. A [Budget] bounds several
+// evaluations together, and one without an Env gets a few steps only.
+// Evaluating an expression of scalars allocates no memory.
 //
 // # Concurrency and cost
 //
@@ -132,5 +133,6 @@
 // (except where it makes no difference), recursion. An attribute that shows
 // through from a parent is evaluated as if it stood in the ad above also when
 // it is a nested ad or a list. Lists of more than a million elements and
-// strings of more than 4 MiB are not made.
+// strings of more than 4 MiB are not made. An evaluation ends after a million
+// steps rather than ten.
 package classad

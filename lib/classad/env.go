@@ -6,8 +6,30 @@ package classad
 import "time"
 
 // DefaultMaxSteps is the number of steps an evaluation may take when
-// [Env.MaxSteps] is zero. It is the bound of the original.
-const DefaultMaxSteps = 10_000_000
+// [Env.MaxSteps] is zero, which is about 20 ms. HTCondor allows ten times as
+// many; but a job's ad comes from a user, and the policy that reads it is
+// evaluated by the one goroutine that every slot waits for.
+const DefaultMaxSteps = 1_000_000
+
+// plainSteps is the bound where there is no Env. Values are read in this way
+// from the messages of peers, also of those who have not yet said who they
+// are: they are constants, or as short as RequestMemory of a usual job.
+const plainSteps = 10_000
+
+// Budget is how many steps several evaluations may take together, such as
+// those of one constraint in every ad of an answer. It is for one goroutine.
+type Budget struct{ left int }
+
+// NewBudget returns a budget of so many steps.
+func NewBudget(steps int) *Budget { return &Budget{left: steps} }
+
+// Left returns how many steps are left. It is negative once an evaluation had
+// to be given up for want of steps.
+func (b *Budget) Left() int { return b.left }
+
+// Spent reports whether an evaluation had to be given up for want of steps.
+// All that follow are given up too.
+func (b *Budget) Spent() bool { return b.left < 0 }
 
 // maxEvalDepth is how many operators and references may be under way at once.
 const maxEvalDepth = 400
@@ -35,6 +57,9 @@ type Env struct {
 	// tree, or 64 bytes of text handled. Zero is DefaultMaxSteps. An
 	// evaluation that uses them up gives error.
 	MaxSteps int
+	// Budget, if set, is what the evaluation shares with others, which are not
+	// under way at the same time: it takes no more steps than are left.
+	Budget *Budget
 	// OnRead, if set, is told of every attribute that the evaluation looked
 	// at, in order, each time it does.
 	OnRead func(Read)

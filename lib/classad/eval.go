@@ -16,6 +16,7 @@ type evaluator struct {
 	context     *Ad // the ad a function evaluates its argument in, nil most of the time
 	depth       int // operators and references that may still be begun
 	steps       int
+	granted     int   // the steps at the beginning
 	pending     *code // the call of which the function is being entered
 	failed      bool  // given up; every value computed since is meaningless
 
@@ -33,7 +34,7 @@ type frame struct {
 }
 
 // noEnv is the environment of a nil *Env.
-var noEnv Env
+var noEnv = Env{MaxSteps: plainSteps}
 
 // start prepares an evaluation of an expression of the ad my.
 func (ev *evaluator) start(env *Env, my, target *Ad) {
@@ -44,6 +45,10 @@ func (ev *evaluator) start(env *Env, my, target *Ad) {
 	if ev.steps <= 0 {
 		ev.steps = DefaultMaxSteps
 	}
+	if b := env.Budget; b != nil {
+		ev.steps = min(ev.steps, max(b.left, 0))
+	}
+	ev.granted = ev.steps
 	if ev.left == nil && ev.right != nil {
 		ev.left = NewAd()
 	}
@@ -71,6 +76,15 @@ func (ev *evaluator) scope() *Ad {
 func (ev *evaluator) fail() Value {
 	ev.failed = true
 	return Value{kind: KindError}
+}
+
+// end takes the steps that were used off the budget and reports whether the
+// evaluation came to an end by itself.
+func (ev *evaluator) end() bool {
+	if b := ev.env.Budget; b != nil {
+		b.left -= ev.granted - ev.steps
+	}
+	return !ev.failed && ev.steps >= 0
 }
 
 // spend takes steps for work beyond a node: n bytes handled.

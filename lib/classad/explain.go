@@ -126,7 +126,7 @@ func (x *explainer) condition(from string, n node, nested int) {
 	env.MaxSteps = x.left
 	ev.start(&env, env.My, env.Target)
 	c.Value = ev.expr(c.Expr)
-	if ev.failed {
+	if !ev.end() {
 		c.Value = ErrorValue()
 	}
 	c.Rest = c.Expr

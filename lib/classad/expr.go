@@ -61,7 +61,7 @@ func (e *Expr) TryEval(env *Env) (v Value, ok bool) {
 		ev.enter(e.scope)
 	}
 	v = ev.expr(e)
-	if ev.failed || ev.steps < 0 {
+	if !ev.end() {
 		return ErrorValue(), false
 	}
 	return v, true

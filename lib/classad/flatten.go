@@ -31,7 +31,7 @@ func (e *Expr) flattenCounted(env *Env, inline bool) (rest *Expr, left int, ok b
 	}
 	f.ev.scope()
 	p := f.flatten(e.n, false)
-	if f.ev.failed {
+	if !f.ev.end() {
 		return nil, f.ev.steps, false
 	}
 	return &Expr{n: p.node()}, f.ev.steps, true

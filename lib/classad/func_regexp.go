@@ -56,21 +56,34 @@ type compiled struct {
 }
 
 // pattern compiles a regular expression, or takes it from the call if it is
-// the one compiled there last.
+// the one compiled there last. Each part of the work is paid for before it is
+// done. re is nil when the steps do not last.
 func (ev *evaluator) pattern(n *call, text string, flags patternFlags) *compiled {
 	flags &= patternFlagsOfText
 	if c := n.pattern.Load(); c != nil && c.text == text && c.flags == flags {
 		return c
 	}
-	c := compilePattern(text, flags)
-	ev.spend(64 * (len(text) + 8*c.size))
+	c := &compiled{text: text, flags: flags}
+	ev.spend(64 * 16 * min(len(text), maxPattern))
+	if ev.failed {
+		return c
+	}
+	if c.parse() {
+		ev.spend(64 * 8 * c.size)
+		if ev.failed {
+			return c
+		}
+		c.compile()
+	}
 	n.pattern.Store(c)
 	return c
 }
 
-// scan pays for looking for a match in size bytes of text.
+// scan pays for looking for a match in size bytes of text: RE2 may look at
+// every instruction for every byte, and does four of them in the time of a
+// step.
 func (ev *evaluator) scan(c *compiled, size int) {
-	ev.spend(4 * size * (1 + c.size))
+	ev.spend(16 * size * (1 + c.size))
 }
 
 // regexp is regexp(pattern, text[, options]).

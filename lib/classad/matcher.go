@@ -123,7 +123,7 @@ func (m *Matcher) eval(nm *attrName, a, b *Ad) Value {
 	ev.context, ev.pending, ev.failed, ev.active = nil, nil, false, 0
 	ev.start(&m.env, a, b)
 	v := ev.attribute(at, a)
-	if ev.failed || ev.steps < 0 {
+	if !ev.end() {
 		return ErrorValue()
 	}
 	return v

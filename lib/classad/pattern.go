@@ -6,6 +6,7 @@ package classad
 import (
 	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,23 +46,36 @@ func narrow(s string) string {
 	return s
 }
 
-// Limits of a regular expression: of its text, and of the program made of it.
+// Limits of a regular expression: of its text, of the program made of it, and
+// how many properties such as \pL it may name, each of which is a table of some
+// hundred ranges.
 const (
-	maxPattern = 32 << 10
-	maxProgram = 20_000
+	maxPattern    = 32 << 10
+	maxProgram    = 20_000
+	maxProperties = 16
 )
 
 // compilePattern compiles a pattern; re stays nil for one that is wrong, not
 // supported or too large.
 func compilePattern(text string, flags patternFlags) *compiled {
 	c := &compiled{text: text, flags: flags}
-	if len(text) > maxPattern {
-		return c
+	if c.parse() {
+		c.compile()
 	}
-	t := translator{s: widen(text), extended: flags&flagExtended != 0, multiline: flags&flagMultiline != 0}
+	return c
+}
+
+// parse finds the spelling of RE2 and how large a program it will be, and
+// reports whether there is one.
+func (c *compiled) parse() bool {
+	flags := c.flags
+	if len(c.text) > maxPattern {
+		return false
+	}
+	t := translator{s: widen(c.text), extended: flags&flagExtended != 0, multiline: flags&flagMultiline != 0}
 	source, ok := t.run()
 	if !ok {
-		return c
+		return false
 	}
 	letters := ""
 	for _, o := range [...]struct {
@@ -75,15 +89,17 @@ func compilePattern(text string, flags patternFlags) *compiled {
 	c.source = "(?" + letters + ":" + source + ")"
 	tree, err := syntax.Parse(c.source, syntax.Perl)
 	if err != nil {
-		return c
+		return false
 	}
-	if c.size = programSize(tree); c.size > maxProgram {
-		return c
-	}
+	c.size = programSize(tree)
+	return c.size <= maxProgram
+}
+
+// compile makes the program of a pattern that was parsed.
+func (c *compiled) compile() {
 	if re, err := regexp.Compile(c.source); err == nil {
 		c.re = re
 	}
-	return c
 }
 
 // programSize estimates the instructions a tree needs, repetitions written
@@ -108,6 +124,7 @@ type translator struct {
 	i                   int
 	out                 strings.Builder
 	extended, multiline bool
+	properties          int
 }
 
 // endOfText is what $ and \Z mean in PCRE: the end, or before a last newline.
@@ -217,8 +234,31 @@ func (t *translator) escape() bool {
 		t.i += 2
 		return true
 	}
+	if !t.narrowEscape(c) {
+		return false
+	}
 	t.out.WriteString(t.s[t.i : t.i+2])
 	t.i += 2
+	return true
+}
+
+// narrowEscape reports whether the escape of c at i stays within what a byte
+// can be. Beyond it PCRE refuses \x{100} too, and RE2 would spend a tenth of a
+// second on each range like [b-\x{1e942}] that is to match in either case.
+func (t *translator) narrowEscape(c byte) bool {
+	switch c {
+	case 'p', 'P':
+		t.properties++
+		return t.properties <= maxProperties
+	case 'x':
+		hex, braced := strings.CutPrefix(t.s[t.i+2:], "{")
+		if !braced {
+			return true
+		}
+		hex, _, closed := strings.Cut(hex, "}")
+		n, err := strconv.ParseUint(hex, 16, 64)
+		return closed && err == nil && n <= 0xff
+	}
 	return true
 }
 
@@ -258,6 +298,8 @@ func (t *translator) class() bool {
 				t.out.WriteString(to[1])
 			} else if e == 'b' {
 				t.out.WriteString(`\x08`)
+			} else if !t.narrowEscape(e) {
+				return false
 			} else {
 				t.out.WriteString(t.s[t.i : t.i+2])
 			}

@@ -101,12 +101,15 @@ type refWalk struct {
 	level int
 }
 
-// maxSearch is how deep a search may descend.
-const maxSearch = 20_000
+// Limits of a search: how deep it may descend, and its steps.
+const (
+	maxSearch   = 20_000
+	maxRefSteps = 100_000
+)
 
 func collect(n node, ad *Ad, want wanted) (nameSet, bool) {
 	var ev evaluator
-	ev.start(&noEnv, ad, nil)
+	ev.start(&Env{MaxSteps: maxRefSteps}, ad, nil)
 	w := refWalk{refs: nameSet{}, want: want}
 	ok := ev.search(n, &w)
 	return w.refs, ok && !ev.failed

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +196,7 @@ func texts(t *testing.T, into *[]string) func(*cedar.Conn) {
 func TestConfigVal(t *testing.T) {
 	t.Parallel()
 	const knobs = "BASE = 5\nMY_KNOB = $(BASE)0\nUPDATE_INTERVAL = 77\nX509_PASSWORD = sesame\nCRED_PASSWORD_FILE = /etc/x\nEMPTY =\n"
+	count := strconv.Itoa(len(uniqueNames(newDesk(t, knobs).answers.Config())))
 	tests := []struct {
 		ask, want string
 		command   int
@@ -206,7 +208,11 @@ func TestConfigVal(t *testing.T) {
 		{ask: "CRED_PASSWORD_FILE", want: "/etc/x|CRED_PASSWORD_FILE = /etc/x|test.conf, line 5|NULL|1"},
 		{ask: "?names:^(MY_|BASE$)", want: "BASE|MY_KNOB"},
 		{ask: "?names:^nothing$", want: ""},
-		{ask: "?names:(", want: "!error:regex:0: error code 1"},
+		{ask: "?names:(", want: "!error:regex:0: " + badPattern},
+		{ask: "?names:(?i)[b-\\x{1e942}]", want: "!error:regex:0: " + badPattern},
+		{ask: "?names:" + strings.Repeat("x", 1025), want: "!error:regex:0: the pattern has 1025 bytes, and no more than 1024 are read: ask with a shorter one"},
+		{ask: "?names:" + strings.Repeat("(.*.*.*)", 120) + "!", want: "!error:regex:0: the pattern takes more than 1000000 steps for " + count + " names: ask with a simpler one"},
+		{ask: "?names:((.{1,30}){1,30}x)", want: "!error:regex:0: the pattern takes more than 1000000 steps for " + count + " names: ask with a simpler one"},
 		{ask: "?what", want: "!error:unsup:1: '?what' is not supported"},
 		{command: ConfigVal, ask: "MY_KNOB", want: "50"},
 		{command: ConfigVal, ask: "EMPTY", want: "Not defined"},

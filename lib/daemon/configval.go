@@ -6,7 +6,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,14 +32,14 @@ func question(c *listen.Call) (string, error) {
 
 // configVal tells a setting, where it comes from and what its default is; or
 // names and figures, for a question that begins with '?'.
-func (a *Answers) configVal(_ context.Context, c *listen.Call) error {
+func (a *Answers) configVal(ctx context.Context, c *listen.Call) error {
 	name, err := question(c)
 	if err != nil {
 		return err
 	}
 	s := a.Config()
 	if strings.HasPrefix(name, "?") {
-		return askConfig(c.Conn, s, name)
+		return askConfig(ctx, c.Conn, s, name)
 	}
 	set, ok := s.Lookup(name)
 	if !ok || set.Implied {
@@ -82,7 +81,7 @@ func (a *Answers) oldConfigVal(_ context.Context, c *listen.Call) error {
 }
 
 // askConfig answers ?names, ?names:pattern and ?stats.
-func askConfig(conn *cedar.Conn, s *config.Snapshot, q string) error {
+func askConfig(ctx context.Context, conn *cedar.Conn, s *config.Snapshot, q string) error {
 	pattern, names := strings.CutPrefix(q, "?names")
 	switch {
 	case names && (pattern == "" || pattern[0] == ':'):
@@ -91,20 +90,15 @@ func askConfig(conn *cedar.Conn, s *config.Snapshot, q string) error {
 			putSummary(conn, s)
 			return conn.EndMessage()
 		}
-		re, err := regexp.Compile("(?i)" + pattern)
-		if err != nil {
-			conn.PutString("!error:regex:0: error code 1")
-			return conn.EndMessage()
-		}
-		any := false
-		for _, r := range uniqueNames(s) {
-			if re.MatchString(r) {
-				conn.PutString(r)
-				any = true
-			}
-		}
-		if !any {
+		found, problem := matchingNames(ctx, uniqueNames(s), pattern)
+		switch {
+		case problem != "":
+			conn.PutString("!error:regex:0: " + problem)
+		case len(found) == 0:
 			conn.PutString("")
+		}
+		for _, name := range found {
+			conn.PutString(name)
 		}
 	case len(q) > 1 && strings.HasPrefix("?stats", q):
 		rows := s.Rows()
@@ -124,6 +118,51 @@ func askConfig(conn *cedar.Conn, s *config.Snapshot, q string) error {
 		conn.PutString(fmt.Sprintf("!error:unsup:1: '%.100s' is not supported", q))
 	}
 	return conn.EndMessage()
+}
+
+// Bounds of ?names:pattern, which everybody at READ may ask: of the pattern's
+// bytes, and of the steps that all names together may take, about 20 ms.
+const (
+	maxNamesPattern = 1024
+	namesSteps      = 1_000_000
+)
+
+// badPattern begins as HTCondor's own answer does.
+const badPattern = "error code 1: not a regular expression, or one with back references or look-around, which are not supported"
+
+// nameMatches is how a pattern is tried on a name: with the expressions of
+// ClassAds, which read the spelling of PCRE as HTCondor does and pay for it.
+var nameMatches = classad.MustParseExpr(`regexp(Pattern, Name, "i")`)
+
+// matchingNames returns the names that a peer's regular expression matches, or
+// what is wrong with it.
+func matchingNames(ctx context.Context, names []string, pattern string) (found []string, problem string) {
+	if pattern == "" {
+		return names, ""
+	}
+	if len(pattern) > maxNamesPattern {
+		return nil, fmt.Sprintf("the pattern has %d bytes, and no more than %d are read: ask with a shorter one", len(pattern), maxNamesPattern)
+	}
+	ad := classad.NewAd()
+	ad.SetString("Pattern", pattern)
+	budget := classad.NewBudget(namesSteps)
+	env := &classad.Env{My: ad, Budget: budget}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, "the daemon ends"
+		}
+		ad.SetString("Name", name)
+		v := nameMatches.Eval(env)
+		switch yes, ok := v.AsBool(); {
+		case budget.Spent():
+			return nil, fmt.Sprintf("the pattern takes more than %d steps for %d names: ask with a simpler one", namesSteps, len(names))
+		case !ok:
+			return nil, badPattern
+		case yes:
+			found = append(found, name)
+		}
+	}
+	return found, ""
 }
 
 func uniqueNames(s *config.Snapshot) []string {

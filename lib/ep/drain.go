@@ -185,16 +185,23 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	e.evaluateAll()
 }
 
+// checkSteps is what a check expression may take in all slots together, about
+// 20 ms, while which the engine decides nothing else.
+const checkSteps = 1_000_000
+
 // checkDrain says of which slot the expression is not true, nil if of none.
 func (e *Engine) checkDrain(check *classad.Expr) error {
 	if check == nil {
 		return nil
 	}
 	env := e.env()
+	env.Budget = classad.NewBudget(checkSteps)
 	for _, sl := range e.slots {
 		env.My = sl.ad.Ad()
 		val := check.Eval(env)
 		switch ok, is := val.AsBool(); {
+		case env.Budget.Spent():
+			return fmt.Errorf("draining check expression takes more than %d steps for %d slots: ask with a simpler one", checkSteps, len(e.slots))
 		case !is:
 			return fmt.Errorf("draining check expression does not evaluate to a bool on %s: %v is %v", sl.full, check, val)
 		case !ok:

@@ -337,6 +337,7 @@ func TestDrainRefusals(t *testing.T) {
 		{"false", "Cpus > 1000", DrainCheckFailed, "draining check expression is false on slot1@host.example"},
 		{"no boolean", "Cpus", DrainCheckFailed, "does not evaluate to a bool on slot1@host.example"},
 		{"undefined", "NoSuchThing > 1", DrainCheckFailed, "does not evaluate to a bool"},
+		{"costly", `regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `")`, DrainCheckFailed, "takes more than 1000000 steps"},
 	} {
 		r := s.drain(DrainRequested{Check: classad.MustParseExpr(tt.check)})
 		if r.Code != tt.code || r.Err == nil || !strings.Contains(r.Err.Error(), tt.want) {

@@ -5,6 +5,7 @@ package history
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -177,7 +178,7 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out []string
-		err = (&Query{}).Search(files, func(r Record) bool { out = append(out, r.Field("ClusterId")); return true },
+		err = (&Query{}).Search(t.Context(), files, func(r Record) bool { out = append(out, r.Field("ClusterId")); return true },
 			func(path string, at int64, err error) { t.Error(path, at, err) })
 		if err != nil {
 			t.Fatal(err)
@@ -298,15 +299,39 @@ func TestQuery(t *testing.T) {
 	}
 	var got []string
 	q := Query{Limit: 3, Constraint: classad.MustParseExpr("ExitCode == 2")}
-	err = q.Search(append([]string{path + ".gone"}, files...), func(r Record) bool { got = append(got, r.Field("ClusterId")); return true }, nil)
+	err = q.Search(t.Context(), append([]string{path + ".gone"}, files...), func(r Record) bool { got = append(got, r.Field("ClusterId")); return true }, nil)
 	if err != nil || !cmp.Equal(got, []string{"18", "15", "12"}) {
 		t.Errorf("%q %v", got, err)
 	}
 	if _, err := Files(filepath.Join(t.TempDir(), "none")); !errs.Is(err, errs.NotFound) {
 		t.Errorf("%v", err)
 	}
-	if err := q.Search([]string{t.TempDir()}, nil, nil); err == nil {
+	if err := q.Search(t.Context(), []string{t.TempDir()}, nil, nil); err == nil {
 		t.Error("a directory was read")
+	}
+}
+
+// A constraint comes from whoever asks: it does not cost more than it was
+// given, and nothing is read any more for one who has gone.
+func TestQueryEnds(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "h")
+	o := Options{Path: path}
+	for n := range 20 {
+		if err := o.Append(job(t, n+1, ""), noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	budget := classad.NewBudget(50)
+	q := Query{Constraint: classad.MustParseExpr("ClusterId + 0 + 0 + 0 + 0 < 0"), Env: classad.Env{Budget: budget}}
+	if err := q.Search(t.Context(), []string{path}, nil, nil); !errs.Is(err, errs.Exhausted) || budget.Left() >= 0 || budget.Left() < -50 {
+		t.Errorf("%v with %d steps left of 50", err, budget.Left())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	q = Query{Constraint: classad.MustParseExpr("ClusterId < 0"), Env: classad.Env{Budget: classad.NewBudget(1000)}}
+	if err := q.Search(ctx, []string{path}, nil, nil); !errors.Is(err, context.Canceled) || q.Env.Budget.Left() != 1000 {
+		t.Errorf("%v with %d steps left of 1000", err, q.Env.Budget.Left())
 	}
 }
 

@@ -5,6 +5,7 @@ package history
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -195,8 +196,9 @@ type Query struct {
 }
 
 // Search passes the records that match to found, the newest first, until it
-// returns false. Records that cannot be read are passed to bad, with the file.
-func (q *Query) Search(files []string, found func(Record) bool, bad func(path string, offset int64, err error)) error {
+// returns false, ctx ends or the budget of Env is spent. Records that cannot be
+// read are passed to bad, with the file.
+func (q *Query) Search(ctx context.Context, files []string, found func(Record) bool, bad func(path string, offset int64, err error)) error {
 	left := q.Limit
 	for _, path := range files {
 		f, err := os.Open(path)
@@ -206,8 +208,14 @@ func (q *Query) Search(files []string, found func(Record) bool, bad func(path st
 		if err != nil {
 			return errs.E("history.Search", errs.Denied, path, err)
 		}
-		more, err := q.searchFile(f, &left, found, func(offset int64, err error) { bad(path, offset, err) })
-		if err = errors.Join(err, f.Close()); err != nil {
+		more, err := q.searchFile(ctx, f, &left, found, func(offset int64, err error) { bad(path, offset, err) })
+		err = errors.Join(err, f.Close())
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case q.spent():
+			return errs.E("history.Search", errs.Exhausted, path, errors.New("the constraint took all the steps it was given"))
+		case err != nil:
 			return errs.E("history.Search", errs.Broken, path, err)
 		}
 		if !more {
@@ -217,7 +225,7 @@ func (q *Query) Search(files []string, found func(Record) bool, bad func(path st
 	return nil
 }
 
-func (q *Query) searchFile(f *os.File, left *int, found func(Record) bool, bad func(int64, error)) (more bool, err error) {
+func (q *Query) searchFile(ctx context.Context, f *os.File, left *int, found func(Record) bool, bad func(int64, error)) (more bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return false, err
@@ -232,7 +240,12 @@ func (q *Query) searchFile(f *os.File, left *int, found func(Record) bool, bad f
 		case rec.Err != nil:
 			bad(rec.Offset, rec.Err)
 			continue
-		case !q.wants(rec.Ad):
+		case ctx.Err() != nil:
+			return false, nil
+		}
+		if wanted := q.wants(rec.Ad); q.spent() {
+			return false, nil
+		} else if !wanted {
 			continue
 		}
 		if !found(rec) {
@@ -244,6 +257,9 @@ func (q *Query) searchFile(f *os.File, left *int, found func(Record) bool, bad f
 	}
 	return true, nil
 }
+
+// spent reports whether the constraint has used up its budget.
+func (q *Query) spent() bool { return q.Env.Budget != nil && q.Env.Budget.Spent() }
 
 func (q *Query) wants(ad *classad.Ad) bool {
 	if q.Constraint == nil {

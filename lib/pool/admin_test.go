@@ -310,6 +310,8 @@ func TestHistoryQuery(t *testing.T) {
 		{"all", "", 1, []string{`ClusterId = 2; Owner = "bob"`, `ClusterId = 1; Owner = "alice"`, "AdCount = 3; MalformedAds = 1; NumJobMatches = 2; Owner = 0"}, false},
 		{"streamed", "StreamResults = true", 4, []string{"Owner = 1; StreamResults = true", `ClusterId = 2; Owner = "bob"`, `ClusterId = 1; Owner = "alice"`, "AdCount = 3; MalformedAds = 1; NumJobMatches = 2; Owner = 0"}, false},
 		{"projected", "Projection = \"ClusterId\"\nNumJobMatches = 1", 1, []string{"ClusterId = 2", "AdCount = 2; MalformedAds = 1; NumJobMatches = 1; Owner = 0"}, false},
+		{"costly", `Requirements = regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `")`, 1,
+			[]string{`ErrorCode = 4; ErrorString = "the constraint takes more than 10000000 steps: ask with a simpler one, or for fewer jobs"; Owner = 0`}, false},
 		{"off", "", 1, []string{`ErrorCode = 10; ErrorString = "Remote history has been disabled on this startd"; Owner = 0`}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -321,6 +323,10 @@ func TestHistoryQuery(t *testing.T) {
 					}
 					c.History = func(_ context.Context, q pool.OldJobs, found func(*classad.Ad) bool) (int64, error) {
 						n := 0
+						if q.Constraint != nil {
+							_ = q.Constraint.Eval(&classad.Env{My: classad.NewAd(), Budget: q.Budget, MaxSteps: 1 << 30})
+							return 0, errors.New("out of steps")
+						}
 						for _, text := range []string{"ClusterId = 2\nOwner = \"bob\"\nClaimId = \"s\"", "ClusterId = 1\nOwner = \"alice\""} {
 							if n++; q.Limit > 0 && n > q.Limit || !found(adOf(t, text)) {
 								break

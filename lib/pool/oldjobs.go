@@ -5,7 +5,7 @@ package pool
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -18,10 +18,15 @@ const (
 	historyBroken   = 4
 )
 
+// historySteps is what a constraint may take in all jobs of the history
+// together, about 200 ms: reading that many jobs takes longer.
+const historySteps = 10_000_000
+
 // OldJobs says which jobs of the history are wanted.
 type OldJobs struct {
-	Constraint *classad.Expr // must be true of the job's ad, nil for every one
-	Limit      int           // how many at most, 0 for all
+	Constraint *classad.Expr   // must be true of the job's ad, nil for every one
+	Limit      int             // how many at most, 0 for all
+	Budget     *classad.Budget // of the constraint
 }
 
 // getHistory sends the jobs that ran here from the history files, the newest
@@ -51,13 +56,15 @@ func (p *Pool) getHistory(ctx context.Context, c *listen.Call) error {
 		return fail(historyDisabled, "Remote history has been disabled on this startd")
 	}
 	var q OldJobs
-	if n, ok := query.EvalInt("NumJobMatches", nil); ok && n > 0 {
+	q.Budget = classad.NewBudget(historySteps)
+	env := &classad.Env{Budget: q.Budget}
+	if n, ok := query.EvalInt("NumJobMatches", env); ok && n > 0 {
 		q.Limit = int(min(n, 1<<31-1))
 	}
 	q.Constraint, _ = query.Lookup(attrRequirements)
-	text, _ := query.EvalString("Projection", nil)
-	projection := strings.FieldsFunc(text, isListSeparator)
-	stream, _ := query.EvalBool("StreamResults", nil)
+	text, _ := query.EvalString("Projection", env)
+	wanted := projectionOf(text)
+	stream, _ := query.EvalBool("StreamResults", env)
 	if stream {
 		first := classad.NewAd()
 		first.SetInt("Owner", 1)
@@ -70,7 +77,7 @@ func (p *Pool) getHistory(ctx context.Context, c *listen.Call) error {
 	sent := int64(0)
 	var broken error
 	malformed, err := p.cfg.History(ctx, q, func(job *classad.Ad) bool {
-		c.Conn.PutAd(project(job, projection), cedar.AdOptions{NoPrivate: true})
+		c.Conn.PutAd(wanted.of(job), cedar.AdOptions{NoPrivate: true})
 		sent++
 		if stream {
 			broken = c.Conn.EndMessage()
@@ -79,6 +86,9 @@ func (p *Pool) getHistory(ctx context.Context, c *listen.Call) error {
 	})
 	if broken != nil {
 		return broken
+	}
+	if q.Budget.Spent() {
+		return fail(historyBroken, fmt.Sprintf("the constraint takes more than %d steps: ask with a simpler one, or for fewer jobs", historySteps))
 	}
 	if err != nil {
 		c.Log.Warn("the history cannot be read", "err", err)

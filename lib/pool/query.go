@@ -24,6 +24,7 @@ const (
 	queryLength   = 1 << 20          // bytes of a query ad
 	queryPatience = 15 * time.Second // for the query to arrive
 	answerLimit   = 60 * time.Second // for the whole answer to be taken
+	querySteps    = 2_000_000        // that the constraint may take in all ads together, about 40 ms
 )
 
 // queryCommands are the commands that only look.
@@ -43,15 +44,17 @@ type query struct {
 	slots       bool
 	daemon      bool
 	limit       int64 // negative: none
-	projection  []string
+	projection  projection
+	budget      *classad.Budget // of all that is evaluated for it
 }
 
 // queryFrom reads a query ad. Command 5 asks for slots whatever the ad says;
 // 53 for the types in TargetType, or for the daemon if it names none.
 func queryFrom(ad *classad.Ad, command int) query {
-	q := query{ad: ad, limit: -1, slots: command == 5}
+	q := query{ad: ad, limit: -1, slots: command == 5, budget: classad.NewBudget(querySteps)}
+	env := &classad.Env{Budget: q.budget}
 	_, q.constrained = ad.Lookup(attrRequirements)
-	types, _ := ad.EvalString(attrTargetType, nil)
+	types, _ := ad.EvalString(attrTargetType, env)
 	fields := strings.FieldsFunc(types, isListSeparator)
 	if len(fields) == 0 {
 		q.daemon = command != 5
@@ -64,11 +67,11 @@ func queryFrom(ad *classad.Ad, command int) query {
 			q.slots = true
 		}
 	}
-	if n, ok := ad.EvalInt("LimitResults", nil); ok {
+	if n, ok := ad.EvalInt("LimitResults", env); ok {
 		q.limit = n
 	}
-	text, _ := ad.EvalString("Projection", nil)
-	q.projection = strings.FieldsFunc(text, isListSeparator)
+	text, _ := ad.EvalString("Projection", env)
+	q.projection = projectionOf(text)
 	return q
 }
 
@@ -151,7 +154,13 @@ func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.
 	kept := ads[:0]
 	for _, ad := range ads {
 		if !q.constrained || q.accepts(ad, now) {
-			kept = append(kept, project(ad, q.projection))
+			kept = append(kept, q.projection.of(ad))
+		}
+		if q.budget.Spent() {
+			// The answer has no place for an error, and one that lacks ads would
+			// pass for a whole one: the tool is to see that it ends early.
+			return nil, errs.E("pool.answerQuery", errs.Exhausted, attrRequirements,
+				fmt.Errorf("the constraint takes more than %d steps for the ads of this machine: ask with a simpler one", querySteps))
 		}
 	}
 	return kept, nil
@@ -159,13 +168,46 @@ func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.
 
 // accepts reports whether an ad satisfies the query.
 func (q *query) accepts(ad *classad.Ad, now time.Time) bool {
-	return classad.NewMatcher(q.ad, &classad.Env{Now: now}).Accepts(ad)
+	return classad.NewMatcher(q.ad, &classad.Env{Now: now, Budget: q.budget}).Accepts(ad)
 }
 
-// project returns an ad of the attributes asked for and of those that they
-// refer to; of all if none was asked for.
-func project(ad *classad.Ad, names []string) *classad.Ad {
-	if len(names) == 0 {
+// projection is the attributes that a peer asks for, each once; all if there
+// are none.
+type projection struct {
+	names []string
+	has   map[string]bool // the same, in lower case
+}
+
+func projectionOf(text string) projection {
+	p := projection{has: map[string]bool{}}
+	for name := range strings.FieldsFuncSeq(text, isListSeparator) {
+		if key := strings.ToLower(name); !p.has[key] {
+			p.has[key] = true
+			p.names = append(p.names, name)
+		}
+	}
+	return p
+}
+
+// in returns the names to look at: those asked for, or those of the ad if
+// these are fewer. A query has room for hundreds of thousands of names.
+func (p projection) in(ad *classad.Ad) []string {
+	if len(p.names) <= ad.Len() {
+		return p.names
+	}
+	var names []string
+	for name := range ad.All() {
+		if p.has[strings.ToLower(name)] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// of returns an ad of the attributes asked for and of those that they refer
+// to.
+func (p projection) of(ad *classad.Ad) *classad.Ad {
+	if len(p.names) == 0 {
 		return ad
 	}
 	out := classad.NewAd()
@@ -174,7 +216,7 @@ func project(ad *classad.Ad, names []string) *classad.Ad {
 			out.Set(name, e)
 		}
 	}
-	for _, name := range names {
+	for _, name := range p.in(ad) {
 		e, ok := ad.Lookup(name)
 		if !ok {
 			continue

@@ -5,6 +5,7 @@ package pool_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -175,6 +177,52 @@ func TestQueryOfManySlots(t *testing.T) {
 		}
 		if len(seen) != 200 {
 			t.Errorf("%d slots were told, want 200", len(seen))
+		}
+	})
+}
+
+// A constraint that costs too much ends the answer: one that lacks ads must not
+// pass for a whole one.
+func TestCostlyQuery(t *testing.T) {
+	for _, constraint := range []string{
+		`regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `")`,
+		`regexp("(.{1,30}){1,30}!", strcat(Name, Activity, State, Machine, OpSys))`,
+		`size(split("` + strings.Repeat("a ", 200_000) + `")) < 0`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, "NUM_CPUS = 200\nMEMORY = 200000\nSLOT_TYPE_1 = cpus=1\nSLOT_TYPE_1_PARTITIONABLE = false\nNUM_SLOTS_TYPE_1 = 200\n", pooltest.NewCollector("25.14.0"), nil)
+			for _, number := range []int{5, 53} {
+				conn, done := r.call(t, number)
+				ad, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \"Machine\"\nRequirements = "+constraint, classad.Old)
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn.PutAd(ad, cedar.AdOptions{})
+				if err := conn.EndMessage(); err != nil {
+					t.Fatal(err)
+				}
+				if n, err := conn.Int(); err == nil {
+					t.Errorf("command %d with %.40s: answer begins with %d", number, constraint, n)
+				}
+				if err := <-done; !errs.Is(err, errs.Exhausted) {
+					t.Errorf("command %d with %.40s: %v", number, constraint, err)
+				}
+			}
+		})
+	}
+}
+
+// A projection of more names than an ad has costs no more than the ad.
+func TestLongProjection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+		var names strings.Builder
+		for i := range 20_000 {
+			fmt.Fprintf(&names, "name Name NoSuch%d ", i)
+		}
+		ads := r.ask(t, 5, "Projection = \""+names.String()+"state\"\nMyType = \"Query\"\n")
+		if len(ads) != 3 || ads[0].Len() != 2 || text(t, ads[0], "Name") == "" || text(t, ads[0], "State") == "" {
+			t.Errorf("%v", ads)
 		}
 	})
 }

@@ -177,14 +177,14 @@ func TestRecordedQueries(t *testing.T) {
 					t.Fatal(err)
 				}
 				q := queryFrom(ad, 53)
-				if !q.daemon || q.slots || q.constrained || q.limit != -1 || strings.Join(q.projection, "|") != "Machine|Name|OCU|State" {
+				if !q.daemon || q.slots || q.constrained || q.limit != -1 || strings.Join(q.projection.names, "|") != "Machine|Name|OCU|State" {
 					t.Errorf("the query is read as %+v", q)
 				}
 			case "answer: one ad":
 				ad := recordedAd(t, m.Items[1])
 				got := cedartest.Encode(t, m.Encrypted, func(c *cedar.Conn) {
 					c.PutInt(1)
-					c.PutAd(project(ad, nil), cedar.AdOptions{NoPrivate: true})
+					c.PutAd(projection{}.of(ad), cedar.AdOptions{NoPrivate: true})
 					c.PutInt(0)
 				})
 				if err := same(m, got); err != nil {

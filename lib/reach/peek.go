@@ -95,9 +95,6 @@ func readPeek(ad *classad.Ad, t Target) ([]*glimpse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > mostPeeked {
-		return nil, fmt.Errorf("TransferFiles has %d entries; at most %d can be asked for at once", len(names), mostPeeked)
-	}
 	offsets, err := listOf(ad, "TransferOffsets")
 	if err != nil {
 		return nil, err
@@ -125,19 +122,29 @@ func readPeek(ad *classad.Ad, t Target) ([]*glimpse, error) {
 	return all, nil
 }
 
+// listSteps is what the entries of a list that a tool sends may take together.
+const listSteps = 100_000
+
 // listOf evaluates the elements of a list; one that is not there is empty.
 func listOf(ad *classad.Ad, name string) ([]classad.Value, error) {
 	e, ok := ad.Lookup(name)
 	if !ok {
 		return nil, nil
 	}
-	elems, ok := e.Eval(&classad.Env{My: ad}).AsList()
+	env := &classad.Env{My: ad, Budget: classad.NewBudget(listSteps)}
+	elems, ok := e.Eval(env).AsList()
 	if !ok {
 		return nil, fmt.Errorf("%s is no list", name)
 	}
+	if len(elems) > mostPeeked {
+		return nil, fmt.Errorf("%s has %d entries; at most %d can be asked for at once", name, len(elems), mostPeeked)
+	}
 	all := make([]classad.Value, len(elems))
 	for i, e := range elems {
-		all[i] = e.Eval(&classad.Env{My: ad})
+		all[i] = e.Eval(env)
+	}
+	if env.Budget.Spent() {
+		return nil, fmt.Errorf("%s takes more than %d steps: want the names themselves", name, listSteps)
 	}
 	return all, nil
 }

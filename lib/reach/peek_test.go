@@ -87,6 +87,7 @@ func TestPeek(t *testing.T) {
 		{request: `TransferFiles = { "" }`, refused: "TransferOutput"},
 		{request: `TransferFiles = { 7 }`, refused: "name of a file"},
 		{request: `TransferFiles = "result"`, refused: "no list"},
+		{request: `TransferFiles = {regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `") ? "x" : "result"}`, refused: "TransferFiles takes more than 100000 steps"},
 		{request: "TransferFiles = {" + strings.Repeat(`"result",`, mostPeeked) + `"result"}`, refused: "at most"},
 	} {
 		reply, files, count, err := w.peekAt(session, c.request)

@@ -189,10 +189,9 @@ func (d *daemonState) history(ctx context.Context, q pool.OldJobs, found func(*c
 	if err != nil {
 		return 0, err
 	}
-	search := history.Query{Constraint: q.Constraint, Limit: q.Limit, Env: classad.Env{Now: time.Now(), Location: time.Local}}
-	err = search.Search(files, func(r history.Record) bool { return ctx.Err() == nil && found(r.Ad) },
-		func(string, int64, error) { malformed++ })
-	return malformed, errors.Join(err, ctx.Err())
+	search := history.Query{Constraint: q.Constraint, Limit: q.Limit, Env: classad.Env{Now: time.Now(), Location: time.Local, Budget: q.Budget}}
+	err = search.Search(ctx, files, func(r history.Record) bool { return found(r.Ad) }, func(string, int64, error) { malformed++ })
+	return malformed, err
 }
 
 // control carries out what the daemon is ordered.
