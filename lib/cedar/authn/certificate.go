@@ -94,10 +94,36 @@ func (s *Server) hasCertificate() bool {
 	return err == nil && cert != nil
 }
 
+// Bounds of a chain, which is looked at before anybody is trusted. The bytes
+// are those that OpenSSL takes, and so HTCondor. Real chains have two to five
+// certificates.
+const (
+	maxChain      = 16
+	maxChainBytes = 100 << 10
+)
+
+// bounded says why a chain is not looked at.
+func bounded(chain []*x509.Certificate) error {
+	if len(chain) == 0 {
+		return errors.New("the other side has no certificate")
+	}
+	if len(chain) > maxChain {
+		return fmt.Errorf("the other side shows %d certificates; want %d at most: its own and those that lead to its authority", len(chain), maxChain)
+	}
+	size := 0
+	for _, cert := range chain {
+		size += len(cert.Raw)
+	}
+	if size > maxChainBytes {
+		return fmt.Errorf("the certificates of the other side have %d bytes; want %d at most", size, maxChainBytes)
+	}
+	return nil
+}
+
 // verify checks the peer's chain.
 func (s *System) verify(state tls.ConnectionState, roots *x509.CertPool, use x509.ExtKeyUsage) error {
-	if len(state.PeerCertificates) == 0 {
-		return errors.New("the other side has no certificate")
+	if err := bounded(state.PeerCertificates); err != nil {
+		return err
 	}
 	between := x509.NewCertPool()
 	for _, cert := range state.PeerCertificates[1:] {

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/errs"
@@ -194,7 +195,7 @@ func (i *introduction) vouch(chain []*x509.Certificate, roots *x509.CertPool, ve
 	if kerr != nil {
 		return errors.Join(err, kerr)
 	}
-	top := highest(chain)
+	top := highest(chain, (*x509.Certificate).CheckSignatureFrom)
 	shown := knownHost{host: i.alias, method: "SSL", info: base64.StdEncoding.EncodeToString(top.Raw)}
 	trusted := false
 	if first, ok := firstAbout(known, i.alias); ok {
@@ -247,16 +248,23 @@ func firstAbout(all []knownHost, host string) (knownHost, bool) {
 }
 
 // highest is the certificate of a chain that nothing else in it vouches for,
-// going up from the first.
-func highest(chain []*x509.Certificate) *x509.Certificate {
+// going up from the first. It comes from a server that nobody has vouched for
+// yet: signed, which says whether a certificate has the signature of another,
+// is asked about each but once.
+func highest(chain []*x509.Certificate, signed func(cert, by *x509.Certificate) error) *x509.Certificate {
 	top := chain[0]
+	others := slices.Clone(chain[1:])
 	for range chain {
 		up := top
-		for _, cert := range chain[1:] {
-			if !cert.Equal(top) && bytes.Equal(cert.RawSubject, top.RawIssuer) && top.CheckSignatureFrom(cert) == nil {
+		others = slices.DeleteFunc(others, func(cert *x509.Certificate) bool {
+			if cert.Equal(top) || !bytes.Equal(cert.RawSubject, top.RawIssuer) {
+				return false
+			}
+			if signed(top, cert) == nil {
 				up = cert
 			}
-		}
+			return true
+		})
 		if up == top || bytes.Equal(top.RawIssuer, top.RawSubject) {
 			return top
 		}

@@ -4,9 +4,12 @@
 package authn
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +175,59 @@ func TestHostileKnownHosts(t *testing.T) {
 	}
 	if err := remember(name, nil, knownHost{host: "a", method: "SSL", info: knownByCA}); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("a full file: %v", err)
+	}
+}
+
+// A server that nobody has vouched for decides how many certificates it shows
+// and how they are named: each costs one look at a signature at most, and too
+// many of them none.
+func TestHostileChain(t *testing.T) {
+	t.Parallel()
+	named := func(n int) []*x509.Certificate {
+		chain := make([]*x509.Certificate, n)
+		for i := range chain {
+			chain[i] = &x509.Certificate{Raw: []byte{byte(i), byte(i >> 8)}, RawSubject: []byte("a"), RawIssuer: []byte("b")}
+			if i%2 == 1 {
+				chain[i].RawSubject, chain[i].RawIssuer = chain[i].RawIssuer, chain[i].RawSubject
+			}
+		}
+		return chain
+	}
+	for name, lies := range map[string]bool{"all sign each other": false, "none signs another": true} {
+		chain, looks := named(maxChain), 0
+		top := highest(chain, func(_, _ *x509.Certificate) error {
+			if looks++; lies {
+				return errors.New("not signed")
+			}
+			return nil
+		})
+		if looks == 0 || looks >= len(chain) || lies != (top == chain[0]) {
+			t.Errorf("%s: %d looks at the signatures of %d certificates, the highest is %v", name, looks, len(chain), top.Raw)
+		}
+	}
+	c, _, _ := sslPair(t)
+	for _, tt := range []struct {
+		chain []*x509.Certificate
+		want  string
+	}{
+		{nil, "has no certificate"},
+		{named(maxChain + 1), "shows 17 certificates; want 16 at most"},
+		{named(800), "shows 800 certificates"},
+		{append(named(3), &x509.Certificate{Raw: make([]byte, maxChainBytes)}), "have 102406 bytes; want 102400 at most"},
+	} {
+		for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+			if err := c.verify(tls.ConnectionState{PeerCertificates: tt.chain}, nil, use); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%d certificates: %v, want %q", len(tt.chain), err, tt.want)
+			}
+		}
+	}
+	c.Home, c.TrustFirst = t.TempDir(), true
+	meet := introduction{c: c, alias: "ep.pool.test"}
+	err := meet.vouch(named(800), nil, func(roots *x509.CertPool) error {
+		return c.verify(tls.ConnectionState{PeerCertificates: named(800)}, roots, x509.ExtKeyUsageServerAuth)
+	})
+	if _, serr := os.Stat(filepath.Join(c.Home, ".condor", "known_hosts")); err == nil || serr == nil {
+		t.Errorf("a server with 800 certificates: %v, %v", err, serr)
 	}
 }
 
