@@ -75,9 +75,10 @@ type Answers struct {
 	// Ready ends when the daemon is ready; nil is from the beginning.
 	Ready <-chan struct{}
 	// Remote keeps settings that are made from afar, and Allowed decides
-	// whether somebody may act at a level. Without either nobody sets anything.
+	// whether somebody may act at a level, for which it may have to look names
+	// up until ctx ends. Without either nobody sets anything.
 	Remote  *RemoteConfig
-	Allowed func(l security.Level, r *security.Request) bool
+	Allowed func(ctx context.Context, l security.Level, r *security.Request) bool
 }
 
 // Commands returns the rows of the table that every daemon has.

@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -187,7 +188,7 @@ SETTABLE_ATTRS_CLIENT = *
 `
 	d := newDesk(t, knobs)
 	d.answers.Remote = remote(t, knobs, nil)
-	d.answers.Allowed = func(l security.Level, r *security.Request) bool {
+	d.answers.Allowed = func(_ context.Context, l security.Level, r *security.Request) bool {
 		return r.Peer.User == "admin@example" && l == security.Config || l == security.ClientLevel
 	}
 	for _, tt := range []struct {

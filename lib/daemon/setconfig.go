@@ -23,7 +23,7 @@ const maxSettingText = 256 << 10
 // whom is allowed stands in SETTABLE_ATTRS_<LEVEL>, and what was set under a
 // name is replaced only by who may set that too; the command itself is open to
 // everybody. It is in force after the next reconfiguration.
-func (a *Answers) setConfig(_ context.Context, c *listen.Call) error {
+func (a *Answers) setConfig(ctx context.Context, c *listen.Call) error {
 	const op = "daemon.setConfig"
 	name, err := c.Conn.String()
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *Answers) setConfig(_ context.Context, c *listen.Call) error {
 	case err != nil:
 	case a.Remote == nil || a.Allowed == nil:
 		err = errors.New("this daemon's configuration is in its files alone")
-	case !a.settable(c.Request, knob) || !strings.EqualFold(name, knob) && !a.settable(c.Request, name):
+	case !a.settable(ctx, c.Request, knob) || !strings.EqualFold(name, knob) && !a.settable(ctx, c.Request, name):
 		err = fmt.Errorf("no SETTABLE_ATTRS_<LEVEL> of a level that %s has names it", c.Request.Peer.User)
 	case c.Command.Number == DCConfigPersist:
 		err = a.Remote.Persist(name, text)
@@ -99,11 +99,11 @@ var settingLevels = [...]security.Level{
 }
 
 // settable reports whether who asks has a level whose list names the knob.
-func (a *Answers) settable(r *security.Request, knob string) bool {
+func (a *Answers) settable(ctx context.Context, r *security.Request, knob string) bool {
 	s := a.Config()
 	for _, l := range settingLevels {
 		list := s.List("SETTABLE_ATTRS_" + l.String())
-		if len(list) > 0 && a.Allowed(l, r) && listed(list, knob) {
+		if listed(list, knob) && a.Allowed(ctx, l, r) {
 			return true
 		}
 	}

@@ -71,8 +71,9 @@ type TokenDesk struct {
 	Config func() *config.Snapshot
 	// Key returns the signing key of a name.
 	Key func(id string) (authn.SigningKey, error)
-	// Allowed decides whether somebody may act at a level.
-	Allowed func(l security.Level, r *security.Request) bool
+	// Allowed decides whether somebody may act at a level. It may have to look
+	// names up until ctx ends, and is not called while mu is held.
+	Allowed func(ctx context.Context, l security.Level, r *security.Request) bool
 	Clock   clock.Clock
 
 	mu       sync.Mutex
@@ -108,7 +109,7 @@ func (d *TokenDesk) Commands() []listen.Command {
 		{Number: DCStartTokenRequest, Name: "DC_START_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Handle: d.answer(d.start)},
 		{Number: DCFinishTokenRequest, Name: "DC_FINISH_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Handle: d.answer(d.finish)},
 		{Number: DCListTokenRequest, Name: "DC_LIST_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.list},
-		{Number: DCApproveTokenRequest, Name: "DC_APPROVE_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.answer(d.approve)},
+		{Number: DCApproveTokenRequest, Name: "DC_APPROVE_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.decide},
 		{Number: DCAutoApproveTokenRequest, Name: "DC_AUTO_APPROVE_TOKEN_REQUEST", Level: security.Administrator, Handle: d.answer(d.addRule)},
 	}
 }
@@ -330,7 +331,7 @@ func (d *TokenDesk) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*clas
 
 // list is DC_LIST_TOKEN_REQUEST: an ad for each request that waits, and one
 // behind them.
-func (d *TokenDesk) list(_ context.Context, c *listen.Call) error {
+func (d *TokenDesk) list(ctx context.Context, c *listen.Call) error {
 	ad, err := c.Conn.Ad(cedar.AdOptions{})
 	if err == nil {
 		err = c.Conn.EndOfMessage()
@@ -345,7 +346,7 @@ func (d *TokenDesk) list(_ context.Context, c *listen.Call) error {
 		refused(last, tokensOff)
 	}
 	only, _ := ad.EvalString("RequestId", nil)
-	for _, one := range d.waiting(c.Request, only) {
+	for _, one := range d.waiting(ctx, c.Request, only) {
 		c.Conn.PutAd(one, cedar.AdOptions{})
 		if err := c.Conn.EndMessage(); err != nil {
 			return err
@@ -356,11 +357,11 @@ func (d *TokenDesk) list(_ context.Context, c *listen.Call) error {
 }
 
 // waiting describes the requests that wait and that somebody may see.
-func (d *TokenDesk) waiting(who *security.Request, only string) []*classad.Ad {
+func (d *TokenDesk) waiting(ctx context.Context, who *security.Request, only string) []*classad.Ad {
 	if !d.enabled() {
 		return nil
 	}
-	admin := d.Allowed(security.Administrator, who)
+	admin := d.Allowed(ctx, security.Administrator, who)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.Clock.Now().Wall
@@ -392,9 +393,17 @@ func (d *TokenDesk) waiting(who *security.Request, only string) []*classad.Ad {
 	return all
 }
 
-// approve is DC_APPROVE_TOKEN_REQUEST. Who is no administrator may approve what
-// gives no more than he has himself.
-func (d *TokenDesk) approve(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+// decide is DC_APPROVE_TOKEN_REQUEST.
+func (d *TokenDesk) decide(ctx context.Context, c *listen.Call) error {
+	admin := d.enabled() && d.Allowed(ctx, security.Administrator, c.Request)
+	return d.answer(func(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+		return d.approve(c, ad, now, admin)
+	})(ctx, c)
+}
+
+// approve approves a request. Who is no administrator may approve what gives no
+// more than he has himself.
+func (d *TokenDesk) approve(c *listen.Call, ad *classad.Ad, now time.Time, admin bool) (*classad.Ad, error) {
 	id, ok := word(ad, "RequestId")
 	if !ok {
 		return nil, tokenRefusal{1, "Request ID not provided."}
@@ -410,7 +419,7 @@ func (d *TokenDesk) approve(c *listen.Call, ad *classad.Ad, now time.Time) (*cla
 	if !d.pending(r, now) {
 		return nil, tokenRefusal{5, "Request in incorrect state."}
 	}
-	if !d.Allowed(security.Administrator, c.Request) {
+	if !admin {
 		if err := within(r, c.Request.Peer, now); err != nil {
 			return nil, err
 		}

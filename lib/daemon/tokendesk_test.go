@@ -5,12 +5,14 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -43,7 +45,7 @@ func newOffice(t *testing.T, knobs string) *office {
 			}
 			return authn.NewSigningKey(id, []byte("key"))
 		},
-		Allowed: func(l security.Level, r *security.Request) bool {
+		Allowed: func(_ context.Context, l security.Level, r *security.Request) bool {
 			return l == security.Administrator && r.Peer.User == "admin@pool.test"
 		},
 	}
@@ -91,7 +93,7 @@ func (o *office) ask(number int, who somebody, text string) []*classad.Ad {
 		o.Fatal(err)
 	}
 	if err := cmd.Handle(o.Context(), &listen.Call{
-		Conn: theirs, Command: cmd, Request: &security.Request{Command: number, Peer: who.Peer}, Addr: netip.AddrPortFrom(netip.MustParseAddr(who.from), 5),
+		Conn: theirs, Command: cmd, Request: &security.Request{Command: number, Peer: who.Peer, Addr: netip.AddrPortFrom(netip.MustParseAddr(who.from), 5)}, Addr: netip.AddrPortFrom(netip.MustParseAddr(who.from), 5),
 		Log: slog.New(slog.NewTextHandler(&o.log, nil)),
 	}); err != nil {
 		o.Fatal(err)
@@ -135,6 +137,52 @@ func (o *office) begin(who somebody, text string) (names string) {
 		o.Fatalf("the request is called %q", id)
 	}
 	return "ClientId = \"c\"\nRequestId = \"" + id + "\"\n"
+}
+
+// lostNames never answers who an address belongs to.
+type lostNames struct{ asked chan struct{} }
+
+func (l lostNames) LookupAddr(ctx context.Context, _ string) ([]string, error) {
+	l.asked <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (l lostNames) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Whoever has an address whose names cannot be looked up holds nobody else up,
+// and no longer than it takes to give up.
+func TestTokenDeskBesideLookups(t *testing.T) {
+	t.Parallel()
+	for _, number := range []int{DCApproveTokenRequest, DCListTokenRequest} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t, "")
+			lost := lostNames{make(chan struct{}, 2)}
+			names := &security.HostNames{Resolver: lost, Clock: clock.System()}
+			o.desk.Allowed = func(ctx context.Context, _ security.Level, r *security.Request) bool {
+				return len(names.Within(ctx, r.Addr.Addr())) > 0
+			}
+			ids := o.begin(stranger, wanted)
+			began := time.Now()
+			done := make(chan []*classad.Ad)
+			go func() { done <- o.ask(number, stranger, ids) }()
+			<-lost.asked
+			if got := o.ask(DCFinishTokenRequest, stranger, ids); says(got, "ErrorCode") != "" || len(got) != 1 {
+				t.Errorf("%d: somebody else is answered %v", number, got)
+			}
+			o.begin(stranger, wanted)
+			if waited := time.Since(began); waited != 0 {
+				t.Errorf("%d: others waited for %v", number, waited)
+			}
+			got := <-done
+			if want := map[int]string{DCApproveTokenRequest: "6", DCListTokenRequest: "0"}[number]; says(got, "ErrorCode") != want || time.Since(began) != 5*time.Second {
+				t.Errorf("%d: after %v %v", number, time.Since(began), got)
+			}
+		})
+	}
 }
 
 // A token is requested, listed, approved by an administrator, and fetched once.
@@ -381,7 +429,7 @@ func FuzzTokenRequest(f *testing.F) {
 		now := o.clock.Now().Wall
 		_, _ = o.desk.addRule(c, ad, now)
 		_, _ = o.desk.start(c, ad, now)
-		_, _ = o.desk.approve(c, ad, now)
+		_, _ = o.desk.approve(c, ad, now, true)
 		_, _ = o.desk.finish(c, ad, now)
 		for _, r := range o.desk.requests {
 			if len(r.client) > mostTokenWords || len(r.user) > mostTokenWords || strings.ContainsAny(r.client+r.user, "\n\x00") {

@@ -36,12 +36,12 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
-		Remote: d.remote, Allowed: d.server.Allowed,
+		Remote: d.remote, Allowed: d.mayAct,
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
 	d.answers = answers
 	tokens := &daemon.TokenDesk{
-		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.server.Allowed, Clock: d.clock,
+		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
 	table, err := commands(d.pool, answers, tokens, d.reverser)
 	if err != nil {

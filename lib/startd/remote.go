@@ -6,8 +6,10 @@ package startd
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 
+	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
 )
@@ -27,6 +29,11 @@ func (d *daemonState) ours(path string) error {
 		return errs.E("startd.Run", errs.Denied, path, fmt.Errorf("it belongs to user %d; want %d, who we run as", e.UID, us))
 	}
 	return nil
+}
+
+// mayAct reports whether who asked may act at a level.
+func (d *daemonState) mayAct(ctx context.Context, l security.Level, r *security.Request) bool {
+	return d.server.Allowed(l, r, func(addr netip.Addr) []string { return d.names.Within(ctx, addr) })
 }
 
 // mover moves us to another access point.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"regexp"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,6 +160,34 @@ func TestHostNames(t *testing.T) {
 	if got := h.Addresses("none"); got != nil {
 		t.Errorf("addresses %v", got)
 	}
+}
+
+// waitingZone answers nothing until ctx ends.
+type waitingZone struct{ zone }
+
+func (z *waitingZone) LookupAddr(ctx context.Context, addr string) ([]string, error) {
+	z.asked++
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A look-up ends with who asks, and is not taken for the answer that the
+// address has no name.
+func TestHostNamesCancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		z := &waitingZone{}
+		h := &HostNames{Resolver: z, Clock: clock.System()}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if got := h.Within(ctx, netip.MustParseAddr("10.0.0.1")); got != nil || time.Since(began) != time.Second {
+			t.Errorf("after %v %v", time.Since(began), got)
+		}
+		if got := h.Of(netip.MustParseAddr("10.0.0.1")); got != nil || time.Since(began) != 6*time.Second || z.asked != 2 {
+			t.Errorf("after %v and %d questions %v", time.Since(began), z.asked, got)
+		}
+	})
 }
 
 // Behind a shared port only daemons behind the same one are of our family.

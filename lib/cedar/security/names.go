@@ -46,7 +46,12 @@ const (
 )
 
 // Of returns the names of an address, without a final dot.
-func (h *HostNames) Of(addr netip.Addr) []string {
+func (h *HostNames) Of(addr netip.Addr) []string { return h.Within(context.Background(), addr) }
+
+// Within is Of, and ends with ctx: then there are no names. Whoever calls it
+// holds no lock, for a server of names that belongs to a peer may take the
+// whole Timeout.
+func (h *HostNames) Within(ctx context.Context, addr netip.Addr) []string {
 	addr = addr.Unmap().WithZone("")
 	now := h.Clock.Now().Boot
 	h.mu.Lock()
@@ -55,7 +60,10 @@ func (h *HostNames) Of(addr netip.Addr) []string {
 	if ok && now < known.until {
 		return known.names
 	}
-	names := h.look(addr)
+	names := h.look(ctx, addr)
+	if ctx.Err() != nil {
+		return names // nothing was found out that holds for the next who asks
+	}
 	keep := namesKept
 	if len(names) == 0 {
 		keep = noNames
@@ -69,12 +77,12 @@ func (h *HostNames) Of(addr netip.Addr) []string {
 	return names
 }
 
-func (h *HostNames) look(addr netip.Addr) []string {
+func (h *HostNames) look(ctx context.Context, addr netip.Addr) []string {
 	timeout := h.Timeout
 	if timeout <= 0 {
 		timeout = 5 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	candidates, err := h.Resolver.LookupAddr(ctx, addr.String())
 	if err != nil {

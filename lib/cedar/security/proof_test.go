@@ -179,7 +179,7 @@ func TestLevelJudgesSession(t *testing.T) {
 			}
 			_, err := w.server.Next(t.Context(), conn, r)
 			check("on the same connection", err)
-			if w.server.Allowed(Administrator, r) != (tt.want == "") {
+			if w.server.Allowed(Administrator, r, nil) != (tt.want == "") {
 				t.Errorf("a handler that asks for the level is answered %t", tt.want != "")
 			}
 

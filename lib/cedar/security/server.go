@@ -205,24 +205,25 @@ func (s *Server) authorize(c *inForce, r *Request) (Verdict, error) {
 	if cmd.Authenticated && !r.Peer.Mapped() {
 		return Verdict{}, errDenied("security.authorize", s.commandName(r.Command), "the command demands a user that is known here, not "+clip(r.Peer.User))
 	}
-	return s.judge(c, r, s.commandName(r.Command), cmd.Level, cmd.Alternatives)
+	return s.judge(c, r, s.commandName(r.Command), cmd.Level, cmd.Alternatives, s.Names)
 }
 
 // Allowed reports whether who sent a request may act at another level than that
 // of the command, as a handler asks whose payload decides what is changed. The
-// level judges the session as it does for a command of its own.
-func (s *Server) Allowed(l Level, r *Request) bool {
+// level judges the session as it does for a command of its own. names looks up
+// the names of the sender's host, as Server.Names does.
+func (s *Server) Allowed(l Level, r *Request, names func(netip.Addr) []string) bool {
 	c := s.current.Load()
 	if c == nil {
 		return false
 	}
-	_, err := s.judge(c, r, l.String(), l, nil)
+	_, err := s.judge(c, r, l.String(), l, nil, names)
 	return err == nil
 }
 
 // judge decides whether who sent a request may act at a level: the level's
 // policy judges the session, and the lists judge the peer.
-func (s *Server) judge(c *inForce, r *Request, subject string, l Level, alternatives []Level) (Verdict, error) {
+func (s *Server) judge(c *inForce, r *Request, subject string, l Level, alternatives []Level, names func(netip.Addr) []string) (Verdict, error) {
 	if r.Bare && l != Allow {
 		p := c.settings.Policy(l)
 		if p.Negotiation == Required || p.Authentication == Required {
@@ -234,7 +235,7 @@ func (s *Server) judge(c *inForce, r *Request, subject string, l Level, alternat
 			return Verdict{}, errDenied("security.authorize", subject, why)
 		}
 	}
-	v := c.settings.Authorizer.AllowedAny(l, alternatives, Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: s.Names})
+	v := c.settings.Authorizer.AllowedAny(l, alternatives, Asker{Peer: r.Peer, Addr: r.Addr.Addr(), Names: names})
 	if !v.OK {
 		return v, errDenied("security.authorize", subject, l.String()+": "+v.Why)
 	}
