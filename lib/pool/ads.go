@@ -150,17 +150,10 @@ func withdrawal(kind, name, address string) *classad.Ad {
 
 // put writes what a collector is told: the number of the command, unless the
 // stream was opened for it, the ads and the end.
-func (u *update) put(conn *cedar.Conn, opened bool) error {
+func (u *update) put(conn *cedar.Conn, opened bool, s secrets) error {
 	if !opened {
 		conn.PutInt(int64(u.command))
 	}
-	u.payload(conn)
+	u.payload(conn, s)
 	return conn.EndMessage()
-}
-
-func (u *update) payload(conn *cedar.Conn) {
-	conn.PutAd(u.public, cedar.AdOptions{})
-	if u.private != nil {
-		conn.PutAd(u.private, cedar.AdOptions{})
-	}
 }

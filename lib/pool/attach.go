@@ -127,6 +127,10 @@ func (p *Pool) offerTo(ctx context.Context, a Attach) (int, error) {
 		return 0, err
 	}
 	defer conn.Close()
+	if !conn.Encrypted() && !p.settings.Load().ClearClaims {
+		return 0, errs.E(op, errs.Denied, a.Schedd, errors.New("the connection is not encrypted, and claim ids are not told in clear: "+
+			"want SEC_CLIENT_ENCRYPTION = REQUIRED here and at the access point, or NEVER here to have them sent in clear"))
+	}
 	release := conn.Bind(ctx)
 	defer release()
 	head := classad.NewAd()

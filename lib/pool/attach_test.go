@@ -28,6 +28,7 @@ type submitter struct {
 	name    string
 	address string
 	result  int64
+	clear   bool // nothing is encrypted
 
 	mu      sync.Mutex
 	opened  []string // command at address
@@ -44,8 +45,10 @@ func (s *submitter) Command(_ context.Context, to cedar.Sinful, command int, o s
 	client, server := cedartest.Pipe()
 	conn, peer := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{})
 	for _, c := range []*cedar.Conn{conn, peer} {
-		if err := c.EnableAES(bytes.Repeat([]byte{3}, 32)); err != nil {
-			return nil, nil, err
+		if !s.clear {
+			if err := c.EnableAES(bytes.Repeat([]byte{3}, 32)); err != nil {
+				return nil, nil, err
+			}
 		}
 		c.SetPeerVersion("25.14.0")
 	}
@@ -66,7 +69,9 @@ func (s *submitter) attach(c *cedar.Conn) {
 	defer c.Close()
 	head, err := c.Ad(cedar.AdOptions{})
 	if err != nil {
-		s.t.Error(err)
+		if !s.clear { // it was told nothing
+			s.t.Error(err)
+		}
 		return
 	}
 	n, _ := head.EvalInt("NumAds", nil)

@@ -62,6 +62,7 @@ type sender struct {
 	done     chan struct{} // closed when nothing will be sent any more
 	once     sync.Once     // of started
 	last     string        // the last failure that was told
+	inClear  clearness     // what was told of it
 	streams  bool          // datagrams were tried and cannot be
 
 	asked        *tokenRequest // under way; run's alone, as is
@@ -392,11 +393,12 @@ func (s *sender) send(ctx context.Context, l *link, u *update) error {
 	}
 	var err error
 	lasts := false // what came of it
+	what := secrets{s.p.settings.Load().ClearClaims}
 	if l.post != nil {
-		err = l.post.Send(ctx, u.command, u.payload)
+		err = l.post.Send(ctx, u.command, func(conn *cedar.Conn) { u.payload(conn, what) })
 		lasts = errs.Is(err, errs.Invalid) || errs.Is(err, errs.Exhausted)
 	} else {
-		err = u.put(l.conn, l.opened == u.command)
+		err = u.put(l.conn, l.opened == u.command, what)
 		lasts = errs.Is(err, errs.Invalid) && !l.conn.Broken()
 	}
 	l.opened = -1
@@ -410,6 +412,7 @@ func (s *sender) send(ctx context.Context, l *link, u *update) error {
 	}
 	if err == nil {
 		s.finished(u, true)
+		s.noteClear(l, what)
 	}
 	return err
 }
@@ -439,9 +442,6 @@ func (s *sender) connect(ctx context.Context, command int, retiring bool) (*link
 		version = session.PeerVersion
 	}
 	l.version, l.known = cedar.ParseVersion(version)
-	if !conn.Encrypted() {
-		s.log.Warn("the collector is told claim ids in clear, since the session is not encrypted")
-	}
 	go l.watch()
 	s.connected(l, version)
 	s.log.Info("connected to the collector", "address", to.String(), "version", version)
@@ -485,9 +485,6 @@ func (s *sender) posting(ctx context.Context, to cedar.Sinful, command int) (*li
 	l := &link{post: post, to: to, opened: command, since: time.Now()}
 	version := post.PeerVersion()
 	l.version, l.known = cedar.ParseVersion(version)
-	if !post.Hidden() {
-		s.log.Warn("the collector is told claim ids in clear, since datagrams to it are not encrypted")
-	}
 	s.connected(l, version)
 	s.log.Info("telling the collector over UDP", "address", to.String(), "version", version)
 	return l, nil

@@ -60,6 +60,9 @@ type Settings struct {
 	TokenUser string
 	// MatchSessions says that claim ids carry their sessions.
 	MatchSessions bool
+	// ClearClaims has claim ids sent in clear where a connection does not
+	// encrypt; see clearClaims.
+	ClearClaims bool
 }
 
 // Collector is one entry of COLLECTOR_HOST.
@@ -127,6 +130,7 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	bad = append(bad, err)
 	s.MatchSessions, err = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
 	bad = append(bad, err)
+	s.ClearClaims = clearClaims(c)
 	return s, errors.Join(bad...)
 }
 

@@ -66,7 +66,7 @@ func TestDatagrams(t *testing.T) {
 	})
 }
 
-// What is told in clear is said to be, and a collector of unknown version does
+// A collector of unknown version does
 // not get what old ones do not know.
 func TestDatagramsInClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestDatagramsInClear(t *testing.T) {
 		if got := cm.Names(); len(got) != 2 {
 			t.Errorf("it has %q, want the slots alone", got)
 		}
-		if n := strings.Count(r.log.String(), "claim ids in clear"); n != 1 {
+		if n := strings.Count(r.log.String(), "is told no claim ids"); n != 1 {
 			t.Errorf("%d warnings:\n%s", n, r.log)
 		}
 	})

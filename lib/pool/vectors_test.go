@@ -93,7 +93,7 @@ func TestRecordedUpdatesAsSender(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, u := range updates {
-			if err := u.put(conn, i == 0 && u.command == opened); err != nil {
+			if err := u.put(conn, i == 0 && u.command == opened, secrets{}); err != nil {
 				t.Fatal(err)
 			}
 			count++

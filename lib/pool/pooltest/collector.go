@@ -40,6 +40,7 @@ type Collector struct {
 	tried    []time.Time
 	refuse   error
 	deaf     bool
+	clear    bool
 	lost     error // of what comes over UDP
 	posts    int   // begun
 	posted   int   // ended
@@ -63,6 +64,9 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 	key := bytes.Repeat([]byte{7}, 32)
 	conn, peer := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{Timeout: -1})
 	for _, x := range []*cedar.Conn{conn, peer} {
+		if c.clear {
+			break
+		}
 		if err := x.EnableAES(key); err != nil {
 			return nil, nil, err
 		}
@@ -107,7 +111,12 @@ func (c *Collector) Lose(err error) {
 // post is one way to a Collector over UDP.
 type post struct{ c *Collector }
 
-func (p *post) Hidden() bool        { return p.c.Version != "" }
+func (p *post) Hidden() bool {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	return p.c.Version != "" && !p.c.clear
+}
+
 func (p *post) PeerVersion() string { return p.c.Version }
 
 func (p *post) Close() error {
@@ -118,11 +127,15 @@ func (p *post) Close() error {
 }
 
 func (p *post) Send(_ context.Context, command int, payload func(*cedar.Conn)) error {
-	b, err := cedar.WriteForm(cedar.Counted, p.c.Version, payload)
+	form := cedar.Plain
+	if p.Hidden() {
+		form = cedar.Counted
+	}
+	b, err := cedar.WriteForm(form, p.c.Version, payload)
 	if err != nil {
 		return err
 	}
-	m, err := read(cedar.FormReader(b, cedar.Counted, cedar.Limits{}), command)
+	m, err := read(cedar.FormReader(b, form, cedar.Limits{}), command)
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	switch {
@@ -202,6 +215,13 @@ func (c *Collector) Deafen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deaf = true
+}
+
+// Clear has nothing encrypted from the next connection on, or everything again.
+func (c *Collector) Clear(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear = on
 }
 
 // Restart ends all connections and forgets everything, as a new process would.
