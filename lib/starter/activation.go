@@ -47,6 +47,8 @@ type Host struct {
 	// UserName is what a user is called on this machine, NotFound for a number
 	// that nobody has; nil where nobody can be another user.
 	UserName func(uid uint32) (string, error)
+	// GroupName is what a group is called, as UserName.
+	GroupName func(gid uint32) (string, error)
 	// Socket returns the connection that came with the plan, once; the caller
 	// closes it. nil where none can come.
 	Socket func() (net.Conn, error)

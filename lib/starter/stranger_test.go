@@ -38,6 +38,16 @@ func TestStranger(t *testing.T) {
 		{"the number for no change", 1<<32 - 1, 5002, "as root"},
 		{"somebody else of this machine", 1002, 5002, "who is condor on this machine"},
 		{"a broken list of users", 1003, 5002, "the list is broken"},
+		{"a user of the system", 99, 5002, "below 100 are those of the system; SOFT_UID_DOMAIN lets nobody be that"},
+		{"the disks", 5001, 6, "below 100 are those of the system; SOFT_UID_DOMAIN lets nobody be that"},
+		{"the passwords", 5001, 42, "below 100 are those of the system"},
+		{"all users", 5001, 100, ""},
+		{"a service here", 5001, 998, "docker is a group of the system on this machine; SOFT_UID_DOMAIN lets nobody be that"},
+		{"a service that is not here", 5001, 997, ""},
+		{"somebody's group", 5001, 1500, ""},
+		{"docker by another number", 5001, 1501, "docker is a group of the system"},
+		{"who may be root", 5001, 1502, "wheel is a group of the system"},
+		{"a broken list of groups", 5001, 1503, "the list is broken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +69,16 @@ func TestStranger(t *testing.T) {
 				}
 				return "", errs.E("", errs.NotFound, "", errors.New("nobody"))
 			}
-			s := &afar{a: &activation{plan: &Plan{AskUser: "carol"}, host: Host{UserName: names}}}
+			groups := func(gid uint32) (string, error) {
+				if name, ok := map[uint32]string{100: "users", 998: "docker", 1500: "physics", 1501: "docker", 1502: "wheel"}[gid]; ok {
+					return name, nil
+				}
+				if gid == 1503 {
+					return "", errs.E("", errs.Broken, "", errors.New("the list is broken"))
+				}
+				return "", errs.E("", errs.NotFound, "", errors.New("no group"))
+			}
+			s := &afar{a: &activation{plan: &Plan{AskUser: "carol"}, host: Host{UserName: names, GroupName: groups}}}
 			got, err := s.stranger(t.Context(), shadow.New(cedar.NewConn(ours, cedar.Limits{}), shadow.Options{}))
 			if tt.want == "" {
 				if diff := cmp.Diff(&host.Identity{Name: "carol", UID: uint32(tt.uid), GID: uint32(tt.gid)}, got); diff != "" || err != nil {

@@ -45,9 +45,9 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 	// Without the rights of root nobody can be another user.
 	var others host.Access
 	var killUser func(uint32) (int, error)
-	var userName func(uint32) (string, error)
+	var userName, groupName func(uint32) (string, error)
 	if os.Geteuid() == 0 {
-		others, killUser, userName = new(access.Files), s.KillUser, account.Owners{}.UserName
+		others, killUser, userName, groupName = new(access.Files), s.KillUser, account.Owners{}.UserName, account.GroupName
 	}
 	var stdin io.Reader = os.Stdin
 	var socket func() (net.Conn, error)
@@ -61,7 +61,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
 		},
 		Reuse:  linux.ReuseAddress,
-		Access: others, KillUser: killUser, UserName: userName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
+		Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
 		System: credentials, Acknowledge: acknowledge,
 		OpenLog: openLog,
 		Groups:  func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },

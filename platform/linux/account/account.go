@@ -57,6 +57,22 @@ func Lookup(name string) (*host.Identity, error) {
 	return id, nil
 }
 
+// GroupName returns the name of a group of this machine; a number that no
+// group has is NotFound.
+func GroupName(gid uint32) (string, error) {
+	const op = "account.GroupName"
+	id := strconv.FormatUint(uint64(gid), 10)
+	g, err := user.LookupGroupId(id)
+	if err != nil {
+		var unknown user.UnknownGroupIdError
+		if errors.As(err, &unknown) {
+			return "", errs.E(op, errs.NotFound, id, errors.New("there is no group with this number"))
+		}
+		return "", errs.E(op, errs.Broken, id, err)
+	}
+	return g.Name, nil
+}
+
 func number(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 1<<32-1 { // -1 stands for "leave it" in the system's calls

@@ -29,3 +29,15 @@ func TestLookup(t *testing.T) {
 		}
 	}
 }
+
+func TestGroupName(t *testing.T) {
+	t.Parallel()
+	for gid, want := range map[uint32]string{0: "root", 1: "daemon"} {
+		if got, err := GroupName(gid); got != want || err != nil {
+			t.Errorf("%d: %q, %v", gid, got, err)
+		}
+	}
+	if got, err := GroupName(1<<32 - 2); got != "" || !errs.Is(err, errs.NotFound) {
+		t.Errorf("nobody's: %q, %v", got, err)
+	}
+}
