@@ -65,6 +65,22 @@ func (m *mailbox) take(t *testing.T) (cedar.Datagram, int) {
 	return cedar.Datagram{}, 0
 }
 
+// sealed adds the digest that HTCondor has in its protocol, with the key of the
+// session that a message is encrypted under; one in clear stays as it is.
+func (w *world) sealed(m cedar.Datagram) cedar.Datagram {
+	w.t.Helper()
+	if m.KeyID == "" {
+		return m
+	}
+	id, _, _ := strings.Cut(m.KeyID, ",")
+	s, ok := w.server.Sessions.Get(id)
+	if !ok {
+		w.t.Fatalf("the server has no session %q", id)
+	}
+	m.Seal(s.Key, m.KeyID)
+	return m
+}
+
 func copied(m cedar.Datagram) cedar.Datagram {
 	m.Payload = bytes.Clone(m.Payload)
 	return m
@@ -132,6 +148,10 @@ func TestDatagrams(t *testing.T) {
 				t.Errorf("%s: two messages are the same", tt.name)
 			}
 			before = copied(m)
+			if _, _, err := w.datagram(copied(m)); tt.hidden && (!errs.Is(err, errs.Denied) || !strings.Contains(err.Error(), "carries no digest")) {
+				t.Errorf("%s, without a digest: %v", tt.name, err)
+			}
+			m = w.sealed(m)
 			r, conn, err := w.datagram(copied(m))
 			if err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
@@ -171,6 +191,14 @@ func TestChangedDatagrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := box.take(t)
+	m = w.sealed(m)
+	for i := range m.MAC {
+		c := copied(m)
+		c.MAC[i] ^= 1
+		if r, _, err := w.datagram(c); !errs.Is(err, errs.Denied) || !strings.Contains(err.Error(), "digest of the message is wrong") {
+			t.Fatalf("byte %d of the digest changed: %+v, %v", i, r, err)
+		}
+	}
 	if _, _, err := w.datagram(copied(m)); err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +217,52 @@ func TestChangedDatagrams(t *testing.T) {
 		if r, _, err := w.datagram(c); err == nil {
 			t.Fatalf("cut at %d: %+v", n, r)
 		}
+	}
+}
+
+// A message that is encrypted and not sealed is read, and is that of nobody,
+// whatever it says: who has recorded messages under a session can put together one
+// that nobody sent.
+func TestUnsealedDatagrams(t *testing.T) {
+	t.Parallel()
+	w, box := postWorld(t, "SEC_DEFAULT_AUTHENTICATION_METHODS = PASSWORD\nALLOW_ADMINISTRATOR = condor@password/*\nALLOW_READ = *\n", guarded)
+	d, err := w.client.Datagrams(t.Context(), postAddress, cmdOff)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := func(command int) cedar.Datagram {
+		t.Helper()
+		if err := d.Send(t.Context(), command, payload); err != nil {
+			t.Fatal(err)
+		}
+		m, _ := box.take(t)
+		return m
+	}
+	if r, _, err := w.datagram(w.sealed(sent(cmdOff))); err != nil || r.Peer.User != "condor@password" || r.Session == nil {
+		t.Errorf("sealed: %+v, %v", r, err)
+	}
+	if r, _, err := w.datagram(sent(cmdOff)); !errs.Is(err, errs.Denied) || !strings.Contains(err.Error(), "carries no digest") || !strings.Contains(err.Error(), "over TCP") {
+		t.Errorf("not sealed: %+v, %v", r, err)
+	}
+	for range 2 { // what changes nothing may come twice
+		if r, conn, err := w.datagram(sent(cmdQuery)); err != nil || r.Peer.User != Unauthenticated || r.Session != nil || !r.Bare {
+			t.Errorf("not sealed, for everybody: %+v, %v", r, err)
+		} else if secret, err := conn.Secret(); secret != "a secret" || err != nil {
+			t.Errorf("not sealed, for everybody, it cannot be read: %v", err)
+		}
+	}
+	// Blocks of one message behind the beginning of another make no third one: the
+	// last block can be chosen at will by who knows what it said.
+	forged := copied(sent(cmdOff))
+	forged.Payload[len(forged.Payload)-1] ^= 'x' ^ 'y'
+	if r, _, err := w.datagram(forged); err == nil {
+		t.Errorf("the last byte changed: %+v", r)
+	}
+	// What was sealed and then lost its digest acts no more than what never had one.
+	stripped := w.sealed(sent(cmdOff))
+	stripped.HashKeyID, stripped.MAC = "", [16]byte{}
+	if r, _, err := w.datagram(stripped); !errs.Is(err, errs.Denied) {
+		t.Errorf("stripped: %+v, %v", r, err)
 	}
 }
 
@@ -255,7 +329,8 @@ func TestForgedDatagrams(t *testing.T) {
 		kind errs.Kind // errs.Other: it is allowed
 		user string
 	}{
-		{"right", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), errs.Other, "condor@password"},
+		{"encrypted alone", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), errs.Denied, ""},
+		{"encrypted alone, for everybody", hidden(make(cedar.Counted, DCAuthenticate, read), key, "known"), errs.Other, Unauthenticated},
 		{"sealed in clear", sealed(make(cedar.Plain, DCAuthenticate, nil), s.Key, "known"), errs.Other, "condor@password"},
 		{"sealed with the shorter key", sealed(make(cedar.Plain, DCAuthenticate, nil), key, "known,<10.1.1.1:5>"), errs.Other, "condor@password"},
 		{"sealed and encrypted", sealed(hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), s.Key, "known"), errs.Other, "condor@password"},
@@ -263,14 +338,15 @@ func TestForgedDatagrams(t *testing.T) {
 		{"two sessions", sealed(hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), aes.Key, "aes"), errs.Invalid, ""},
 		{"in clear", make(cedar.Plain, DCAuthenticate, nil), errs.Denied, ""},
 		{"in clear, for everybody", make(cedar.Plain, DCAuthenticate, read), errs.Other, Unauthenticated},
-		{"a session without a key", make(cedar.Plain, DCAuthenticate, is("Sid", "open")), errs.Other, "condor@password"},
+		{"a session without a key", make(cedar.Plain, DCAuthenticate, is("Sid", "open")), errs.Denied, ""},
 		{"a key that it has not", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "open"), errs.Invalid, ""},
 		{"a session for streams", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "aes"), errs.Unsupported, ""},
 		{"another key", hidden(make(cedar.Counted, DCAuthenticate, nil), Key("another key of 24 bytes."), "known"), errs.Denied, ""},
 		{"another session inside", hidden(make(cedar.Counted, DCAuthenticate, is("Sid", "open")), key, "known"), errs.Invalid, ""},
 		{"unknown", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "other"), errs.NotFound, ""},
 		{"unknown, in clear", make(cedar.Plain, DCAuthenticate, is("Sid", "other")), errs.NotFound, ""},
-		{"no nonce", hidden(make(cedar.Counted, DCAuthenticate, is("Nonce", "")), key, "known"), errs.Denied, ""},
+		{"no nonce", sealed(hidden(make(cedar.Counted, DCAuthenticate, is("Nonce", "")), key, "known"), s.Key, "known"), errs.Denied, ""},
+		{"sealed, another session inside", sealed(make(cedar.Plain, DCAuthenticate, is("Sid", "open")), s.Key, "known"), errs.Invalid, ""},
 		{"a cookie", hidden(make(cedar.Counted, DCAuthenticate, is("Cookie", "x")), key, "known"), errs.Denied, ""},
 		{"a new session", hidden(make(cedar.Counted, DCAuthenticate, is("UseSession", "NO")), key, "known"), errs.Unsupported, ""},
 		{"security alone", hidden(make(cedar.Counted, DCAuthenticate, is("Command", int64(DCSecQuery))), key, "known"), errs.Unsupported, ""},
@@ -370,7 +446,7 @@ func TestDatagramsBesideStreams(t *testing.T) {
 	if next.KeyID == m.KeyID || w.dials != 3 {
 		t.Errorf("session %q again, %d connections", next.KeyID, w.dials)
 	}
-	if _, _, err := w.datagram(next); err != nil {
+	if _, _, err := w.datagram(w.sealed(next)); err != nil {
 		t.Error(err)
 	}
 	// Who is told that nobody listens begins anew as well.
@@ -406,7 +482,7 @@ func TestDatagramsOfClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, _ := box.take(t)
-		r, _, err := w.datagram(m)
+		r, _, err := w.datagram(w.sealed(m))
 		if err != nil || r.Peer.User != SubmitSide || w.dials != 0 {
 			t.Errorf("%+v, %v, %d connections", r, err, w.dials)
 		}

@@ -24,11 +24,13 @@ const tail = 16
 
 // Datagram reads a command that came in datagrams, whole: its payload is next
 // on the Conn, of which nothing can be answered. The Request is authorized as
-// one over a stream is, with this difference: a session that has a key counts
-// only if the message was encrypted or sealed with it, and only the first time.
-// A message that just names such a session is that of nobody, while the
-// original takes the name for the proof. The reason for an error has been
-// logged. The message is decrypted in place.
+// one over a stream is, with this difference: a session counts only if the
+// message was sealed with its key, which is to say that it carries the right
+// digest, and only the first time. A message that just names a session is that of
+// nobody, and so is one that is encrypted without a digest: the cipher begins
+// each message alike, so that who has recorded some can put another together from
+// their blocks. HTCondor takes the name for the proof. The reason for an error has
+// been logged. The message is decrypted in place.
 func (s *Server) Datagram(ctx context.Context, from netip.AddrPort, m cedar.Datagram) (*Request, *cedar.Conn, error) {
 	c := s.current.Load()
 	if c == nil {
@@ -56,7 +58,8 @@ type datagramShake struct {
 	conn    *cedar.Conn
 	command int
 	peer    Peer
-	proven  *Session // whose key was used
+	keyed   *Session // whose key the message is said to be under
+	proven  *Session // whose key made its digest
 	mark    string   // the end of the message as it came, "" if that was in clear
 }
 
@@ -80,12 +83,16 @@ func (h *datagramShake) run() (*Request, error) {
 		if err := h.resume(r); err != nil {
 			return nil, err
 		}
-	} else if h.proven != nil {
+	} else if h.keyed != nil {
 		return nil, errDenied("security.Datagram", h.from.String(), "the message cannot be read, or names no session inside")
 	}
 	restore()
 	r.Command, r.Peer = h.command, h.peer
 	v, err := h.s.authorize(h.c, r)
+	if err != nil && h.keyed != nil && h.proven == nil {
+		err = errs.E("security.Datagram", errs.KindOf(err), h.from.String(), fmt.Errorf("%w; the message is encrypted under a session of %s, but carries no digest, "+
+			"and counts as that of nobody: have the command sent over TCP", err, clip(h.keyed.Peer.User)))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +100,9 @@ func (h *datagramShake) run() (*Request, error) {
 	return r, nil
 }
 
-// keyed returns the session that a key id names: an id, and mostly the address
-// of the sender behind it.
-func (h *datagramShake) keyed(keyID string) (*Session, error) {
+// sessionOf returns the session that a key id names: an id, and mostly the
+// address of the sender behind it.
+func (h *datagramShake) sessionOf(keyID string) (*Session, error) {
 	id, _, _ := strings.Cut(keyID, ",")
 	s, ok := h.session(id)
 	if !ok {
@@ -118,7 +125,7 @@ func (h *datagramShake) session(id string) (*Session, bool) {
 // open verifies and decrypts the message.
 func (h *datagramShake) open() (cedar.Form, error) {
 	if h.m.HashKeyID != "" {
-		s, err := h.keyed(h.m.HashKeyID)
+		s, err := h.sessionOf(h.m.HashKeyID)
 		if err != nil {
 			return 0, err
 		}
@@ -128,13 +135,13 @@ func (h *datagramShake) open() (cedar.Form, error) {
 				return 0, errDenied("security.Datagram", h.from.String(), "the digest of the message is wrong: it was changed, or the keys differ")
 			}
 		}
-		h.proven = s
+		h.keyed, h.proven = s, s
 	}
 	if h.m.KeyID == "" {
 		return cedar.Plain, nil
 	}
 	h.mark = string(h.m.Payload[max(0, len(h.m.Payload)-tail):])
-	s, err := h.keyed(h.m.KeyID)
+	s, err := h.sessionOf(h.m.KeyID)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +155,7 @@ func (h *datagramShake) open() (cedar.Form, error) {
 	if err := h.m.Show(cipher, key); err != nil {
 		return 0, err
 	}
-	h.proven = s
+	h.keyed = s
 	return cedar.Counted, nil
 }
 
@@ -156,7 +163,7 @@ func (h *datagramShake) open() (cedar.Form, error) {
 func (h *datagramShake) resume(r *Request) error {
 	ad, err := get(h.conn)
 	if err != nil {
-		if h.proven != nil {
+		if h.keyed != nil {
 			err = errDenied("security.Datagram", h.from.String(), "the message cannot be read: "+err.Error())
 		}
 		return err
@@ -182,23 +189,21 @@ func (h *datagramShake) resume(r *Request) error {
 	switch {
 	case !ok:
 		return errs.E("security.Datagram", errs.NotFound, clip(id), errors.New("the session is not known here"))
-	case h.proven != nil && h.proven != s:
+	case h.keyed != nil && h.keyed != s:
 		return h.refused(errs.Invalid, "the session in the message is not that of its key")
-	case h.proven == nil && s.Encrypts():
-		return nil // anybody may have seen the name of the session
+	case h.proven == nil:
+		return nil // anybody may have seen the name of the session, or an earlier message
 	}
-	if h.proven != nil {
-		nonce := ad.str("Nonce")
-		if b, err := base64.StdEncoding.DecodeString(nonce); err != nil || len(b) < tail {
-			return errDenied("security.Datagram", h.from.String(), "the message has no nonce")
-		}
-		marks := []string{"nonce " + nonce}
-		if h.mark != "" {
-			marks = append(marks, "tail "+h.mark)
-		}
-		if !h.s.Sessions.freshMarks(s.ID, marks...) {
-			return errDenied("security.Datagram", h.from.String(), "the message is a copy of an earlier one")
-		}
+	nonce := ad.str("Nonce")
+	if b, err := base64.StdEncoding.DecodeString(nonce); err != nil || len(b) < tail {
+		return errDenied("security.Datagram", h.from.String(), "the message has no nonce")
+	}
+	marks := []string{"nonce " + nonce}
+	if h.mark != "" {
+		marks = append(marks, "tail "+h.mark)
+	}
+	if !h.s.Sessions.freshMarks(s.ID, marks...) {
+		return errDenied("security.Datagram", h.from.String(), "the message is a copy of an earlier one")
 	}
 	version := clipVersion(ad.str("RemoteVersion"))
 	h.s.Sessions.use(s.ID)
