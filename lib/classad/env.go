@@ -27,6 +27,13 @@ func NewBudget(steps int) *Budget { return &Budget{left: steps} }
 // to be given up for want of steps.
 func (b *Budget) Left() int { return b.left }
 
+// Grant adds steps, but to none that is spent.
+func (b *Budget) Grant(steps int) {
+	if !b.Spent() {
+		b.left += steps
+	}
+}
+
 // Spent reports whether an evaluation had to be given up for want of steps.
 // All that follow are given up too.
 func (b *Budget) Spent() bool { return b.left < 0 }

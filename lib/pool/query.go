@@ -24,7 +24,8 @@ const (
 	queryLength   = 1 << 20          // bytes of a query ad
 	queryPatience = 15 * time.Second // for the query to arrive
 	answerLimit   = 60 * time.Second // for the whole answer to be taken
-	querySteps    = 2_000_000        // that the constraint may take in all ads together, about 40 ms
+	querySteps    = 2_000_000        // that the constraint may take in all ads together, about 40 ms,
+	queryAdSteps  = 500              // and these for each ad, about 10 µs: two usual regular expressions
 )
 
 // queryCommands are the commands that only look.
@@ -150,6 +151,7 @@ func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.
 	if err != nil || len(ads) == 0 {
 		return nil, err
 	}
+	q.budget.Grant(queryAdSteps * len(ads))
 	now := p.cfg.Clock.Now().Wall
 	kept := ads[:0]
 	for _, ad := range ads {
@@ -160,7 +162,7 @@ func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.
 			// The answer has no place for an error, and one that lacks ads would
 			// pass for a whole one: the tool is to see that it ends early.
 			return nil, errs.E("pool.answerQuery", errs.Exhausted, attrRequirements,
-				fmt.Errorf("the constraint takes more than %d steps for the ads of this machine: ask with a simpler one", querySteps))
+				fmt.Errorf("the constraint takes more than %d steps, and %d for each ad of this machine: ask with a simpler one", querySteps, queryAdSteps))
 		}
 	}
 	return kept, nil

@@ -85,8 +85,10 @@ var ways = []way{
 
 	{"udp", none, true, false, func(r *rig) bool { return r.datagram("", nil) }},
 	{"udp-user", shown, true, true, posted(user, true, there, sealed(key))},
+	// Whoever names a session and has made no digest with its key is taken for
+	// nobody.
+	{"udp-unsealed", none, true, false, posted(user, true, there, hidden)},
 	{"udp-wrong", none, true, true, posted(user, true, there, sealed(other))},
-	// Whoever names a session and does not show its key is taken for nobody.
 	{"udp-id", none, true, false, posted(user, true, there, nil)},
 	{"udp-family", shown, true, true, posted(family(security.Family), false, here, sealed(key))},
 	// The sessions of the family are for this machine, with and without the key.
@@ -121,12 +123,17 @@ func posted(p security.Peer, negotiated bool, from netip.AddrPort, protect func(
 	}
 }
 
+// hidden encrypts a datagram.
+func hidden(m *cedar.Datagram) {
+	if err := m.Hide(cedar.Blowfish, key[:24], "the id"); err != nil {
+		panic(err)
+	}
+}
+
 // sealed encrypts a datagram and adds its digest.
 func sealed(k security.Key) func(*cedar.Datagram) {
 	return func(m *cedar.Datagram) {
-		if err := m.Hide(cedar.Blowfish, k[:24], "the id"); err != nil {
-			panic(err)
-		}
+		hidden(m)
 		m.Seal(k, "the id")
 	}
 }
