@@ -6,7 +6,7 @@ package classad
 import "time"
 
 // DefaultMaxSteps is the number of steps an evaluation may take when
-// [Env.MaxSteps] is zero, which is about 20 ms. HTCondor allows ten times as
+// [Env.MaxSteps] is zero, which is 50 ms at most. HTCondor allows ten times as
 // many; but a job's ad comes from a user, and the policy that reads it is
 // evaluated by the one goroutine that every slot waits for.
 const DefaultMaxSteps = 1_000_000

@@ -121,7 +121,7 @@ func askConfig(ctx context.Context, conn *cedar.Conn, s *config.Snapshot, q stri
 }
 
 // Bounds of ?names:pattern, which everybody at READ may ask: of the pattern's
-// bytes, and of the steps that all names together may take, about 20 ms.
+// bytes, and of the steps that all names together may take, 50 ms at most.
 const (
 	maxNamesPattern = 1024
 	namesSteps      = 1_000_000

@@ -185,8 +185,8 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	e.evaluateAll()
 }
 
-// checkSteps is what a check expression may take in all slots together, about
-// 20 ms, while which the engine decides nothing else.
+// checkSteps is what a check expression may take in all slots together, 50 ms
+// at most, in which the engine decides nothing else.
 const checkSteps = 1_000_000
 
 // checkDrain says of which slot the expression is not true, nil if of none.

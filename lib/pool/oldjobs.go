@@ -19,7 +19,7 @@ const (
 )
 
 // historySteps is what a constraint may take in all jobs of the history
-// together, about 200 ms: reading that many jobs takes longer.
+// together, half a second at most: reading that many jobs takes longer.
 const historySteps = 10_000_000
 
 // OldJobs says which jobs of the history are wanted.

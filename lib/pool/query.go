@@ -24,8 +24,8 @@ const (
 	queryLength   = 1 << 20          // bytes of a query ad
 	queryPatience = 15 * time.Second // for the query to arrive
 	answerLimit   = 60 * time.Second // for the whole answer to be taken
-	querySteps    = 2_000_000        // that the constraint may take in all ads together, about 40 ms,
-	queryAdSteps  = 500              // and these for each ad, about 10 µs: two usual regular expressions
+	querySteps    = 2_000_000        // that the constraint may take in all ads together, 100 ms at most,
+	queryAdSteps  = 500              // and these for each ad, 25 µs at most: two usual regular expressions
 )
 
 // queryCommands are the commands that only look.
