@@ -256,36 +256,23 @@ func (e *Engine) afterBackfill(sl *slotState) {
 	case nextMatch:
 		e.told(sl, policy.MatchedIdle, policy.MatchTold, policy.ByMatch, "")
 	case nextClaim:
-		pending, from := sl.pending, len(e.effects)
+		pending := sl.pending
 		sl.pending = nil
-		for _, ev := range pending {
+		for i, ev := range pending {
+			// The id of what is left goes to the next of them, who may take the whole
+			// slot with it: nobody else may know it then.
+			ev.Leftovers = ev.Leftovers && i == len(pending)-1
 			if sl.s.Kind == slot.Partitionable || sl.pair == policy.BackfillIdle {
 				e.claimRequested(ev)
 			} else {
 				e.refuse(ev.Ref, refusedPreempted, errSlotTaken(sl))
 			}
 		}
-		e.retractLeftovers(sl, e.effects[from:])
 		if sl.pair == policy.BackfillIdle {
 			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByClaim, "the claim that waited for the end of backfill")
 		}
 	case nextOwner:
 		e.told(sl, policy.OwnerIdle, policy.Told, policy.ByCommand, "backfill is over")
-	}
-}
-
-// retractLeftovers takes the leftovers of a partitionable slot out of answers
-// which are not sent yet, if a later request of the same step has spent their
-// id. The schedd would ask for a claim with it and be refused.
-func (e *Engine) retractLeftovers(sl *slotState, unsent []Effect) {
-	for _, eff := range unsent {
-		r, ok := eff.(Reply)
-		if !ok || r.Granted == nil || r.Granted.Leftovers == nil {
-			continue
-		}
-		if id := r.Granted.Leftovers.Claim; id != sl.offer && (sl.cur == nil || id != sl.cur.ID) {
-			r.Granted.Leftovers = nil
-		}
 	}
 }
 

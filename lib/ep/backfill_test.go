@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -319,6 +320,26 @@ func TestLeftoversAfterBackfill(t *testing.T) {
 	s.run(5 * time.Second) // what is left is in Backfill again
 	if r := s.replies[s.ref]; r.Granted == nil {
 		t.Errorf("the leftovers cannot be claimed: %v", r.Err)
+	}
+}
+
+// TestLeftoversBeforeWhole tells nobody the id of a claim of the whole slot that
+// another schedd waited for: who knows it can end the claim.
+func TestLeftoversBeforeWhole(t *testing.T) {
+	t.Parallel()
+	s := newBoincStage(t, 4, boinc+"NUM_CPUS = 4\nSLOT_TYPE_0_PARTITIONABLE = true\nENABLE_CLAIMABLE_PARTITIONABLE_SLOTS = true\n", nil)
+	s.run(10 * time.Second)
+	ad := job(t, steady(time.Hour), "")
+	s.ref += 2
+	s.step(ClaimRequested{Ref: s.ref - 1, Slot: slot.ID{N: 1}, Job: ad, Client: claim.Client{Schedd: "a"}, Leftovers: true})
+	s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 1}, Job: ad, Client: claim.Client{Schedd: "b"}, Whole: true})
+	s.run(5 * time.Second)
+	part, whole := s.replies[s.ref-1].Granted, s.replies[s.ref].Granted
+	if part == nil || whole == nil {
+		t.Fatalf("replies %+v and %+v", s.replies[s.ref-1], s.replies[s.ref])
+	}
+	if part.Leftovers != nil {
+		t.Errorf("a is told %v, the claim of b is %v", part.Leftovers.Claim, whole.Claim)
 	}
 }
 
