@@ -87,7 +87,7 @@ func (a *Slot) SetAdmitted(admitted bool) {
 // matchable reports whether the slot offers itself for matches.
 func (a *Slot) matchable() bool {
 	switch {
-	case a.s.Broken != nil:
+	case a.s.Broken != nil, a.refused:
 		return false
 	case a.m.drain.On:
 		return a.m.drain.Start != nil

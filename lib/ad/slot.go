@@ -30,6 +30,7 @@ type Slot struct {
 	spent          [len(policy.States)][len(policy.Activities)]time.Duration
 
 	offered    bool
+	refused    bool    // RefuseStart
 	drainStart bool    // Start is that of a drain
 	own        []owner // that stand over what the slot says itself
 

@@ -44,9 +44,16 @@ func (e *Engine) activateRequested(ev ActivateRequested) {
 		no(errs.Broken, refusedBroken, errors.New(sl.s.Broken.Reason))
 	case sl.cur.Closing:
 		no(errs.Expired, refusedWorklifeExpired, errors.New("the claim takes no more jobs"))
+	case e.refusing(sl) != nil:
+		e.refuse(ev.Ref, refusedBroken, e.refusedFor(op, sl, e.refusing(sl)))
 	default:
 		if why := e.unacceptable(sl, ev.Job); why != nil {
 			no(errs.Denied, refusedNoMatch, why)
+			return
+		}
+		if ev.Fault != nil {
+			e.failed(sl, *ev.Fault)
+			no(errs.Transient, refusedBroken, fmt.Errorf("the machine takes no jobs: %s", ev.Fault.Reason))
 			return
 		}
 		e.activate(sl, ev)
@@ -146,6 +153,7 @@ func (e *Engine) jobRunning(ev JobRunning) {
 	}
 	e.enterPhase(sl, claim.Running)
 	sl.act.ranFrom = e.now
+	e.programRan(sl)
 	sl.ad.SetJobPid(ev.Proc.PID)
 }
 
@@ -178,7 +186,7 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	e.enterPhase(sl, claim.Ended)
 	sl.act.softUntil = 0
 	sl.act.usage, sl.act.exit, sl.act.exited = ev.Exit.Usage, ev.Exit, true
-	sl.act.broken = ev.Exit.Broken
+	sl.act.broken, sl.act.fault = ev.Exit.Broken, ev.Exit.Fault
 	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
 	if !sl.act.ranFrom.IsZero() {
 		e.ads.JobLasted(e.now.Sub(sl.act.ranFrom), e.now)
@@ -186,6 +194,25 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	switch sl.pair {
 	case policy.ClaimedBusy, policy.ClaimedSuspended, policy.ClaimedRetiring:
 		e.told(sl, policy.ClaimedCleaning, policy.JobGone, policy.ByStarter, "")
+	}
+}
+
+// starterFailed ends an activation that never had a starter.
+func (e *Engine) starterFailed(ev StarterFailed) {
+	if sl, ok := e.running(ev.Activation); ok {
+		sl.act.fault = ev.Fault
+		e.starterGone(ev.Activation, false, 0)
+	}
+}
+
+// starterExited ends an activation whose starter is gone. What it said itself
+// about the machine counts.
+func (e *Engine) starterExited(ev StarterExited) {
+	if sl, ok := e.running(ev.Activation); ok {
+		if sl.act.fault == nil {
+			sl.act.fault = ev.Fault
+		}
+		e.starterGone(ev.Activation, ev.ClientLost, ev.Immortal)
 	}
 }
 
@@ -217,6 +244,10 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal in
 	}
 	if a.broken != nil {
 		e.breakSlot(sl, *a.broken, a.Job)
+	}
+	if a.fault != nil {
+		// Only now: its sandbox, which may have filled the disk, is removed.
+		e.failed(sl, *a.fault)
 	}
 	why := "starter exited, was in " + sl.pair.String()
 	switch sl.pair {

@@ -69,6 +69,10 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 	case sl.s.Broken != nil:
 		e.refuse(ev.Ref, refusedBroken, errs.E(op, errs.Broken, sl.name, errors.New(sl.s.Broken.Reason)))
 		return
+	case e.refusing(sl) != nil:
+		e.refuse(ev.Ref, refusedBroken, e.refusedFor(op, sl, e.refusing(sl)))
+		e.unmatch(sl)
+		return
 	}
 	if sl.pair == policy.BackfillBusy || sl.pair == policy.BackfillKilling {
 		e.claimBackfill(sl, ev)

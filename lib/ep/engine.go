@@ -41,8 +41,11 @@ type Config struct {
 	// is ever in Backfill.
 	Backfill bool
 
+	// Place returns the EXECUTE directory of a slot, nil where all have the same.
+	Place func(slot.ID) string
+
 	Location *time.Location // local time zone of expressions, nil is UTC
-	Rand     func() float64 // for random() in expressions; nil: it gives error
+	Rand     func() float64 // for random() in expressions and pauses; nil: random() gives error, pauses are even
 }
 
 // Engine is the state of one execution point. It is owned by one goroutine.
@@ -75,7 +78,8 @@ type Engine struct {
 	bench    benchmarks
 	drain    drain
 	back     backfill
-	follows  bool // STARTD_RECOMPUTE_DISK
+	faults   []*condition // of the machine, few if any
+	follows  bool         // STARTD_RECOMPUTE_DISK
 	// drainDefault is DEFAULT_DRAINING_START_EXPR, nil if it is not set.
 	drainDefault *classad.Expr
 
@@ -223,7 +227,7 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	case StarterReached:
 		e.starterReached(ev)
 	case StarterFailed:
-		e.starterGone(ev.Activation, false, 0)
+		e.starterFailed(ev)
 	case JobRunning:
 		e.jobRunning(ev)
 	case JobUsage:
@@ -233,7 +237,9 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	case JobEnded:
 		e.jobEnded(ev)
 	case StarterExited:
-		e.starterGone(ev.Activation, ev.ClientLost, ev.Immortal)
+		e.starterExited(ev)
+	case ExecuteTested:
+		e.executeTested(ev)
 	case DeactivateRequested:
 		e.deactivateRequested(ev)
 	case ReleaseRequested:

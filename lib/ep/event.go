@@ -83,6 +83,9 @@ type ActivateRequested struct {
 	Ref   uint64
 	Claim claim.ID
 	Job   *classad.Ad
+	// Fault is what the machine lacks for another starter at this moment, nil if
+	// nothing is known to be missing. It refuses a request that would be granted.
+	Fault *MachineFault
 }
 
 // StarterStarted says that the starter of an activation runs.
@@ -103,6 +106,7 @@ type StarterReached struct {
 type StarterFailed struct {
 	Activation claim.ActivationID
 	Err        error
+	Fault      *MachineFault // set if it is the machine's fault
 }
 
 // JobRunning says that the job's own process runs.
@@ -142,6 +146,8 @@ type Exit struct {
 	BytesIn, BytesOut int64
 	// Broken says why the slot cannot be used again, nil if it can.
 	Broken *slot.BrokenReason
+	// Fault is set if the job could not be started because of the machine.
+	Fault *MachineFault
 }
 
 // StarterExited says that the starter of an activation is gone with everything
@@ -154,6 +160,8 @@ type StarterExited struct {
 	ClientLost bool
 	// Immortal is how many processes of the job could not be ended.
 	Immortal int
+	// Fault is set if the starter ended without a word because of the machine.
+	Fault *MachineFault
 }
 
 // DeactivateRequested asks to end the job under a claim and to keep the claim.

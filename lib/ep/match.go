@@ -29,7 +29,7 @@ func (e *Engine) matchTold(ev MatchTold) {
 	case !ok:
 		e.refuse(ev.Ref, refusedClaimNotFound, errs.E(op, errs.NotFound, ev.Slot.String(), errors.New("no such slot")))
 		return
-	case e.shutdown.begun || sl.s.Broken != nil || sl.s.Kind == slot.Dynamic:
+	case e.shutdown.begun || sl.s.Broken != nil || sl.s.Kind == slot.Dynamic || e.refusing(sl) != nil:
 		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Conflict, sl.name, errors.New("the slot takes no jobs")))
 		return
 	case sl.s.Kind == slot.Partitionable:

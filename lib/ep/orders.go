@@ -94,6 +94,7 @@ func (e *Engine) due() {
 	e.deadline = 0
 	e.shutdown.due(e)
 	e.dueBackfill()
+	e.dueFaults()
 	for _, sl := range e.slots {
 		e.dueOf(sl)
 	}

@@ -91,7 +91,7 @@ func (e *Engine) viewOf(sl *slotState) SlotView {
 	}
 	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed || sl.pair.State == policy.Backfill ||
 		e.drain.start != nil && sl.pair.State == policy.Drained
-	v.open = free && sl.s.Broken == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && v.Free.Cpus > 0
+	v.open = free && sl.s.Broken == nil && e.refusing(sl) == nil && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && v.Free.Cpus > 0
 	return v
 }
 

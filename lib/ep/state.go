@@ -71,6 +71,7 @@ type activation struct {
 	exit    Exit         // of the job, if exited
 	exited  bool
 	broken  *slot.BrokenReason
+	fault   *MachineFault // why it could not be set up
 }
 
 // nameJob notes what the job is called.
@@ -119,6 +120,9 @@ func (e *Engine) add(s *slot.Slot, show *ad.Slot) *slotState {
 	i, _ := slices.BinarySearchFunc(e.slots, s.ID, func(x *slotState, id slot.ID) int { return x.s.ID.Compare(id) })
 	e.slots = slices.Insert(e.slots, i, sl)
 	e.byID[s.ID] = sl
+	if e.refusing(sl) != nil {
+		e.showFault(sl)
+	}
 	e.changed()
 	return sl
 }
