@@ -18,7 +18,6 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -280,7 +279,12 @@ func (a *activation) perform(duties []duty) {
 		case dutyPrepare:
 			a.prepare()
 		case dutySpawn:
-			a.perform(a.life.spawned(a.spawn()))
+			hold, err := a.spawn()
+			if err != nil {
+				a.perform(a.unable(err))
+			} else {
+				a.perform(a.life.spawned(hold))
+			}
 		case dutySuspend:
 			n, err := a.family.Suspend()
 			a.problem(err)
@@ -355,9 +359,7 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 		return a.life.prepared(a.holds.broken(err))
 	}
 	if err := a.makeSandbox(); err != nil {
-		// That is the machine's fault, not the job's: it leaves and may be
-		// matched again.
-		return a.unfit(err, int(reason.ScratchDirError))
+		return a.noSandbox(err)
 	}
 	if a.job, err = a.side.read(a, ad); err != nil {
 		return a.life.prepared(a.holds.broken(err))
@@ -372,6 +374,7 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 // unfit ends an activation that cannot be set up here, without blame for the
 // job.
 func (a *activation) unfit(err error, code int) []duty {
+	a.blameFor(err)
 	if a.life.evicted == nil {
 		a.life.evicted = &eviction{asked: "starter", reason: err.Error(), code: code, hard: true}
 	}
@@ -489,6 +492,7 @@ func (a *activation) end() {
 		r.Activation = a.plan.Activation
 	}
 	r.Held, r.Lost = a.life.hold, a.life.lost
+	a.blameHold()
 	if a.side != nil {
 		r.Usage = a.side.total(r.Usage)
 	}

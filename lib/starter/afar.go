@@ -395,13 +395,18 @@ func (s *afar) bring(a *activation) {
 	})
 }
 
-// starting tells that the job is about to be executed. The job does not wait
-// for the answer: what is told later comes later.
-func (s *afar) starting(a *activation) {
+func (s *afar) starting(a *activation) { s.manifestEnv(a.jobEnv) }
+
+// executed tells that the job begins: the shadow writes event 001 and counts
+// NumJobStarts. HTCondor's starter says so before it tries, so that a program
+// which the system refuses to execute counts as well; one that the machine had
+// no means to start does not. The job does not wait for the answer: what is told
+// later comes later.
+func (s *afar) executed(*activation) {
+	s.streams.started()
 	if s.began.IsZero() {
 		s.began = s.clock.Now().Wall
 	}
-	s.manifestEnv(a.jobEnv)
 	s.queue.add(func() {
 		if err := s.caller.BeginExecution(context.Background()); err != nil {
 			s.log.Warn("the shadow was not told that the job begins", "err", err)

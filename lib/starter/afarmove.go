@@ -461,6 +461,11 @@ func (s *afar) tell(a *activation) {
 	if s.missed {
 		hold = nil
 	}
+	if e := a.life.evicted; hold == nil && e != nil && e.asked == "starter" && !a.life.ran {
+		// It could not be set up here. A shadow that is told of an exit before of
+		// a beginning takes it for both: event 001, and one more of NumJobStarts.
+		hold = &Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
+	}
 	mock := s.failed && a.life.ran
 	timeout := time.Duration(0)
 	if e := a.life.evicted; e != nil && e.hard {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
@@ -73,10 +74,14 @@ func TestShadowCredsRefused(t *testing.T) {
 		p := newPool(t, ad, untilKilled)
 		rec := p.last()
 		end := <-p.ended
-		if end.Exit == nil || end.Exit.Ints[1] != int64(shadow.ShouldRequeue) || rec.Code != int(reason.StarterError) || !strings.Contains(rec.Reason, why) {
-			t.Errorf("%q: %+v, %+v", ad, end.Exit, rec)
+		if end.Held == nil || rec.Code != int(reason.StarterError) || !strings.Contains(rec.Reason, why) || rec.Fault != nil {
+			t.Fatalf("%q: %+v, %+v", ad, end, rec)
 		}
-		if slices.Contains(p.calls(), "begin_execution") {
+		if code, _ := end.Held.Ad.EvalInt("HoldReasonCode", nil); code != int64(reason.StarterError) {
+			t.Errorf("%s", end.Held.Ad.Text(classad.Old))
+		}
+		// A job_exit of a job that has not begun counts as a beginning.
+		if slices.Contains(p.calls(), "begin_execution") || slices.Contains(p.calls(), "job_exit") {
 			t.Errorf("%v", p.calls())
 		}
 	}

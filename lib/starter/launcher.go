@@ -97,7 +97,8 @@ func NewLauncher(spec LaunchSpec) *Launcher {
 
 // Launch gives plan to a starter of the standby, or to a new one, and returns
 // as soon as the plan is on its way. What comes of it arrives through the
-// handle. An error means that no starter holds the plan. The context bounds
+// handle. An error means that no starter holds the plan; it is Broken if none
+// could be started at all, which is the machine's fault. The context bounds
 // Launch itself, not the starter. The connection nc, nil for none, goes with the
 // plan; the launcher owns it, and closes it here whatever happens.
 func (l *Launcher) Launch(ctx context.Context, plan *Plan, nc net.Conn) (*Handle, error) {
@@ -120,7 +121,7 @@ func (l *Launcher) Launch(ctx context.Context, plan *Plan, nc net.Conn) (*Handle
 	}
 	h, err := l.start()
 	if err != nil {
-		return nil, errs.E(op, errs.Other, plan.Activation, err)
+		return nil, errs.E(op, errs.Broken, plan.Activation, err)
 	}
 	if err := h.give(plan, nc); err != nil {
 		l.discard(h)

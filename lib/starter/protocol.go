@@ -204,4 +204,7 @@ type ExitRecord struct {
 	// Lost says that the starter gave up because its shadow was away for longer
 	// than the lease of the job.
 	Lost bool `json:"lost,omitempty"`
+	// Fault is set when the job's program never ran and the machine is, or may
+	// be, to blame.
+	Fault *Fault `json:"fault,omitempty"`
 }

@@ -24,8 +24,8 @@ type side interface {
 	chirpConfig() string                              // path of the file by which the job reaches who hears it, "" for none
 	credentials() string                              // path of the directory with the job's credentials, "" for none
 	piped() [3]*os.File                               // standard files of the job that lead there; nil for others
-	started()                                         // the job has them
 	starting(a *activation)                           // the job is about to be executed
+	executed(a *activation)                           // its program runs and has the standard files, or is none that can
 	changed(a *activation)                            // it was suspended or goes on, or its usage was measured
 	send(a *activation)                               // its output; ends in life.finished or life.unheard
 	tell(a *activation)                               // how it went; ends in life.told or life.unheard
@@ -108,8 +108,8 @@ func (here) send(a *activation) {
 
 func (here) chirpConfig() string   { return "" }
 func (here) piped() [3]*os.File    { return [3]*os.File{} }
-func (here) started()              {}
 func (here) starting(*activation)  {}
+func (here) executed(*activation)  {}
 func (here) changed(*activation)   {}
 func (here) tell(*activation)      {}
 func (here) hold(*activation)      {}

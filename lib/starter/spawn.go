@@ -34,18 +34,19 @@ func groupName(p *Plan) string {
 	return string(name)
 }
 
-// spawn starts the job. What keeps it from starting is why it is held.
-func (a *activation) spawn() *Hold {
+// spawn starts the job. What keeps it from starting is why it is held; an error
+// is the machine's fault.
+func (a *activation) spawn() (*Hold, error) {
 	p, j, scratch := a.plan, a.job, a.box.Scratch()
 	dir := j.runDir(scratch)
 	if !j.transfer {
 		if h := a.checkIwd(dir); h != nil {
-			return h
+			return h, nil
 		}
 	}
 	machine, err := classad.ParseAd(p.MachineAd, classad.Old)
 	if err != nil {
-		return a.holds.broken(err)
+		return a.holds.broken(err), nil
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
 		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: scratch, Iwd: dir, Cpus: p.Cpus,
@@ -53,12 +54,12 @@ func (a *activation) spawn() *Hold {
 	})
 	a.record.Problems = append(a.record.Problems, problems...)
 	if err != nil {
-		return a.holds.broken(err)
+		return a.holds.broken(err), nil
 	}
 	a.jobEnv = env
 	if a.record.Started.IsZero() { // else the job has run before, and they are there
 		if err := a.writeAds(); err != nil {
-			return a.holds.broken(err)
+			return nil, err
 		}
 	}
 	if j.transfer && a.before == nil {
@@ -66,7 +67,7 @@ func (a *activation) spawn() *Hold {
 			a.before, err = transfer.List(a.box.Root())
 			return err
 		}); err != nil {
-			return a.holds.broken(err)
+			return nil, err
 		}
 	}
 	files, hold := a.openStd()
@@ -78,7 +79,7 @@ func (a *activation) spawn() *Hold {
 		}
 	}()
 	if hold != nil {
-		return hold
+		return hold, nil
 	}
 	for i, f := range a.side.piped() {
 		if f != nil {
@@ -94,11 +95,14 @@ func (a *activation) spawn() *Hold {
 		Bond: host.Bound, Nice: p.nice(j.ad, time.Now()), CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
 		Group: a.note.Group, CPUWeight: cpuWeight * p.Cpus, Marker: a.note.Marker,
 	})
+	if short := a.short(err); short != nil {
+		return nil, short
+	}
+	a.side.executed(a)
 	if err != nil {
-		return a.holds.exec(j.cmd, j.args, err)
+		return a.holds.exec(j.cmd, j.args, err), nil
 	}
 	a.family, a.done = family, family.Done()
-	a.side.started()
 	a.record.Started = time.Now()
 	main := family.Main()
 	a.say(Report{Op: OpRunning, Proc: &main})
@@ -108,7 +112,7 @@ func (a *activation) spawn() *Hold {
 	a.updates = time.NewTimer(p.seconds("STARTER_INITIAL_UPDATE_INTERVAL", firstUpdate))
 	a.settled = time.NewTimer(settling)
 	a.polls = time.NewTicker(p.seconds("CGROUP_POLLING_INTERVAL", polling))
-	return nil
+	return nil, nil
 }
 
 // writeAds writes what the job may read of itself and its slot.

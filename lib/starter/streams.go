@@ -237,8 +237,6 @@ func (s *afar) piped() [3]*os.File {
 	return s.streams.job
 }
 
-func (s *afar) started() { s.streams.started() }
-
 // streams reports whether the job has any.
 func (j *job) streams() bool {
 	return j.stdinStream != "" || j.stdout.stream != "" || j.stderr.stream != ""

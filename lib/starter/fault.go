@@ -1,0 +1,140 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// The kinds of a Fault.
+const (
+	FaultExecute = "execute" // EXECUTE cannot be used
+	FaultSpawn   = "spawn"   // no process can be started
+)
+
+// Fault says that a job could not be started because of the machine, so that
+// the startd starts no more until that is mended.
+type Fault struct {
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+	// Doubtful says that the job itself may have caused it: it may have brought
+	// more files than the disk has room for.
+	Doubtful bool `json:"doubtful,omitempty"`
+}
+
+// Error numbers of Linux that speak of the machine and not of the job. The
+// first are of a file system, the others of the means to start a process.
+var (
+	diskErrnos  = []int{errnoIO, errnoNoSpace, errnoReadOnly, errnoStale, errnoQuota}
+	spawnErrnos = []int{errnoAgain, errnoNoMemory, errnoSystemFiles, errnoFiles}
+)
+
+const (
+	errnoIO          = 5
+	errnoAgain       = 11
+	errnoNoMemory    = 12
+	errnoSystemFiles = 23
+	errnoFiles       = 24
+	errnoNoSpace     = 28
+	errnoReadOnly    = 30
+	errnoStale       = 116
+	errnoQuota       = 122
+)
+
+// blame notes a fault of the machine. The first one counts.
+func (a *activation) blame(kind string, doubtful bool, why string) {
+	if a.record.Fault == nil && !a.life.ran {
+		a.record.Fault = &Fault{Kind: kind, Reason: why, Doubtful: doubtful}
+	}
+}
+
+// blameFor is blame for an error which may be the machine's: its number tells.
+func (a *activation) blameFor(err error) {
+	n, _, ok := a.errno(err)
+	switch {
+	case !ok:
+	case slices.Contains(diskErrnos, n):
+		a.blame(FaultExecute, true, err.Error())
+	case slices.Contains(spawnErrnos, n):
+		a.blame(FaultSpawn, true, err.Error())
+	}
+}
+
+// errno is Host.Errno, where there is one.
+func (a *activation) errno(err error) (int, string, bool) {
+	if a.host.Errno == nil {
+		return 0, "", false
+	}
+	return a.host.Errno(err)
+}
+
+// noSandbox ends an activation whose sandbox could not be made or written. The
+// job may be matched again elsewhere; only a full disk holds it, as it does when
+// HTCondor's file transfer meets one.
+func (a *activation) noSandbox(err error) []duty {
+	a.blame(FaultExecute, false, err.Error())
+	n, text, _ := a.errno(err)
+	if n != errnoNoSpace && n != errnoQuota {
+		return a.unfit(err, int(reason.ScratchDirError))
+	}
+	h := a.holds.input(&transfer.Failure{Path: a.plan.Execute, Writing: true, Err: err})
+	if a.plan.Shadow != nil {
+		// The shadow makes 13 of it, and words of its own. They are these.
+		h = &Hold{Code: transfer.HoldDownload, Subcode: n, Reason: fmt.Sprintf(
+			"Failed to transfer files: STARTER - |Error: writing to EXECUTE directory %s: (errno %d) %s", a.plan.Execute, n, text)}
+	}
+	return a.life.prepared(h)
+}
+
+// noProcess ends an activation whose program could not be started, though not
+// because of the program.
+func (a *activation) noProcess(err error) []duty {
+	a.blame(FaultSpawn, false, err.Error())
+	return a.unfit(err, int(reason.StarterError))
+}
+
+// errMachine marks an error of spawn that is the machine's fault.
+var errMachine = errors.New("the machine has no means to start the program")
+
+// unable ends an activation for such an error, or for one of the sandbox.
+func (a *activation) unable(err error) []duty {
+	if errors.Is(err, errMachine) {
+		return a.noProcess(err)
+	}
+	return a.noSandbox(err)
+}
+
+// short says that err kept the program from starting because the machine lacks
+// processes, memory or descriptors; nil if the program is to blame.
+func (a *activation) short(err error) error {
+	if n, _, ok := a.errno(err); ok && slices.Contains(spawnErrnos, n) {
+		return errs.E("starter.spawn", errs.Exhausted, a.plan.Activation, fmt.Errorf("%w: %w", errMachine, err))
+	}
+	return nil
+}
+
+// blameHold notes that a job is to be held because of what may be the machine's
+// fault: its files could not be written to the sandbox.
+func (a *activation) blameHold() {
+	h := a.life.hold
+	if h == nil || a.job == nil || !a.job.transfer || !slices.Contains(diskErrnos, h.Subcode) {
+		return
+	}
+	switch reason.Code(h.Code) {
+	case reason.FailedToCreateProcess, reason.UnableToOpenOutput, transfer.HoldDownload:
+	case reason.TransferInputError:
+		if a.plan.Shadow != nil {
+			return // the access point could not read them
+		}
+	default:
+		return
+	}
+	a.blame(FaultExecute, true, h.Reason)
+}
