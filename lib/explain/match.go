@@ -76,6 +76,8 @@ func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 		v.Busy = "broken: " + s.Broken
 	case !open(s.Pair.State):
 		v.Busy = s.Pair.String()
+	case s.Refused != "":
+		v.Busy = "refusing jobs because of a fault of the machine: " + s.Refused
 	}
 	if s.Policy != nil {
 		if e := s.Policy.Get(policy.Start); e.Expr != nil {

@@ -64,6 +64,9 @@ type Slot struct {
 	Ad     *classad.Ad         // not to be changed
 	Policy *policy.Expressions // may be nil
 	Broken string              // why, "" if it is sound
+	// Refused is why it takes no job for a while, since the machine is not
+	// sound, "" if it is.
+	Refused string
 
 	// Last is the decision that led here, at LastAt; Present what the policy
 	// says now. Both may be empty.
@@ -141,6 +144,9 @@ func answer(s *Slot, exprs []Expression, start *Expression) string {
 		return s.Name + " takes no job while it gets rid of the one it has"
 	case s.Pair.State == policy.Drained:
 		return s.Name + " takes no job while it is drained"
+	}
+	if s.Refused != "" {
+		return s.Name + " takes no job because the machine has a fault: " + s.Refused
 	}
 	var out []string
 	if s.Pair.State == policy.Owner {

@@ -46,6 +46,10 @@ const (
 	Bound
 )
 
+// Descriptors is how many file descriptors a process has open, and how many it
+// may have.
+type Descriptors struct{ Open, Most int }
+
 // Identity is a user of the machine other than the one who runs this.
 type Identity struct {
 	Name   string   `json:"name"`

@@ -36,7 +36,7 @@ func (n *node) explain(now clock.Instant, r observe.Request) ([]*explain.Report,
 			left++
 			continue
 		}
-		all = append(all, explain.OfSlot(n.source(now), n.slotOf(v)))
+		all = append(all, explain.OfSlot(n.source(now), n.slotOf(now, v)))
 	}
 	all = explain.Together(all)
 	if left > 0 {
@@ -64,7 +64,7 @@ func (n *node) explainOne(now clock.Instant, r observe.Request) (*explain.Report
 		if !ok {
 			return nil, fmt.Errorf("there is no slot %s; condor_ep status lists them", r.Subject)
 		}
-		s := n.slotOf(v)
+		s := n.slotOf(now, v)
 		if s.Job == nil {
 			s.Job = job
 		}
@@ -82,7 +82,7 @@ func (n *node) explainOne(now clock.Instant, r observe.Request) (*explain.Report
 	}
 	if !st.Slot.IsZero() {
 		if v, ok := n.eng.SlotView(st.Slot); ok {
-			return explain.OfSlot(n.source(now), n.slotOf(v)), nil
+			return explain.OfSlot(n.source(now), n.slotOf(now, v)), nil
 		}
 	}
 	x := &explain.Report{Job: st.ID.String(), State: st.Status.String(), Since: st.Since, Why: st.Waiting}
@@ -100,7 +100,7 @@ func (n *node) judge(now clock.Instant, job *classad.Ad, x *explain.Report) {
 		if v.Kind == slot.Dynamic {
 			continue
 		}
-		slots = append(slots, n.slotOf(v))
+		slots = append(slots, n.slotOf(now, v))
 		x.Notes = append(x.Notes, fmt.Sprintf("%s is %v with %g cpus, %d MiB of memory and %d KiB of disk free",
 			v.Name, v.Pair, v.Free.Cpus, v.Free.MemoryMiB, v.Free.DiskKiB))
 	}
@@ -117,13 +117,15 @@ func (n *node) source(now clock.Instant) explain.Source {
 }
 
 // slotOf is a slot as the engine has it.
-func (n *node) slotOf(v ep.SlotView) explain.Slot {
+func (n *node) slotOf(now clock.Instant, v ep.SlotView) explain.Slot {
 	s := explain.Slot{
 		Name: v.Name, Pair: v.Pair, Since: v.Began.Wall, Ad: n.eng.SlotAd(v.ID), Policy: n.eng.PolicyOf(v.ID), Job: v.Job,
 	}
 	if v.Broken != nil {
 		s.Broken = v.Broken.Reason
 	}
+	r, refused := n.eng.Refusal(v.ID)
+	s.Refused = refusal(r, refused, now)
 	if e, ok := n.eng.Explain(v.ID); ok {
 		s.Last, s.LastAt, s.Present = e.Last, e.Since.Wall, e.Now
 	}

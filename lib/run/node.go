@@ -79,6 +79,10 @@ type node struct {
 	records chan record // to the goroutine that keeps files of what was
 	keepTo  history.Options
 
+	room     room                      // descriptors
+	tests    map[string]*executeTest   // of EXECUTE directories, by path
+	failedAs map[string]*host.Identity // whose job last failed in one
+
 	claimFileFailed bool // the last claim id file could not be written, which was told
 
 	lastCounts local.Counts
@@ -90,6 +94,7 @@ type activation struct {
 	handle *starter.Handle // nil until it runs
 	dir    string          // its scratch directory, "" until it has one
 	job    host.ProcID     // the job's main process, zero until it runs
+	user   *host.Identity  // who it runs as, nil for the user of this program
 	record *starter.ExitRecord
 
 	start   ep.StartStarter
@@ -101,8 +106,8 @@ type activation struct {
 func newNode(o Options) (*node, error) {
 	n := &node{
 		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
-		starters: make(map[claim.ActivationID]*activation),
-		timer:    time.NewTimer(time.Hour), started: time.Now(),
+		starters: make(map[claim.ActivationID]*activation), tests: make(map[string]*executeTest), failedAs: make(map[string]*host.Identity),
+		timer: time.NewTimer(time.Hour), started: time.Now(),
 	}
 	now := o.Host.Clock.Now()
 	if err := n.setIntervals(o.Config); err != nil {
@@ -347,6 +352,10 @@ func (n *node) offers() []local.Offer {
 }
 
 func (n *node) step(now clock.Instant, ev ep.Event) {
+	if a, ok := ev.(ep.ActivateRequested); ok {
+		a.Fault = n.lacking(now)
+		ev = a
+	}
 	for _, eff := range n.eng.Step(now, ev) {
 		n.perform(now, eff)
 	}
@@ -411,6 +420,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.ending(e)
 	case ep.PolicyOdd:
 		n.policyOdd(e)
+	case ep.TestExecute:
+		n.testExecute(e.Place)
+	case ep.FaultChanged:
+		n.faultChanged(e)
 	case ep.ShutdownComplete:
 		n.complete = true
 	}
@@ -458,13 +471,16 @@ func (n *node) start(e ep.StartStarter) {
 			n.post(func(now clock.Instant) {
 				delete(n.starters, e.Activation)
 				n.o.Log.Error("no starter", "slot", e.SlotName, "err", err)
-				n.step(now, ep.StarterFailed{Activation: e.Activation, Err: err})
+				n.step(now, ep.StarterFailed{Activation: e.Activation, Err: err, Fault: faultOfLaunch(err)})
 				n.queue = append(n.queue, n.ap.StarterExited(now, e.Activation, err.Error())...)
 				n.moved = true
 			})
 			return
 		}
-		n.post(func(now clock.Instant) { n.launched(now, e.Activation, a, h) })
+		n.post(func(now clock.Instant) {
+			a.user = plan.RunAs
+			n.launched(now, e.Activation, a, h)
+		})
 		for r := range h.Reports() {
 			n.post(func(now clock.Instant) { n.report(now, e.Activation, r) })
 		}
@@ -559,12 +575,15 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 		if r.Record != nil {
 			rec := r.Record
 			a.record = rec
+			if rec.Fault != nil {
+				n.failedAs[n.o.executeOf(a.start.Slot)] = a.user
+			}
 			for _, p := range rec.Problems {
 				n.o.Log.Warn("starter", "activation", act, "problem", p)
 			}
 			n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
 				Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,
-				BytesIn: rec.BytesIn, BytesOut: rec.BytesOut,
+				BytesIn: rec.BytesIn, BytesOut: rec.BytesOut, Fault: faultOf(rec.Fault),
 			}})
 		}
 	}
@@ -580,8 +599,11 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 	if !st.Success() {
 		why = errors.Join(fmt.Errorf("the starter %v", st), err).Error()
 	}
-	lost := n.starters[act] != nil && n.starters[act].record != nil && n.starters[act].record.Lost
-	n.step(now, ep.StarterExited{Activation: act, Status: st, ClientLost: lost})
+	gone := ep.StarterExited{Activation: act, Status: st}
+	if a := n.starters[act]; a != nil {
+		gone.ClientLost, gone.Fault = a.record != nil && a.record.Lost, a.silent(st)
+	}
+	n.step(now, gone)
 	delete(n.starters, act)
 	n.queue = append(n.queue, n.ap.StarterExited(now, act, why)...)
 	n.moved = true

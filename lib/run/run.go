@@ -5,7 +5,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -42,6 +41,11 @@ type Host struct {
 	// Account finds a user of the machine whom the backfill client can run as;
 	// nil where an EP can run nothing as anybody but itself.
 	Account func(name string) (*host.Identity, error)
+	// Access reaches files with the rights of such a user; nil with Account.
+	Access host.Access
+	// Descriptors counts those of this program; nil where they are not counted,
+	// and nothing is refused for want of them.
+	Descriptors func() (host.Descriptors, error)
 
 	// Channel makes the standard input of a starter, through which the shadow's
 	// connection is passed; nil where none can be, and no job of a pool can run.
@@ -150,40 +154,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}()
 	}
 	return n.loop(ctx)
-}
-
-// executePatience is how long a file system may take to keep a small file.
-const executePatience = 10 * time.Second
-
-// CheckExecute makes sure that sandboxes can be made below dir: it exists (or
-// is made, mode 0755), a file can be written there and room is left for it. A
-// file system that does not answer is an error after ten seconds.
-func CheckExecute(dir string) error {
-	done := make(chan error, 1)
-	go func() { done <- checkExecute(dir) }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(executePatience):
-		return errs.E("run.CheckExecute", errs.Expired, "EXECUTE", fmt.Errorf("the file system of %s does not answer", dir))
-	}
-}
-
-func checkExecute(dir string) error {
-	const op = "run.CheckExecute"
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return errs.E(op, errs.Denied, "EXECUTE", err)
-	}
-	f, err := os.CreateTemp(dir, ".probe-*")
-	if err != nil {
-		return errs.E(op, errs.Denied, "EXECUTE", fmt.Errorf("jobs cannot be given a directory: %w", err))
-	}
-	_, werr := f.Write(make([]byte, 4096))
-	err = errors.Join(werr, f.Close(), os.Remove(f.Name()))
-	if err != nil {
-		return errs.E(op, errs.Exhausted, "EXECUTE", fmt.Errorf("jobs could not write their files: %w", err))
-	}
-	return nil
 }
 
 // Advertise adds to the machine's attributes what this program is. Jobs and

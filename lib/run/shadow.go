@@ -24,7 +24,7 @@ const mostLaunching = 16
 // shadow asked for the job. It blocks, and is not called by the owner.
 func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (*starter.Handle, error) {
 	if !shadow {
-		return n.launcher.Launch(context.Background(), plan, nil)
+		return n.launchWith(plan, nil)
 	}
 	sh, err := n.pool.Shadow(context.Background(), e.Activation)
 	if err != nil {
@@ -37,7 +37,16 @@ func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose
 	}
 	n.launching <- struct{}{}
 	defer func() { <-n.launching }()
-	return n.launcher.Launch(context.Background(), plan, sh.Conn)
+	return n.launchWith(plan, sh.Conn)
+}
+
+// launchWith marks what goes wrong as the machine's fault.
+func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (*starter.Handle, error) {
+	h, err := n.launcher.Launch(context.Background(), plan, nc)
+	if err != nil {
+		return nil, launchFailure{err}
+	}
+	return h, nil
 }
 
 // shadowSide is what a starter has to know of the pool. The rest comes with the

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux"
+	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/detect"
 	"github.com/execpoint/execpoint/platform/linux/handover"
@@ -79,14 +80,16 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 		execute = "" // what was measured at the start holds
 	}
 	var others func(string) (*host.Identity, error) // only root can act for others
+	var files host.Access
 	if os.Geteuid() == 0 {
-		others = account.Lookup
+		others, files = account.Lookup, new(access.Files)
 	}
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
-		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others,
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, Access: files,
+		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, starter.Channel, error) {
 			child, parent, err := handover.New()
 			if err != nil { // a Channel that is nil, not one of a nil

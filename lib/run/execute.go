@@ -1,0 +1,94 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// executePatience is how long a file system may take to keep a small file.
+const executePatience = 10 * time.Second
+
+// CheckExecute makes sure that sandboxes can be made below dir: it exists (or
+// is made, mode 0755), a file can be written there and room is left for it. A
+// file system that does not answer is an error after ten seconds.
+func CheckExecute(dir string) error {
+	return patiently(dir, func() error {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return errs.E("run.CheckExecute", errs.Denied, "EXECUTE", err)
+		}
+		return testExecute(dir, nil, nil)
+	})
+}
+
+// patiently gives a test of dir some time to end. One that does not answer
+// stays behind: nothing ends a call to a dead file server.
+func patiently(dir string, test func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- test() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(executePatience):
+		return errNoAnswer(dir)
+	}
+}
+
+func errNoAnswer(dir string) error {
+	return errs.E("run.CheckExecute", errs.Expired, "EXECUTE", fmt.Errorf("the file system of %s does not answer", dir))
+}
+
+// probeSize is what a test writes. A disk with less room is full for any job.
+const probeSize = 64 << 10
+
+// testExecute does in dir what a starter does for a job of user: it makes a
+// directory, which it gives to that user, and a file there with the user's
+// rights, which has to reach the disk. nil is the user of this program. Nothing
+// of it stays.
+func testExecute(dir string, user *host.Identity, access host.Access) (err error) {
+	const op = "run.CheckExecute"
+	// Not by a name that a person could wait for: others may write to EXECUTE.
+	probe, err := os.MkdirTemp(dir, ".probe-*")
+	if err != nil {
+		return errs.E(op, errs.Denied, "EXECUTE", fmt.Errorf("jobs cannot be given a directory: %w", err))
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return errs.E(op, errs.Denied, "EXECUTE", fmt.Errorf("jobs cannot be given a directory: %w", errors.Join(err, os.Remove(probe))))
+	}
+	defer root.Close()
+	name := filepath.Base(probe)
+	write := func() error { return writeProbe(root, filepath.Join(name, "file")) }
+	if user != nil && access != nil {
+		if err = root.Lchown(name, int(user.UID), int(user.GID)); err == nil {
+			err = access.As(user, write)
+		}
+	} else {
+		err = write()
+	}
+	if err = errors.Join(err, root.RemoveAll(name)); err != nil {
+		return errs.E(op, errs.Exhausted, "EXECUTE", fmt.Errorf("jobs could not write their files: %w", err))
+	}
+	return nil
+}
+
+// writeProbe writes a small file that reaches the disk.
+func writeProbe(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeSize))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
