@@ -181,3 +181,40 @@ func (b breakage) judge(t *testing.T, p place) {
 		}
 	}
 }
+
+// TestFewDescriptors runs many jobs at once on an Execution Point that may open
+// few files: those for which there is no room wait, and none is begun in vain.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "ep.conf", "NUM_CPUS = 10\nMEMORY = 4096\n")
+	p.write(t, "job.sub", "should_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 16\nrequest_disk = 10\n"+
+		"executable = /bin/sleep\ntransfer_executable = false\narguments = 1\nlog = job.log\nqueue 10\n")
+	c, stdout, stderr := p.cmd(t, "-c", `ulimit -n 48 && exec "$0" "$@"`, "self", "run", "-config", "ep.conf", "job.sub")
+	self := c.Path
+	c.Path, c.Args[0], c.Args[3] = "/bin/sh", "sh", self
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = c.Process.Kill(); <-ended })
+	done := func() int {
+		b, _ := os.ReadFile(filepath.Join(p.dir, "job.log"))
+		return strings.Count(string(b), "(return value 0)")
+	}
+	waitFor(t, "some jobs are done, and others are kept waiting", func() bool {
+		return done() >= 2 && strings.Count(p.log(), "fault=descriptors") >= 2
+	})
+	for range 2 {
+		if err := c.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-ended
+	told := stdout.String()
+	if strings.Contains(told, "too many open files") || !strings.Contains(told, "48 file descriptors are in use") {
+		t.Errorf("a job was begun in vain, or nobody was told why others wait:\n%s%s", told, stderr)
+	}
+	p.nothingLeft(t)
+}

@@ -82,6 +82,7 @@ func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
 
 // activate starts a job under the claim.
 func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
+	e.granted()
 	v := e.consider(sl, ev.Job)
 	sl.cur.Rank = policy.RankOf(v)
 	universe := policy.UniverseVanilla

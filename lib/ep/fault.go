@@ -280,6 +280,12 @@ func (e *Engine) programRan(sl *slotState) {
 	})
 }
 
+// granted forgets that descriptors were short: they were counted for the
+// activation that begins, and there were enough.
+func (e *Engine) granted() {
+	e.faults = slices.DeleteFunc(e.faults, func(c *condition) bool { return c.kind == FaultDescriptors && !c.refusing })
+}
+
 // Refusal says that a slot takes no job because the machine is not sound.
 type Refusal struct {
 	Kind   Fault

@@ -169,7 +169,6 @@ func TestFaultComesBack(t *testing.T) {
 	}{
 		{"at once", FaultExecute, 0, 10 * time.Second},
 		{"a starter", FaultStarter, time.Second, 10 * time.Second},
-		{"descriptors", FaultDescriptors, time.Minute, 10 * time.Second},
 		{"long after", FaultStarter, faultForget, 5 * time.Second},
 	} {
 		a := newAiling(t, 4, "")
@@ -302,6 +301,34 @@ func TestFaultPlaces(t *testing.T) {
 			t.Errorf("%v takes jobs", id)
 		}
 	}
+}
+
+// TestFaultDescriptors makes the pauses longer only while there is no room at
+// all: where some jobs fit, each lack is a new one.
+func TestFaultDescriptors(t *testing.T) {
+	t.Parallel()
+	a := newAiling(t, 4, "")
+	ad := job(t, steady(time.Hour), "")
+	short := &MachineFault{Kind: FaultDescriptors, Reason: "60 of 64 descriptors are in use"}
+	try := func(lack *MachineFault, pause time.Duration) {
+		t.Helper()
+		g := a.claim(slot1, ad)
+		r, _ := a.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad, Fault: lack} })
+		if (r.Err != nil) != (lack != nil) {
+			t.Fatalf("%+v", r)
+		}
+		got := a.said()
+		if lack != nil && (len(got) != 1 || !strings.Contains(got[0], "refuses for "+pause.String())) {
+			t.Errorf("%v, want a pause of %v", got, pause)
+		}
+		a.step(ReleaseRequested{Claim: g.Claim})
+		a.run(pause)
+		a.said()
+	}
+	try(short, 5*time.Second)
+	try(short, 10*time.Second)
+	try(nil, 0)
+	try(short, 5*time.Second)
 }
 
 // TestFaultJitter takes up to a quarter off each pause.

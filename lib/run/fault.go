@@ -53,9 +53,10 @@ func (a *activation) silent(st host.ExitStatus) *ep.MachineFault {
 	return &ep.MachineFault{Kind: ep.FaultStarter, Reason: fmt.Sprintf("a starter %v before its job ran, and did not say why", st), Doubtful: true}
 }
 
-// What descriptors are kept for. A running job takes about four of them.
+// What descriptors are kept for.
 const (
-	starterDescriptors = 16 // to start a starter: pipes, the shadow's connection, what the system needs for a moment
+	starterDescriptors = 12 // to start a starter: pipes, the shadow's connection, what the system needs for a moment
+	jobDescriptors     = 4  // of a starter that runs
 	spareDescriptors   = 16 // commands, the pool, logs, programs of the owner
 	countDescriptors   = time.Second
 )
@@ -89,10 +90,11 @@ func (n *node) lacking(now clock.Instant) *ep.MachineFault {
 			starting++
 		}
 	}
-	free := d.Most - d.Open - spareDescriptors - starting*starterDescriptors
+	atOnce := min(starting, mostLaunching)
+	free := d.Most - d.Open - spareDescriptors - atOnce*starterDescriptors - (starting-atOnce)*jobDescriptors
 	if free < starterDescriptors {
 		return &ep.MachineFault{Kind: ep.FaultDescriptors, Reason: fmt.Sprintf(
-			"%d of %d file descriptors are in use and %d starters are on their way; another one needs %d and %d are kept back: raise the limit of open files (ulimit -n, LimitNOFILE)",
+			"%d of %d file descriptors are in use (starters on their way: %d); a starter needs %d and %d are kept back: raise the limit of open files (ulimit -n, LimitNOFILE)",
 			d.Open, d.Most, starting, starterDescriptors, spareDescriptors)}
 	}
 	n.room = room{left: (free/starterDescriptors - 1) / 2, counted: now}

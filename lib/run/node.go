@@ -54,7 +54,7 @@ type node struct {
 	problems  []slot.Problem
 
 	logs      *logs
-	launching chan struct{}                // one for each starter that is given the plan of a pool's job
+	launching chan struct{}                // one for each starter that is started and given its plan
 	inbox     chan func(now clock.Instant) // run by the owner
 	done      chan struct{}                // closed when the owner is gone
 	around    sync.WaitGroup               // goroutines around it

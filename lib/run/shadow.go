@@ -17,7 +17,7 @@ import (
 
 // mostLaunching is how many starters are given their plans at the same time.
 // More would only wait for one another, and what else the machine does for
-// them.
+// them, and need more descriptors at once.
 const mostLaunching = 16
 
 // launch gives a plan to a starter, with the connection of its shadow if a
@@ -35,13 +35,13 @@ func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose
 		_ = sh.Conn.Close()
 		return nil, err
 	}
-	n.launching <- struct{}{}
-	defer func() { <-n.launching }()
 	return n.launchWith(plan, sh.Conn)
 }
 
 // launchWith marks what goes wrong as the machine's fault.
 func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (*starter.Handle, error) {
+	n.launching <- struct{}{}
+	defer func() { <-n.launching }()
 	h, err := n.launcher.Launch(context.Background(), plan, nc)
 	if err != nil {
 		return nil, launchFailure{err}
