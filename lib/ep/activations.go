@@ -284,7 +284,7 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 	}
 	closing := sl.pair.State != policy.Claimed || sl.pair.Activity == policy.Retiring || sl.waiting != nil ||
 		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.look(sl)), e.now) ||
-		e.drain.on && (sl.act == nil || !sl.act.Admitted)
+		e.drain.on && (sl.act == nil || !sl.act.Admitted) || e.refusing(sl) != nil || sl.act != nil && sl.act.fault != nil && !sl.act.fault.Doubtful
 	if ev.Ref != 0 {
 		e.emit(Reply{Ref: ev.Ref, Closing: closing})
 	}

@@ -255,6 +255,32 @@ func TestFaultBurst(t *testing.T) {
 	}
 }
 
+// TestFaultClosesClaim tells the shadow of a job that met a fault that no other
+// job follows under the claim, and gives the claim back: the schedd would send
+// the next one at once.
+func TestFaultClosesClaim(t *testing.T) {
+	t.Parallel()
+	for _, doubtful := range []bool{false, true} {
+		a := newAiling(t, 4, "")
+		ad := job(t, steady(time.Hour), "")
+		ad.SetReal("SimBegins", 60)
+		g := a.claim(slot1, ad)
+		act := a.activate(g.Claim, ad)
+		delete(a.starters, act)
+		f := readOnly
+		f.Doubtful = doubtful
+		a.step(JobEnded{Activation: act, Exit: Exit{Evicted: true, Fault: &f}})
+		r, _ := a.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: JobDone} })
+		if r.Closing == doubtful {
+			t.Errorf("doubtful %v: closing %v", doubtful, r.Closing)
+		}
+		a.step(StarterExited{Activation: act, Status: host.ExitStatus{Exited: true}})
+		if v, there := a.eng.SlotView(g.Slot); (there && v.Claimed) != doubtful {
+			t.Errorf("doubtful %v: the claim is there: %v", doubtful, there)
+		}
+	}
+}
+
 // TestFaultPlaces keeps a broken SLOT<N>_EXECUTE from the slots that have
 // another directory, and a machine without descriptors from none.
 func TestFaultPlaces(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/pool"
 )
 
 const jobToRun = smallJob + `ClusterId = 7
@@ -390,4 +391,48 @@ func TestDeactivations(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A machine with a fault says so to the next shadow, which would find no sandbox
+// for its job, and takes no claim.
+func TestActivationFault(t *testing.T) {
+	bubble(t, twoStatic, func(t *testing.T, s *station) {
+		first, second := s.offered("slot1"), s.offered("slot2")
+		p := s.peer(first, second)
+		one, two := p.claim(first, smallJob), p.claim(second, smallJob)
+		if len(one.ids) != 1 || len(two.ids) != 1 {
+			t.Fatalf("%+v, %+v", one, two)
+		}
+		gone := make(chan struct{})
+		s.starts(func(e ep.StartStarter, _ *cedar.Conn, _ claim.Secret) {
+			s.event(ep.JobEnded{Activation: e.Activation, Exit: ep.Exit{Evicted: true, Fault: &ep.MachineFault{Kind: ep.FaultExecute, Reason: "EXECUTE is read-only"}}})
+			s.event(ep.StarterExited{Activation: e.Activation})
+			close(gone)
+		})
+		conn, n, _ := p.activate(first.Public, one.ids[0], jobToRun)
+		if n != 1 {
+			t.Fatalf("the first activation is answered %d", n)
+		}
+		<-gone
+		conn.Close()
+		_, n, ad := p.activate(second.Public, two.ids[0], jobToRun)
+		if got := refusal(n, ad); !strings.HasPrefix(got, "0, 1031 ") || !strings.Contains(got, "the machine takes no jobs: EXECUTE is read-only") {
+			t.Errorf("the next activation: %s", got)
+		}
+		if got := p.aboutClaim(403, second.Public, two.ids[0]); got != "Start = false" {
+			t.Errorf("then 403 is answered %s", got)
+		}
+		offer := s.offered("slot2")
+		if got := s.peer(offer).claim(offer, smallJob); len(got.ids) != 0 {
+			t.Errorf("a claim was given: %+v", got)
+		}
+		var public *classad.Ad
+		id := s.view("slot2").ID
+		if err := s.Do(t.Context(), func(turn pool.Turn) { public = turn.Engine.PublicAd(id) }); err != nil {
+			t.Fatal(err)
+		}
+		if ad := public; ad.Eval("Requirements", nil).String() != "false" || ad.Eval("StartRefusedReason", nil).String() != `"EXECUTE is read-only"` {
+			t.Errorf("the pool is shown %s", ad.Text(classad.Old))
+		}
+	})
 }
