@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/run"
 )
 
 // The figures of these benchmarks are those of docs/performance.md. They run
@@ -39,7 +41,7 @@ func built(b *testing.B) string {
 func (p place) real(b *testing.B, self string, args ...string) *exec.Cmd {
 	c := exec.Command(self, args...)
 	c.Dir = p.dir
-	c.Env = append(os.Environ(), "TMPDIR="+p.tmp)
+	c.Env = append(os.Environ(), "TMPDIR="+p.tmp, run.BaseVariable+"="+filepath.Join(p.tmp, "runs"))
 	return c
 }
 

@@ -39,7 +39,7 @@ START = Mips > 10 && KFlops > 10 && LastBenchmark > 0
 	if got := p.read(t, "out"); !want.MatchString(got) {
 		t.Errorf("the job saw\n%s", got)
 	}
-	logs, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
+	logs, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-run-*", "log", "StartLog"))
 	if err != nil || len(logs) != 1 {
 		t.Fatal(logs, err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/run"
 )
 
 // exitRestart is the status of an EP that ended to be started again: a service
@@ -219,7 +218,7 @@ func runningHere() (sockets []string, pids []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dirs, owners, err := run.Dirs(baseDir())
+	dirs, owners, err := recordedRuns(p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,10 +12,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
-	"github.com/execpoint/execpoint/lib/run"
 )
 
 // historyFlags are the options of condor_ep history.
@@ -95,13 +95,19 @@ func (f *historyFlags) paths() ([]string, error) {
 		return []string{f.file}, nil
 	}
 	if f.config == "" {
-		dirs, _, err := run.Dirs(baseDir())
+		p, err := thishost.Visit()
+		if err != nil {
+			return nil, err
+		}
+		dirs, _, err := recordedRuns(p)
 		if err != nil {
 			return nil, err
 		}
 		var out []string
 		for _, d := range dirs {
-			out = append(out, filepath.Join(d.Path, "log", "startd_history"))
+			if d.Files != "" {
+				out = append(out, filepath.Join(d.Log(), "startd_history"))
+			}
 		}
 		if len(out) > 0 || os.Getenv("CONDOR_CONFIG") == "" {
 			return out, nil

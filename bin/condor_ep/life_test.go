@@ -51,7 +51,7 @@ func (p place) start(t *testing.T, jobs int, args ...string) (*process, func() (
 		<-ended
 	})
 	waitFor(t, "the jobs run", func() bool {
-		found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "execute", "dir_*", "scratch", "daemon.pid"))
+		found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-run-*", "execute", "dir_*", "scratch", "daemon.pid"))
 		return len(found) == jobs
 	})
 	return pr, func() (string, string) { <-ended; return out.String(), errOut.String() }
@@ -89,7 +89,7 @@ func (pr *process) interrupt(t *testing.T, p place, times int) {
 
 // log returns the daemon log of the run that goes on.
 func (p place) log() string {
-	found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "log", "StartLog"))
+	found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-run-*", "log", "StartLog"))
 	if len(found) != 1 {
 		return ""
 	}
@@ -154,7 +154,7 @@ func TestStarterKilled(t *testing.T) {
 	p.write(t, "job.sh", "#!/bin/sh\nif [ -e "+filepath.Join(p.dir, "second")+" ]; then exit 0; fi\ntouch "+filepath.Join(p.dir, "second")+"\n"+strings.TrimPrefix(stubborn, "#!/bin/sh\n"))
 	p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue\n")
 	pr, output := p.start(t, 1, "run", "job.sub")
-	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*", "execute", "dir_*"))
+	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-run-*", "execute", "dir_*"))
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}

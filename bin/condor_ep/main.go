@@ -99,6 +99,10 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
                       the machine in one partitionable slot, any job runs)
         -json         one JSON object a line instead of text
         -keep         leave sandboxes and logs in place
+        Sandboxes and logs are in a directory among the temporary files. Where
+        a run is found by status and the like is recorded in /run/execpoint
+        (root), XDG_RUNTIME_DIR, or the temporary files; EXECPOINT_RUNTIME_DIR
+        names another directory, in which only its user may write
   status [-json]
         show the slots of the Execution Points that run here
   explain [-json] [-job FILE] [SLOT|JOB]

@@ -82,7 +82,7 @@ func (p place) cmd(t testing.TB, args ...string) (c *exec.Cmd, stdout, stderr *b
 	}
 	c = exec.Command(self, args...)
 	c.Dir = p.dir
-	c.Env = append(os.Environ(), beTool+"=1", "TMPDIR="+p.tmp)
+	c.Env = append(os.Environ(), beTool+"=1", "TMPDIR="+p.tmp, run.BaseVariable+"="+filepath.Join(p.tmp, "runs"))
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	c.Stdout, c.Stderr = stdout, stderr
 	return c, stdout, stderr
@@ -104,10 +104,15 @@ func (p place) ep(t testing.TB, args ...string) (status int, stdout, stderr stri
 // directory or a process of it.
 func (p place) nothingLeft(t testing.TB) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*", "run-*"))
+	records, err := filepath.Glob(filepath.Join(p.tmp, "runs", "run-*"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	files, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := append(records, files...)
 	if len(found) > 0 {
 		t.Errorf("left behind: %v", found)
 	}

@@ -118,9 +118,12 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	base := baseDir()
+	base, err := p.RunBase()
+	if err != nil {
+		return res, err
+	}
 	inv, scanErrs := machine.Scan(ctx, time.Now(), p.Scanners()...)
-	snap, err := loadConfig(f.config, base, inv)
+	snap, err := loadConfig(f.config, os.TempDir(), inv)
 	if err != nil {
 		return res, err
 	}
@@ -129,11 +132,11 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 
-	removed, err := run.SweepDirs(base, p.Census.Alive, p.Sweep)
+	removed, err := run.SweepDirs(p.Private(), base, p.Census.Alive, p.Sweep)
 	if err != nil {
 		fmt.Fprintf(stderr, "warning: leftovers of earlier runs: %v\n", err)
 	}
-	dir, err := run.NewDir(base, run.Owner{Proc: p.Census.Self(), Keep: f.keep})
+	dir, err := run.NewDir(p.Private(), base, os.TempDir(), run.Owner{Proc: p.Census.Self(), Keep: f.keep})
 	if err != nil {
 		return res, err
 	}
@@ -148,7 +151,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if _, err := inv.Prefer(snap); err != nil {
 		return res, err
 	}
-	if snap, err = loadConfig(f.config, dir.Path, inv); err != nil {
+	if snap, err = loadConfig(f.config, dir.Files, inv); err != nil {
 		return res, err
 	}
 	execute := snap.String("EXECUTE")
@@ -216,10 +219,10 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	show.begin(dir.Number, len(jobs), f.job)
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
-		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Path, Version: version,
+		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
-		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Path, inv) },
+		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
 		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
@@ -229,8 +232,8 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	}
 	kept := ""
 	if keepDir = f.keep; keepDir {
-		kept = dir.Path
-		if err := saveConfig(snap, filepath.Join(dir.Path, "config.snapshot")); err != nil {
+		kept = dir.Files
+		if err := saveConfig(snap, filepath.Join(dir.Files, "config.snapshot")); err != nil {
 			return res, err
 		}
 	}
@@ -238,9 +241,13 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	return res, nil
 }
 
-// baseDir is where the private directories of this user's runs are.
-func baseDir() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("execpoint-%d", os.Getuid()))
+// recordedRuns lists the runs of this user that are recorded on this machine.
+func recordedRuns(p *thishost.Platform) ([]run.Dir, []run.Owner, error) {
+	base, err := p.RunBase()
+	if err != nil {
+		return nil, nil, err
+	}
+	return run.Dirs(p.Private(), base)
 }
 
 // loadConfig reads the configuration. Without a file all of the machine is one

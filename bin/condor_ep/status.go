@@ -16,7 +16,6 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/run"
 )
 
 // askTimeout bounds how long one EP may take to answer.
@@ -28,7 +27,7 @@ func askAll(req observe.Request) (answers []observe.Response, refusals []error, 
 	if err != nil {
 		return nil, nil, err
 	}
-	dirs, owners, err := run.Dirs(baseDir())
+	dirs, owners, err := recordedRuns(p)
 	if err != nil {
 		return nil, nil, err
 	}

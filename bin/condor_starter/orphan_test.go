@@ -20,6 +20,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -208,7 +209,7 @@ func TestSweepAfterAllWereKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	swept, err := sandbox.Sweep(s.execute, census)
+	swept, err := sandbox.Sweep(s.execute, census, account.Directories{}.Private)
 	if err != nil || len(swept.Live) != 1 || len(swept.Removed) != 0 || !alive(d.job) {
 		t.Errorf("sweep beside a live starter: %+v, %v", swept, err)
 	}
@@ -229,7 +230,7 @@ func TestSweepAfterAllWereKilled(t *testing.T) {
 	if !alive(hidden) {
 		t.Fatal("the hidden child is gone before the sweep, the test shows nothing")
 	}
-	swept, err = sandbox.Sweep(s.execute, census)
+	swept, err = sandbox.Sweep(s.execute, census, account.Directories{}.Private)
 	if err != nil || swept.Killed < 1 || len(swept.Removed) != 1 {
 		t.Errorf("sweep: %+v, %v", swept, err)
 	}

@@ -3,7 +3,10 @@
 
 package host
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+)
 
 // PrivateFiles reads files that only their owner may read: keys, passwords,
 // tokens. Implementations are safe for concurrent use.
@@ -34,4 +37,20 @@ type Owners interface {
 	MakeDir(path string) error
 	// RemoveDir removes an empty directory and nothing else.
 	RemoveDir(path string) error
+}
+
+// PrivateDirs opens directories whose contents this process acts upon: what
+// another user could have written there is no reason to kill or remove
+// anything. All is asked of the open directory, so that nobody can put another
+// one in its place. Implementations are safe for concurrent use.
+type PrivateDirs interface {
+	// OpenPrivate opens the directory at path if Private has nothing against
+	// it, path is no symbolic link, and nobody but this user and root can put
+	// another one in its place. One that is not there is NotFound, any other
+	// that is refused is Denied with the reason.
+	OpenPrivate(path string) (*os.Root, error)
+	// Private says why others could have written in the open directory: it
+	// belongs to another user than the one who runs this process, or its mode
+	// lets others write. nil means that they could not.
+	Private(dir *os.Root) error
 }

@@ -149,7 +149,7 @@ func newNode(o Options) (*node, error) {
 		return nil, err
 	}
 	n.launcher = starter.NewLauncher(starter.LaunchSpec{
-		Spawner: o.Host.Spawner, Census: o.Host.Census, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
+		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
 	})
 	n.beginRecords()

@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -31,6 +32,9 @@ type Host struct {
 	Sampler machine.Sampler
 	Spawner host.Spawner // starts starters
 	Census  host.Census
+	// Private is host.PrivateDirs'; nil where nobody can tell whose a directory
+	// is.
+	Private sandbox.Private
 	// Rand fills b with bytes nobody can guess.
 	Rand func(b []byte)
 

@@ -269,7 +269,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	swept, err := Sweep(execute, c)
+	swept, err := Sweep(execute, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +301,53 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A record counts only in a directory that nobody else could have written in:
+// of what another user made no process is killed, and it is removed only where
+// not everybody may make directories.
+func TestSweepOfForeignSandboxes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		mode    os.FileMode // of EXECUTE
+		foreign string      // what the other user could write in
+		killed  int
+		removed bool
+	}{
+		{"ours", 0o755, "", 1, true},
+		{"ours, where all may write", 0o777, "", 1, true},
+		{"of another user", 0o755, "dir_12", 0, true},
+		{"of another user, where all may write", 0o777, "dir_12", 0, false},
+		{"ours, the record of another user", 0o755, ownDir, 0, true},
+	} {
+		theirs := errs.E("test", errs.Denied, tt.foreign, errors.New("it belongs to the user 61234"))
+		private := func(dir *os.Root) error {
+			if filepath.Base(dir.Name()) == tt.foreign {
+				return theirs
+			}
+			return nil
+		}
+		starter := host.ProcID{PID: 12, Start: 120}
+		for what, f := range map[string]func(string, *census) (Swept, error){
+			"Reclaim": func(execute string, c *census) (Swept, error) { return Reclaim(execute, starter, c, private) },
+			"Sweep":   func(execute string, c *census) (Swept, error) { return Sweep(execute, c, private) },
+		} {
+			execute := t.TempDir()
+			s := create(t, execute, starter)
+			if err := errors.Join(s.Record(Record{Boot: "now", Starter: starter}), os.Chmod(execute, tt.mode)); err != nil {
+				t.Fatal(err)
+			}
+			c := &census{boot: "now", left: 1}
+			swept, err := f(execute, c)
+			if swept.Killed != tt.killed || len(c.killed) != tt.killed || (len(swept.Removed) == 1) != tt.removed {
+				t.Errorf("%s, %s: %+v, %v", tt.name, what, swept, err)
+			}
+			if !tt.removed && (!errs.Is(err, errs.Denied) || !strings.Contains(err.Error(), "it belongs to the user 61234")) || tt.removed && err != nil {
+				t.Errorf("%s, %s: %v", tt.name, what, err)
+			}
+		}
+	}
+}
+
 // A family that cannot be killed keeps its sandbox, for it may still write.
 func TestSweepFails(t *testing.T) {
 	t.Parallel()
@@ -310,18 +357,18 @@ func TestSweepFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &census{boot: "now", failing: errs.E("proc.KillRemains", errs.Transient, "", errors.New("do not die"))}
-	swept, err := Sweep(execute, c)
+	swept, err := Sweep(execute, c, nil)
 	if !errs.Is(err, errs.Transient) || len(swept.Removed) != 0 {
 		t.Errorf("%+v, %v", swept, err)
 	}
-	if swept, err := Sweep(filepath.Join(execute, "nothing"), c); err != nil || len(swept.Removed) != 0 {
+	if swept, err := Sweep(filepath.Join(execute, "nothing"), c, nil); err != nil || len(swept.Removed) != 0 {
 		t.Errorf("no EXECUTE: %+v, %v", swept, err)
 	}
 	c.failing = nil
-	if swept, err := Reclaim(execute, host.ProcID{PID: 12, Start: 120}, c); err != nil || len(swept.Removed) != 1 {
+	if swept, err := Reclaim(execute, host.ProcID{PID: 12, Start: 120}, c, nil); err != nil || len(swept.Removed) != 1 {
 		t.Errorf("Reclaim: %+v, %v", swept, err)
 	}
-	if swept, err := Reclaim(execute, host.ProcID{PID: 12, Start: 120}, c); err != nil || len(swept.Removed) != 0 {
+	if swept, err := Reclaim(execute, host.ProcID{PID: 12, Start: 120}, c, nil); err != nil || len(swept.Removed) != 0 {
 		t.Errorf("Reclaim of nothing: %+v, %v", swept, err)
 	}
 }
@@ -337,7 +384,7 @@ func TestSweepDoesNotFollowLinks(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	swept, err := Sweep(execute, &census{})
+	swept, err := Sweep(execute, &census{}, nil)
 	if err != nil || len(swept.Removed) != 1 || filepath.Base(swept.Removed[0]) != "dir_6" {
 		t.Errorf("%+v, %v", swept, err)
 	}
@@ -361,7 +408,7 @@ func TestSweepDoesNotWaitForPipes(t *testing.T) {
 	}
 	done := make(chan int, 1)
 	go func() {
-		swept, err := Sweep(execute, &census{})
+		swept, err := Sweep(execute, &census{}, nil)
 		if err != nil {
 			t.Error(err)
 		}

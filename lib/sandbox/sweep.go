@@ -5,6 +5,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,11 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 )
+
+// Private says why a user other than the one who runs this process could have
+// written in an open directory, as host.PrivateDirs does. nil stands for a
+// system on which nobody can tell: there every directory counts as private.
+type Private func(dir *os.Root) error
 
 // Swept is what a sweep found.
 type Swept struct {
@@ -27,7 +33,10 @@ type Swept struct {
 // processes that their records prove to be theirs, and removes their
 // sandboxes. Live starters and anything that is no sandbox are left alone. A
 // sandbox that cannot be cleared is an error, and the others are still done.
-func Sweep(execute string, census host.Census) (Swept, error) {
+// A record counts only in a directory that is private. What looks like a
+// sandbox and is not private is removed where only those make directories who
+// may write in execute, and is an error where everybody may.
+func Sweep(execute string, census host.Census, private Private) (Swept, error) {
 	const op = "sandbox.Sweep"
 	var swept Swept
 	root, err := os.OpenRoot(execute)
@@ -52,7 +61,7 @@ func Sweep(execute string, census host.Census) (Swept, error) {
 		if _, ok := starterPID(e.Name()); !ok || !e.IsDir() {
 			continue
 		}
-		if err := swept.one(root, execute, e.Name(), census); err != nil {
+		if err := swept.one(root, execute, e.Name(), census, private); err != nil {
 			all = errors.Join(all, errs.E(op, errs.Other, filepath.Join(execute, e.Name()), err))
 		}
 	}
@@ -61,7 +70,7 @@ func Sweep(execute string, census host.Census) (Swept, error) {
 
 // Reclaim does for one dead starter what Sweep does for all: its processes are
 // killed and its sandbox is removed. It is no error if there is none.
-func Reclaim(execute string, starter host.ProcID, census host.Census) (Swept, error) {
+func Reclaim(execute string, starter host.ProcID, census host.Census, private Private) (Swept, error) {
 	var swept Swept
 	root, err := os.OpenRoot(execute)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,13 +84,16 @@ func Reclaim(execute string, starter host.ProcID, census host.Census) (Swept, er
 	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return swept, nil
 	}
-	return swept, swept.one(root, execute, name, census)
+	return swept, swept.one(root, execute, name, census, private)
 }
 
 // one deals with one sandbox.
-func (s *Swept) one(root *os.Root, execute, name string, census host.Census) error {
+func (s *Swept) one(root *os.Root, execute, name string, census host.Census, private Private) error {
 	path := filepath.Join(execute, name)
-	record, err := readRecord(root, name)
+	record, err := readRecord(root, name, private)
+	if errs.Is(err, errs.Denied) && open(root) {
+		return err // made by another user, and perhaps in use
+	}
 	switch {
 	case errs.Is(err, errs.Unsupported):
 		return err // of a newer version: not ours to judge
@@ -114,10 +126,40 @@ func (s *Swept) one(root *os.Root, execute, name string, census host.Census) err
 	return nil
 }
 
-func readRecord(root *os.Root, name string) (Record, error) {
-	text, err := readLimited(root, filepath.Join(name, ownDir, recordFile))
+// open reports whether everybody may make directories in root.
+func open(root *os.Root) bool {
+	info, err := root.Stat(".")
+	return err != nil || info.Mode().Perm()&0o002 != 0
+}
+
+// readRecord reads the record of the sandbox name. It is Denied if another user
+// could have written it.
+func readRecord(root *os.Root, name string, private Private) (Record, error) {
+	const op = "sandbox.readRecord"
+	missing := func(err error) (Record, error) { return Record{}, errs.E(op, errs.NotFound, name, err) }
+	dir, err := root.OpenRoot(name)
 	if err != nil {
-		return Record{}, errs.E("sandbox.readRecord", errs.NotFound, name, err)
+		return missing(err)
+	}
+	defer dir.Close()
+	if private != nil {
+		if err := private(dir); err != nil {
+			return Record{}, errs.E(op, errs.Denied, name, fmt.Errorf("it is not ours, and no record in it is believed: %w", err))
+		}
+	}
+	own, err := dir.OpenRoot(ownDir)
+	if err != nil {
+		return missing(err)
+	}
+	defer own.Close()
+	if private != nil {
+		if err := private(own); err != nil {
+			return Record{}, errs.E(op, errs.Denied, name, fmt.Errorf("its record is not believed: %w", err))
+		}
+	}
+	text, err := readLimited(own, recordFile)
+	if err != nil {
+		return missing(err)
 	}
 	return ParseRecord(text)
 }

@@ -187,7 +187,7 @@ func (h *Handle) reclaim() (killed int, err error) {
 	if well || execute == "" || h.spec.Census == nil {
 		return 0, nil
 	}
-	swept, err := sandbox.Reclaim(execute, h.family.Main(), h.spec.Census)
+	swept, err := sandbox.Reclaim(execute, h.family.Main(), h.spec.Census, h.spec.Private)
 	return swept.Killed, err
 }
 

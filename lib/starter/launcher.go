@@ -17,16 +17,18 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/sandbox"
 )
 
 // LaunchSpec says how starters are started.
 type LaunchSpec struct {
-	Spawner host.Spawner // starts the starter's process; its families are the starters with all below them
-	Census  host.Census  // finds what a starter that died has left; nil leaves that to the next sweep
-	Path    string       // the program: condor_starter, or condor_ep itself
-	Args    []string     // its whole argument vector, e.g. {"condor_starter"} or {"condor_ep", "starter"}
-	Env     []string     // its environment
-	Stderr  *os.File     // its standard error, the starter's log; nil is the null device
+	Spawner host.Spawner    // starts the starter's process; its families are the starters with all below them
+	Census  host.Census     // finds what a starter that died has left; nil leaves that to the next sweep
+	Private sandbox.Private // whose directories its record is believed in
+	Path    string          // the program: condor_starter, or condor_ep itself
+	Args    []string        // its whole argument vector, e.g. {"condor_starter"} or {"condor_ep", "starter"}
+	Env     []string        // its environment
+	Stderr  *os.File        // its standard error, the starter's log; nil is the null device
 	// Channel makes the standard input of a starter and the other end of it. A
 	// connection can be passed along with a plan if that end can. nil is a pipe,
 	// by which none can.

@@ -5,11 +5,14 @@ package thishost
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -85,7 +88,7 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 		others, files = account.Lookup, new(access.Files)
 	}
 	return run.Host{
-		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census,
+		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census, Private: account.Directories{}.Private,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, Access: files,
@@ -111,6 +114,36 @@ func (p *Platform) Hooks(dir string) *hook.Runner {
 // UserNamespace is the number of the user namespace this program is in.
 func (p *Platform) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
 
+// Private opens directories that no other user could have written in.
+func (p *Platform) Private() host.PrivateDirs { return account.Directories{} }
+
+// RunBase is the directory in which the runs of this user are recorded: the one
+// that run.BaseVariable names; for root one below /run, which is root's alone; for
+// others one below XDG_RUNTIME_DIR where that is the user's own, else one among
+// the temporary files. The name of that last one can be guessed, so another user
+// may have made it: whoever opens it has to ask whose it is.
+func (p *Platform) RunBase() (string, error) {
+	if dir := os.Getenv(run.BaseVariable); dir != "" {
+		return filepath.Abs(dir)
+	}
+	uid := os.Geteuid()
+	if uid == 0 {
+		if info, err := os.Stat(p.root.Run); err != nil || !info.IsDir() {
+			return "", errs.E("thishost.RunBase", errs.Unsupported, p.root.Run, fmt.Errorf(
+				"this system has no such directory, in which root keeps the records of runs; name another one that only root can write in with %s", run.BaseVariable))
+		}
+		return filepath.Join(p.root.Run, "execpoint"), nil
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		// After su it is another user's.
+		if root, err := p.Private().OpenPrivate(dir); err == nil {
+			root.Close()
+			return filepath.Join(dir, "execpoint"), nil
+		}
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("execpoint-%d", uid)), nil
+}
+
 // Sweep clears one EXECUTE directory of what dead starters left. Where others
 // may make directories there nothing that is found proves a process to be ours:
 // the directories go, and no process is killed.
@@ -119,7 +152,7 @@ func (p *Platform) Sweep(execute string) error {
 	if info, err := os.Stat(execute); err == nil && info.Mode().Perm()&0o002 != 0 {
 		census = unproven{census}
 	}
-	_, err := sandbox.Sweep(execute, census)
+	_, err := sandbox.Sweep(execute, census, account.Directories{}.Private)
 	return err
 }
 

@@ -53,6 +53,13 @@ func (p *Platform) Hooks(string) *hook.Runner { return nil }
 // UserNamespace is never reached.
 func (p *Platform) UserNamespace() uint64 { return 0 }
 
+// Private is never reached.
+func (p *Platform) Private() host.PrivateDirs { return nil }
+
+// RunBase is never reached but where records of runs are looked for, and there
+// are none.
+func (p *Platform) RunBase() (string, error) { return "", errNoPlatform }
+
 // Sweep is never reached.
 func (p *Platform) Sweep(string) error { return errNoPlatform }
 
