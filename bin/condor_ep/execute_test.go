@@ -11,6 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/platform/linux/lockfile"
 )
 
 // TestSlotExecute lets each slot make its sandboxes in a directory of its own.
@@ -48,5 +53,77 @@ func TestSlotExecute(t *testing.T) {
 	p.write(t, "bad.conf", "SLOT1_EXECUTE = "+p.dir+"/job.sh\n")
 	if status, _, stderr := p.ep(t, "run", "-config", "bad.conf", "job.sub"); status == exitOK || !strings.Contains(stderr, "EXECUTE") {
 		t.Errorf("a file as a directory: status %d, %s", status, stderr)
+	}
+}
+
+// A run does not use the EXECUTE of a startd, and says whose it is. Runs share
+// one, and keep a startd from it meanwhile.
+func TestExecuteOfStartd(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	execute := filepath.Join(p.dir, "execute")
+	if err := os.Mkdir(execute, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(execute, ".execpoint.lock")
+	p.write(t, "ep.conf", "EXECUTE = "+execute+"\n")
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	startd, err := lockfile.Lock(file, host.Alone, host.Holder{
+		Program: "condor_startd", Name: "slots@here", Machine: "here", Proc: host.ProcID{PID: os.Getpid(), Start: 5}, Since: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	for _, want := range []string{"EXECUTE", execute, `condor_startd "slots@here"`, fmt.Sprintf("%d@5", os.Getpid())} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if status != exitUsage || stdout != "" {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	if err := startd.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	end1, out1 := p.blocked(t)
+	end2, out2 := p.blocked(t)
+	if _, err := lockfile.Lock(file, host.Alone, host.Holder{Program: "condor_startd"}); !errs.Is(err, errs.Conflict) || !strings.Contains(err.Error(), "condor_ep run") {
+		t.Errorf("a startd beside two runs: %v", err)
+	}
+	end1()
+	end2()
+	if out := out1() + out2(); strings.Count(out, "1 job: 1 done") != 2 {
+		t.Error(out)
+	}
+	if left, err := os.ReadDir(execute); err != nil || len(left) > 0 {
+		t.Errorf("left in EXECUTE: %v, %v", left, err)
+	}
+	p.nothingLeft(t)
+}
+
+// blocked begins a run whose job lasts until end is called; wait
+// then returns what it said.
+func (p place) blocked(t *testing.T) (end func(), wait func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	begun, over := filepath.Join(dir, "begun"), filepath.Join(dir, "over")
+	p.write(t, "wait.sh", "#!/bin/sh\ntouch $1\nwhile [ ! -e $2 ]; do sleep 0.05; done\n")
+	p.write(t, "wait.sub", small+"executable = wait.sh\narguments = "+begun+" "+over+"\nqueue\n")
+	c, stdout, stderr := p.cmd(t, "run", "-config", "ep.conf", "wait.sub")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	waitFor(t, "the job runs", func() bool { _, err := os.Stat(begun); return err == nil })
+	end = func() {
+		if err := os.WriteFile(over, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return end, func() string {
+		_ = c.Wait()
+		return stdout.String() + stderr.String()
 	}
 }

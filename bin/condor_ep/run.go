@@ -17,8 +17,10 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
@@ -198,6 +201,16 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, closeLogs()) }()
+	occupied, err := occupy(ctx, p, dir, owner, inv.FullHostname, log)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, occupied.Release()) }()
+	holding, letGo := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { occupied.Keep(holding) })
+	defer keeper.Wait()
+	defer letGo()
 	for _, r := range removed {
 		log.Info("removed what an earlier run left", "dir", r)
 	}
@@ -239,6 +252,22 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	}
 	show.end(res.Counts, time.Since(began), kept)
 	return res, nil
+}
+
+// occupy keeps startds from directories of sandboxes that are not below our own
+// one. Other runs may use them beside us: each clears away only what its own
+// starters left.
+func occupy(ctx context.Context, p *thishost.Platform, dir *run.Dir, owner run.Owner, machine string, log *slog.Logger) (*run.Occupied, error) {
+	var places []run.Place
+	for _, path := range append([]string{owner.Execute}, owner.Elsewhere...) {
+		if path != dir.Execute() && !slices.ContainsFunc(places, func(p run.Place) bool { return p.Value == path }) {
+			places = append(places, run.ExecutePlace("EXECUTE", path))
+		}
+	}
+	return run.Occupy(ctx, run.Occupation{
+		Lock: p.Lock, Share: host.Together, Log: log,
+		Me: host.Holder{Program: "condor_ep run", Machine: machine, Proc: p.Census.Self(), Since: time.Now()},
+	}, places...)
 }
 
 // recordedRuns lists the runs of this user that are recorded on this machine.

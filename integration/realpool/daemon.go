@@ -205,14 +205,17 @@ func (e *EP) Idle(ctx context.Context) error {
 	return nil
 }
 
-// Scratch is what is in EXECUTE.
+// Scratch is what is in EXECUTE, but for the lock by which a startd keeps others
+// from it.
 func (e *EP) Scratch() []string {
 	e.pool.TB.Helper()
 	list, err := os.ReadDir(filepath.Join(e.Dir, "execute"))
 	e.pool.Must(err)
 	var names []string
 	for _, one := range list {
-		names = append(names, one.Name())
+		if one.Name() != ".execpoint.lock" {
+			names = append(names, one.Name())
+		}
 	}
 	return names
 }

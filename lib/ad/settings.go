@@ -43,7 +43,7 @@ type settings struct {
 
 // settingsFrom reads the settings. The error names all that cannot be read.
 func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
-	s := settings{cfg: cfg, name: daemonName(cfg.String("STARTD_NAME"), host)}
+	s := settings{cfg: cfg, name: DaemonName(cfg.String("STARTD_NAME"), host)}
 	var bad []error
 	number := func(knob string) int64 {
 		n, err := cfg.Int(knob)
@@ -80,9 +80,9 @@ func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
 	return s, errors.Join(bad...)
 }
 
-// daemonName returns what stands behind the first @ of slot names: the host,
+// DaemonName returns what stands behind the first @ of slot names: the host,
 // or STARTD_NAME as it is if it has an @ of its own.
-func daemonName(configured, host string) string {
+func DaemonName(configured, host string) string {
 	switch {
 	case configured == "":
 		return host

@@ -75,6 +75,14 @@ func openLogs(s *config.Snapshot, o Options) (*logs, error) {
 	return l, nil
 }
 
+// logPath is the file of the daemon's log.
+func logPath(s *config.Snapshot, set observe.LogSettings) string {
+	if set.Path != "" {
+		return set.Path
+	}
+	return filepath.Join(s.String("LOG"), "StartLog")
+}
+
 // aim opens what the lines are to go to, and has them go there. A file that was
 // opened before stays the same one.
 func (l *logs) aim(s *config.Snapshot, set observe.LogSettings) (err error) {
@@ -91,10 +99,7 @@ func (l *logs) aim(s *config.Snapshot, set observe.LogSettings) (err error) {
 		return nil
 	}
 	if l.file == nil {
-		path := set.Path
-		if path == "" {
-			path = filepath.Join(s.String("LOG"), "StartLog")
-		}
+		path := logPath(s, set)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("STARTD_LOG: %w", err)
 		}

@@ -26,6 +26,8 @@ type Platform interface {
 	Host(execute string, snap *config.Snapshot) (run.Host, error)
 	// Sweep clears an EXECUTE directory of what dead starters left.
 	Sweep(execute string) error
+	// Lock is a host.Locker.
+	Lock(path string, share host.Share, me host.Holder) (host.Lock, error)
 	// Credentials reads our secrets and tells whose a directory is; Owners is
 	// nil where the system has no such thing.
 	Credentials() (host.PrivateFiles, host.Owners)

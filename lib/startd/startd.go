@@ -116,10 +116,13 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	if err != nil {
 		return daemon.ExitException, err
 	}
+	// Before anything is touched that may be another startd's.
+	occupied, err := d.occupy(ctx, h.Census.Self(), execute, elsewhere)
+	if err != nil {
+		return daemon.ExitException, err
+	}
+	defer func() { err = errors.Join(err, occupied.Release()) }()
 	for _, dir := range append([]string{execute}, paths(elsewhere)...) {
-		if err := run.CheckExecute(dir); err != nil {
-			return daemon.ExitException, err
-		}
 		if err := o.Platform.Sweep(dir); err != nil {
 			d.log.Warn("leftovers of an earlier life", "dir", dir, "err", err)
 		}
@@ -159,6 +162,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	for _, w := range d.snap.Warnings() {
 		d.log.Warn("configuration", "err", w.Error())
 	}
+	around.Go(func() { occupied.Keep(ctx) })
 	around.Go(func() { d.signals(ctx) })
 	around.Go(func() { d.takeOver(ctx) })
 	res, err := run.Run(ctx, opts)

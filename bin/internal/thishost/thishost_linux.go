@@ -25,6 +25,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/detect"
 	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/idle"
+	"github.com/execpoint/execpoint/platform/linux/lockfile"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -113,6 +114,11 @@ func (p *Platform) Hooks(dir string) *hook.Runner {
 
 // UserNamespace is the number of the user namespace this program is in.
 func (p *Platform) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
+
+// Lock is a host.Locker.
+func (p *Platform) Lock(path string, share host.Share, me host.Holder) (host.Lock, error) {
+	return lockfile.Lock(path, share, me)
+}
 
 // Private opens directories that no other user could have written in.
 func (p *Platform) Private() host.PrivateDirs { return account.Directories{} }

@@ -53,6 +53,11 @@ func (p *Platform) Hooks(string) *hook.Runner { return nil }
 // UserNamespace is never reached.
 func (p *Platform) UserNamespace() uint64 { return 0 }
 
+// Lock is never reached.
+func (p *Platform) Lock(string, host.Share, host.Holder) (host.Lock, error) {
+	return nil, errNoPlatform
+}
+
 // Private is never reached.
 func (p *Platform) Private() host.PrivateDirs { return nil }
 
