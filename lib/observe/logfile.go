@@ -90,7 +90,12 @@ type LogFile struct {
 	born  time.Time
 	limit LogLimit
 	keep  int
+	again time.Time // not put aside before, after that failed
 }
+
+// rotateAgain is how long a log that could not be put aside grows until that is
+// tried again.
+const rotateAgain = time.Minute
 
 // OpenLog opens the log at path, to be written behind what is there. keep is
 // MAX_NUM_<SUBSYSTEM>_LOG: how many old ones there may be.
@@ -106,7 +111,7 @@ func OpenLog(path string, limit LogLimit, keep int, now func() time.Time) (*LogF
 func (l *LogFile) SetLimit(limit LogLimit, keep int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.limit, l.keep = limit, max(keep, 1)
+	l.limit, l.keep, l.again = limit, max(keep, 1), time.Time{}
 }
 
 func (l *LogFile) open() error {
@@ -139,7 +144,7 @@ func (l *LogFile) Write(record []byte) (int, error) {
 			return 0, errs.E("observe.LogFile", errs.Broken, l.path, err)
 		}
 	}
-	if l.limit.Bytes > 0 && l.size > l.limit.Bytes || l.limit.Age > 0 && l.size > 0 && l.now().Sub(l.born) > l.limit.Age {
+	if l.full() {
 		if err := l.rotate(); err != nil {
 			return 0, errs.E("observe.LogFile", errs.Broken, l.path, err)
 		}
@@ -147,6 +152,13 @@ func (l *LogFile) Write(record []byte) (int, error) {
 	n, err := l.f.Write(record)
 	l.size += int64(n)
 	return n, err
+}
+
+// full reports whether the log is to be put aside now.
+func (l *LogFile) full() bool {
+	tooLarge := l.limit.Bytes > 0 && l.size > l.limit.Bytes
+	tooOld := l.limit.Age > 0 && l.size > 0 && l.now().Sub(l.born) > l.limit.Age
+	return (tooLarge || tooOld) && !l.now().Before(l.again)
 }
 
 // moved reports whether the name stands for another file now.
@@ -162,7 +174,8 @@ func (l *LogFile) moved() bool {
 // stampLayout is the time behind the name of an old log.
 const stampLayout = "20060102T150405"
 
-// rotate puts the log aside. If that fails the log goes on.
+// rotate puts the log aside. If that fails the log goes on, with a line that
+// says why, and it is tried again after a while: better a large log than none.
 func (l *LogFile) rotate() error {
 	to := l.path + ".old"
 	if l.keep > 1 {
@@ -170,10 +183,17 @@ func (l *LogFile) rotate() error {
 	}
 	_ = l.f.Close()
 	l.f = nil
-	if err := os.Rename(l.path, to); err != nil {
-		l.limit = LogLimit{} // until it is set again: better a large log than none
-	}
+	born := l.born
+	failed := os.Rename(l.path, to)
 	if err := l.open(); err != nil {
+		return err
+	}
+	if failed != nil && !errors.Is(failed, fs.ErrNotExist) { // else somebody was faster
+		l.born, l.again = born, l.now().Add(rotateAgain)
+		line := fmt.Sprintf("%s(D_ERROR) the log cannot be put aside as its limit wants and goes on, to be tried again in %v: %s\n",
+			l.now().Format("01/02/06 15:04:05 "), rotateAgain, appendOneLine(nil, failed.Error()))
+		n, err := l.f.WriteString(line)
+		l.size += int64(n)
 		return err
 	}
 	l.prune()
