@@ -110,7 +110,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err != nil:
 		fmt.Fprintf(stderr, "condor_startd: %v\n\n%s", err, usage)
-		return 1
+		if p, perr := thishost.Visit(); perr == nil { // condor_master gives options that nobody sees refused
+			startd.TellFatal(err, daemon.ExitError, nil, p, os.Getpid())
+		}
+		return daemon.ExitError
 	case f.help:
 		fmt.Fprint(stdout, usage)
 		return 0
@@ -122,13 +125,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return status
 	}
-	var problems config.Problems
-	if errors.As(err, &problems) {
-		for _, p := range problems {
-			fmt.Fprintf(stderr, "condor_startd: %v\n", p)
-		}
-	} else {
-		fmt.Fprintf(stderr, "condor_startd: %v\n", err)
+	for _, line := range startd.Lines(err) {
+		fmt.Fprintf(stderr, "condor_startd: %s\n", line)
 	}
 	return status
 }
@@ -140,6 +138,9 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	}
 	root, err := rootFile(f.config)
 	if err != nil {
+		if !f.terminal {
+			startd.TellFatal(err, daemon.ExitException, nil, p, os.Getpid())
+		}
 		return daemon.ExitException, err
 	}
 	system := authn.System{}
@@ -168,15 +169,15 @@ func serve(f flags, stderr io.Writer) (int, error) {
 		if condor, err := user.Lookup("condor"); err == nil {
 			facts["TILDE"] = condor.HomeDir
 		}
-		s, err := config.Load(config.Options{
+		s, err := config.LoadPartly(config.Options{
 			Root: root, Env: env, Later: later, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
 			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 		})
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		if problems := s.Check(); problems.Failed() {
-			return nil, problems
+			return s, problems
 		}
 		return s, nil
 	}

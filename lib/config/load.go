@@ -13,6 +13,16 @@ import (
 // and the overrides, in this order. The error is a Problems with every problem
 // found; there is then no Snapshot.
 func Load(o Options) (*Snapshot, error) {
+	s, err := LoadPartly(o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// LoadPartly is Load, but with an error there is what could be read. It serves
+// to find the log in which to say so, and for nothing else.
+func LoadPartly(o Options) (*Snapshot, error) {
 	l := newLoader(&o)
 	if o.Root != "" && o.Root != "/dev/null" {
 		l.set("CONFIG_ROOT", directoryOf(o.Root), Origin{Kind: Detected})
@@ -34,7 +44,11 @@ func Parse(name, text string, o Options) (*Snapshot, error) {
 	l.readText(&source{name: name}, text)
 	l.setFacts(isFixedFact)
 	l.readLocals()
-	return l.finish()
+	s, err := l.finish()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // loader is one reading under way.
@@ -202,6 +216,8 @@ func (m *macros) place(p *Problem, name string, e *entry) *Problem {
 	return p
 }
 
+// finish reads what stands above the files. The Snapshot is there with an error
+// as well.
 func (l *loader) finish() (*Snapshot, error) {
 	l.readEnv()
 	for _, t := range l.o.Later {
@@ -219,10 +235,11 @@ func (l *loader) finish() (*Snapshot, error) {
 	if !l.stop {
 		l.autoUse()
 	}
+	s := &Snapshot{m: l.m, warnings: l.problems, sources: l.sources, memory: newMemory(len(l.m.table.entries))}
 	if l.problems.Failed() {
-		return nil, l.problems
+		return s, l.problems
 	}
-	return &Snapshot{m: l.m, warnings: l.problems, sources: l.sources, memory: newMemory(len(l.m.table.entries))}, nil
+	return s, nil
 }
 
 // readEnv stores the _CONDOR_ variables.

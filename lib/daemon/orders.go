@@ -38,6 +38,7 @@ const (
 	ExitOK        = 0
 	ExitError     = 1
 	ExitException = 4  // something that must not happen; the master starts us again
+	ExitNoLog     = 44 // the log cannot be written; HTCondor calls it DPRINTF_ERROR
 	ExitNoRestart = 99 // the master is not to start us again
 )
 

@@ -49,7 +49,8 @@ type Platform interface {
 type Options struct {
 	Platform Platform
 	// Load reads the configuration for a machine; inv is what was detected,
-	// and later what was set from afar, to be read after all else.
+	// and later what was set from afar, to be read after all else. With an
+	// error it returns what could be read, nil for nothing.
 	Load func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
 	// Env is the environment, and System who runs the process.
 	Env     []string

@@ -29,6 +29,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -90,12 +91,21 @@ type daemonState struct {
 }
 
 // Run is the life of the daemon; the process exits with what it returns. An
-// error is one that kept it from beginning.
+// error is one that kept it from beginning, and is told where it stays.
 func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
 		updated: make(chan struct{}), known: make(chan struct{}, 1), taken: make(chan *config.Snapshot, 1),
 	}
+	if status, err = d.live(ctx); err != nil && o.Out == nil {
+		TellFatal(err, status, d.snap, o.Platform, o.PID)
+	}
+	return status, err
+}
+
+// live begins the daemon and waits for its end.
+func (d *daemonState) live(ctx context.Context) (status int, err error) {
+	o := d.o
 	if err := d.read(ctx); err != nil {
 		return daemon.ExitException, err
 	}
@@ -107,8 +117,11 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	d.clock, d.account = h.Clock, h.Account
 	d.kbdd = &watched{Sampler: h.Sampler, clock: h.Clock}
 	h.Sampler = d.kbdd
-	if d.logs, err = openLogs(d.snap, o); err != nil {
+	if _, err := observe.LogSettingsFrom(d.snap, subsystem); err != nil {
 		return daemon.ExitException, err
+	}
+	if d.logs, err = openLogs(d.snap, o); err != nil {
+		return daemon.ExitNoLog, err
 	}
 	defer func() { err = errors.Join(err, d.logs.close()) }()
 	d.log = d.logs.log
@@ -121,7 +134,11 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	if err != nil {
 		return daemon.ExitException, err
 	}
-	defer func() { err = errors.Join(err, occupied.Release()) }()
+	defer func() {
+		if rerr := occupied.Release(); rerr != nil {
+			d.log.Warn("a lock's file stays", "err", rerr)
+		}
+	}()
 	for _, dir := range append([]string{execute}, paths(elsewhere)...) {
 		if err := o.Platform.Sweep(dir); err != nil {
 			d.log.Warn("leftovers of an earlier life", "dir", dir, "err", err)
@@ -197,7 +214,15 @@ func paths(all []machine.SlotExecute) []string {
 func (d *daemonState) read(ctx context.Context) error {
 	now := time.Now()
 	inv, found := machine.Scan(ctx, now, d.o.Platform.Scanners()...)
-	snap, err := d.o.Load(inv, nil)
+	// What could be read says where the log is, if the rest is wrong.
+	load := func(later []config.Text) (snap *config.Snapshot, err error) {
+		snap, err = d.o.Load(inv, later)
+		if snap != nil {
+			d.snap = snap
+		}
+		return snap, err
+	}
+	snap, err := load(nil)
 	if err != nil {
 		return err
 	}
@@ -208,13 +233,13 @@ func (d *daemonState) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if snap, err = d.o.Load(inv, later); err != nil {
+	if snap, err = load(later); err != nil {
 		return err
 	}
 	if _, err := inv.Prefer(snap); err != nil {
 		return err
 	}
-	if snap, err = d.o.Load(inv, later); err != nil {
+	if snap, err = load(later); err != nil {
 		return err
 	}
 	for _, e := range inv.Apply(ctx, now, d.o.Platform.Volume(snap.String("EXECUTE"), snap), machine.ConfigScanner(snap)) {
@@ -224,7 +249,7 @@ func (d *daemonState) read(ctx context.Context) error {
 		found = append(found, e)
 	}
 	d.unknown = append(found, inv.Apply(ctx, now, d.o.Platform.Programs(snap))...)
-	d.inv, d.snap, d.current = inv, snap, snap
+	d.inv, d.current = inv, snap
 	if d.settings, err = pool.SettingsFrom(snap); err != nil {
 		return err
 	}
