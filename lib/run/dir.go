@@ -272,12 +272,14 @@ func sweepRun(dirs host.PrivateDirs, d Dir, o Owner, sweep func(execute string) 
 		execute = d.Execute()
 	}
 	var foreign, failed error
+	kept := o.Keep
 	for _, dir := range append([]string{d.Files, execute}, o.Elsewhere...) {
 		if dir == "" {
 			continue // of a run that had no files of its own
 		}
 		switch root, err := dirs.OpenPrivate(dir); {
 		case errs.Is(err, errs.NotFound):
+			kept = kept && dir != d.Files // the user has removed what was kept
 		case err != nil:
 			foreign = errors.Join(foreign, errs.E("run.SweepDirs", errs.Denied, d.Path, fmt.Errorf("what this run left in %s is not cleared away: %w", dir, err)))
 			if dir == d.Files {
@@ -290,7 +292,7 @@ func sweepRun(dirs host.PrivateDirs, d Dir, o Owner, sweep func(execute string) 
 			}
 		}
 	}
-	if o.Keep {
+	if kept {
 		return false, failed
 	}
 	if failed != nil {

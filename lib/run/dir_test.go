@@ -186,6 +186,13 @@ func TestSweepDirs(t *testing.T) {
 	if _, err := sweep(); err == nil || err.Error() != "busy" {
 		t.Errorf("what cannot be helped is told once, got %v", err)
 	}
+	// The record of what was kept stays until the user has removed that.
+	if err := os.RemoveAll(kept.Files); err != nil {
+		t.Fatal(err)
+	}
+	if removed, _ := sweep(); len(removed) != 1 || removed[0] != kept.Path {
+		t.Errorf("removed %v, want %s", removed, kept.Path)
+	}
 	if removed, err := SweepDirs(someones{}, filepath.Join(base, "nothing"), nil, nil); err != nil || removed != nil {
 		t.Errorf("got %v, %v", removed, err)
 	}
