@@ -20,11 +20,12 @@ import (
 
 // Names inside a base directory and the directories of a run.
 const (
-	runPrefix  = "run-"       // BASE/run-<N>, one per EP
-	lastFile   = "last"       // BASE/last: the highest N given out
-	ownerFile  = "owner.json" // RUN/owner.json: which process the run belongs to
-	socketFile = "ctl"        // RUN/ctl: the control socket
-	logDir     = "log"        // below the run's files
+	runPrefix  = "run-"              // BASE/run-<N>, one per EP
+	filesName  = "execpoint-run-%d-" // among the temporary files, with something random behind it
+	lastFile   = "last"              // BASE/last: the highest N given out
+	ownerFile  = "owner.json"        // RUN/owner.json: which process the run belongs to
+	socketFile = "ctl"               // RUN/ctl: the control socket
+	logDir     = "log"               // below the run's files
 	executeDir = "execute"
 
 	mostRecord = 1 << 20 // bytes of owner.json that are read
@@ -130,7 +131,7 @@ func (d *Dir) begin(dirs host.PrivateDirs, base *os.Root, temp string, owner Own
 	const op = "run.NewDir"
 	var err error
 	// The record knows the name, so it can be one that nobody makes before us.
-	if d.Files, err = os.MkdirTemp(temp, fmt.Sprintf("execpoint-run-%d-", d.Number)); err != nil {
+	if d.Files, err = os.MkdirTemp(temp, fmt.Sprintf(filesName, d.Number)); err != nil {
 		return errs.E(op, errs.KindOf(err), temp, err)
 	}
 	files, err := dirs.OpenPrivate(d.Files)
@@ -271,6 +272,9 @@ func sweepRun(dirs host.PrivateDirs, d Dir, o Owner, sweep func(execute string) 
 	if execute == "" {
 		execute = d.Execute()
 	}
+	if !strings.HasPrefix(filepath.Base(d.Files), fmt.Sprintf(filesName, d.Number)) {
+		d.Files = "" // no name that NewDir gives: it is not removed
+	}
 	var foreign, failed error
 	kept := o.Keep
 	for _, dir := range append([]string{d.Files, execute}, o.Elsewhere...) {
@@ -279,7 +283,9 @@ func sweepRun(dirs host.PrivateDirs, d Dir, o Owner, sweep func(execute string) 
 		}
 		switch root, err := dirs.OpenPrivate(dir); {
 		case errs.Is(err, errs.NotFound):
-			kept = kept && dir != d.Files // the user has removed what was kept
+			if dir == d.Files {
+				kept, d.Files = false, "" // the user has removed what was kept
+			}
 		case err != nil:
 			foreign = errors.Join(foreign, errs.E("run.SweepDirs", errs.Denied, d.Path, fmt.Errorf("what this run left in %s is not cleared away: %w", dir, err)))
 			if dir == d.Files {

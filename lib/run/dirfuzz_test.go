@@ -4,13 +4,17 @@
 package run
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 )
 
@@ -25,7 +29,11 @@ func FuzzOwner(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
+	for _, files := range []string{"/", ".", "/nowhere/execpoint-run-1-x", "execpoint-run-1-x/.."} {
+		f.Add([]byte(fmt.Sprintf(`{"proc":{"pid":7},"files":%q}`, files)))
+	}
 	base := f.TempDir()
+	private := only(base)
 	f.Fuzz(func(t *testing.T, record []byte) {
 		path := filepath.Join(base, runPrefix+"1")
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -35,7 +43,7 @@ func FuzzOwner(f *testing.F) {
 			t.Fatal(err)
 		}
 		read := func() (Dir, Owner) {
-			dirs, owners, err := Dirs(base)
+			dirs, owners, err := Dirs(private, base)
 			if err != nil || len(dirs) != 1 || dirs[0].Path != path {
 				t.Fatalf("%v, %v", dirs, err)
 			}
@@ -50,19 +58,36 @@ func FuzzOwner(f *testing.F) {
 			t.Errorf("%q is written and read again differently\n%s", record, diff)
 		}
 		var swept []string
-		removed, err := SweepDirs(base, func(host.ProcID) bool { return false }, func(execute string) error { swept = append(swept, execute); return nil })
+		removed, err := SweepDirs(private, base, func(host.ProcID) bool { return false }, func(execute string) error { swept = append(swept, execute); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want []string
-		if o.Proc.PID != 0 {
-			if want = append(want, o.Execute); o.Execute == "" {
-				want[0] = d.Execute()
+		for _, dir := range append([]string{o.Execute}, o.Elsewhere...) {
+			if root, err := private.OpenPrivate(dir); o.Proc.PID != 0 && err == nil {
+				root.Close()
+				want = append(want, dir)
 			}
-			want = append(want, o.Elsewhere...)
 		}
-		if gone := o.Proc.PID != 0 && !o.Keep; !slices.Equal(swept, want) || (len(removed) == 1) != gone {
+		if gone := o.Proc.PID != 0 && !o.Keep; !slices.Equal(swept, want) || len(removed) == 1 && !gone && d.Files == "" {
 			t.Errorf("%q: %q is swept, want %q; removed is %q", record, swept, want, removed)
 		}
 	})
 }
+
+// only is a host.PrivateDirs to which nothing but one directory and what is in
+// it is there.
+type only string
+
+func (o only) OpenPrivate(path string) (*os.Root, error) {
+	if clean := filepath.Clean(path); clean != string(o) && !strings.HasPrefix(clean, string(o)+"/") {
+		return nil, errs.E("only", errs.NotFound, path, fs.ErrNotExist)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, errs.E("only", errs.NotFound, path, err)
+	}
+	return root, nil
+}
+
+func (o only) Private(*os.Root) error { return nil }
