@@ -40,8 +40,8 @@ func (p *Pool) adminCommands() []listen.Command {
 		lone(475, "VACATE_CLAIM_FAST", p.vacateClaim),
 		admin(512, "DRAIN_JOBS", p.drainJobs),
 		admin(513, "CANCEL_DRAIN_JOBS", p.cancelDrain),
-		{Number: 1000, Name: "CA_AUTH_CMD", Level: security.Write, Authenticated: true, Handle: p.command},
-		{Number: 1200, Name: "CA_CMD", Level: security.Write, Handle: p.command},
+		{Number: 1000, Name: "CA_AUTH_CMD", Level: security.Write, Authenticated: true, Message: jobLength, Handle: p.command},
+		{Number: 1200, Name: "CA_CMD", Level: security.Write, Message: jobLength, Handle: p.command},
 	}
 }
 

@@ -40,6 +40,11 @@ func (p *Pool) claimCommands() []listen.Command {
 		c.Datagrams = true
 		return c
 	}
+	job := func(n int, name string, h listen.Handler) listen.Command {
+		c := daemon(n, name, h)
+		c.Message = jobLength
+		return c
+	}
 	return []listen.Command{
 		daemon(401, "CONTINUE_CLAIM", p.continueClaim),
 		daemon(402, "SUSPEND_CLAIM", p.suspendClaim),
@@ -50,9 +55,9 @@ func (p *Pool) claimCommands() []listen.Command {
 		daemon(561, "DEACTIVATE_CLAIM_FINAL_XFER", p.deactivate),
 		{Number: 440, Name: "MATCH_INFO", Level: security.Negotiator, Datagrams: true, Handle: p.matchInfo},
 		lone(441, "ALIVE", p.alive),
-		daemon(442, "REQUEST_CLAIM", p.requestClaim),
+		job(442, "REQUEST_CLAIM", p.requestClaim),
 		lone(443, "RELEASE_CLAIM", p.releaseClaim),
-		daemon(444, "ACTIVATE_CLAIM", p.activateClaim),
+		job(444, "ACTIVATE_CLAIM", p.activateClaim),
 	}
 }
 

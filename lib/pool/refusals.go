@@ -19,7 +19,7 @@ func (p *Pool) smallCommands() []listen.Command {
 		{Number: 427, Name: "X_EVENT_NOTIFICATION", Level: security.Allow, Keep: true, Datagrams: true, Handle: p.touched},
 		{Number: 429, Name: "GET_HISTORY", Level: security.Read, Handle: p.getHistory},
 		{Number: 501, Name: "DELEGATE_GSI_CRED_STARTD", Level: security.Daemon, Handle: p.delegate},
-		{Number: 522, Name: "COALESCE_SLOTS", Level: security.Daemon, Handle: p.coalesceSlots},
+		{Number: 522, Name: "COALESCE_SLOTS", Level: security.Daemon, Message: jobLength, Handle: p.coalesceSlots},
 		{Number: 562, Name: "REHOME", Level: security.Administrator, Handle: p.rehome},
 	}
 }

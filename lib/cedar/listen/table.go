@@ -38,8 +38,11 @@ type Command struct {
 	// detach.
 	Datagrams bool
 	// Empty says that the command has no payload on the wire.
-	Empty  bool
-	Handle Handler
+	Empty bool
+	// Message is how many bytes one message of its payload may have from a peer
+	// that has proven who it is, 0 for 1 MiB. An eighth is taken from others.
+	Message int
+	Handle  Handler
 }
 
 // Table is a set of commands. It is immutable and safe for concurrent use.
@@ -84,7 +87,7 @@ func (t *Table) Commands() []Command {
 func (t *Table) Security() security.Commands {
 	all := make(security.Commands, len(t.byNumber))
 	for n, c := range t.byNumber {
-		all[n] = security.Command{Number: n, Name: c.Name, Level: c.Level, Alternatives: c.Alternatives, Authenticated: c.Authenticated, Empty: c.Empty}
+		all[n] = security.Command{Number: n, Name: c.Name, Level: c.Level, Alternatives: c.Alternatives, Authenticated: c.Authenticated, Empty: c.Empty, Message: c.Message}
 	}
 	return all
 }

@@ -30,6 +30,10 @@ type Command struct {
 	// Empty says that the client sends nothing after the handshake, so that it
 	// never shows that it has the key of a session that it took up again.
 	Empty bool
+
+	// Message is how many bytes one message of its payload may have from a peer
+	// that has proven who it is, 0 for 1 MiB. An eighth is taken from others.
+	Message int
 }
 
 // acts reports whether the command may change something, so that its sender

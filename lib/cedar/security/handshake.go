@@ -28,8 +28,9 @@ type serverShake struct {
 	conn *cedar.Conn
 	from netip.AddrPort
 
-	command int // whose level is asked for
-	real    int // what the client wants done
+	limits  cedar.Limits // of conn before the handshake
+	command int          // whose level is asked for
+	real    int          // what the client wants done
 	peer    Peer
 	ad      literals // the client's first
 }
@@ -184,6 +185,7 @@ func (h *serverShake) proof(s *Session, answered bool, version string) error {
 		}
 		h.s.Sessions.use(s.ID)
 		h.s.Sessions.came(s.ID, version)
+		h.widen(s, cmd)
 		return nil
 	}
 	switch {
@@ -197,6 +199,19 @@ func (h *serverShake) proof(s *Session, answered bool, version string) error {
 		return nil
 	}
 	return h.conn.Await()
+}
+
+// widen lets the message in hand be as long as the command's may be, for its
+// first packet has shown whose session it is. What somebody has narrowed
+// meanwhile stays so.
+func (h *serverShake) widen(s *Session, cmd Command) {
+	now := h.conn.Limits()
+	if !s.Peer.Proven() || !h.conn.Proven() || now.Message < min(maxHandshake, cmd.allow(h.limits, false).Message) {
+		return
+	}
+	wide := cmd.allow(h.limits, true)
+	wide.Timeout = now.Timeout
+	h.conn.SetLimits(wide)
 }
 
 // offersAES reports whether a client's choice of ciphers is AES; one that says

@@ -47,6 +47,12 @@ func nobody() Peer { return Peer{User: Unauthenticated} }
 // Authenticated reports whether the peer's name was proven.
 func (p Peer) Authenticated() bool { return p.User != "" && p.User != Unauthenticated }
 
+// Proven reports whether the peer has shown who it is, so that its name cannot
+// be anybody's: CLAIMTOBE and ANONYMOUS show nothing.
+func (p Peer) Proven() bool {
+	return p.Authenticated() && p.Method != authn.ClaimToBe.Recorded() && p.Method != authn.Anonymous.Recorded()
+}
+
 // Mapped reports whether the peer has a name that is known here: one with a
 // domain other than "unmapped".
 func (p Peer) Mapped() bool {

@@ -142,9 +142,17 @@ type Request struct {
 	Why string
 }
 
+// Proven reports whether the peer on conn has shown that it is r.Peer: by
+// authentication just now, or by the key of a session that it took up. The id of
+// a session alone shows nothing, for others may have heard it.
+func (r *Request) Proven(conn *cedar.Conn) bool {
+	return r.Session != nil && r.Peer.Proven() && (!r.Resumed || conn.Proven())
+}
+
 // Handshake reads the beginning of a connection: a command with its
 // handshake, or a bare one. When it returns a Request, that is authorized and
-// the payload of the command is next on conn. When it returns an error the
+// the payload of the command is next on conn, whose limits are then what the
+// command and the peer's proof allow of those that it had. When it returns an error the
 // connection is of no more use; the reason has been logged. from is the
 // peer's address.
 func (s *Server) Handshake(ctx context.Context, conn *cedar.Conn, from netip.AddrPort) (*Request, error) {
@@ -156,23 +164,24 @@ func (s *Server) Handshake(ctx context.Context, conn *cedar.Conn, from netip.Add
 	defer cancel()
 	release := conn.Bind(ctx)
 	defer release()
+	before := conn.Limits()
 	restore := guard(conn, c.settings.StepTimeout)
-	defer restore()
-
-	h := serverShake{s: s, c: c, ctx: ctx, conn: conn, from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
+	h := serverShake{s: s, c: c, ctx: ctx, conn: conn, limits: before, from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
 	r, err := h.run()
+	restore()
 	if err != nil {
 		s.log(ctx, h.level(err), "connection refused", slog.String("peer", from.String()),
 			slog.String("command", s.commandName(h.command)), slog.String("user", h.peer.User), slog.Any("err", err))
 		return nil, err
 	}
+	conn.SetLimits(s.Commands[r.Command].allow(before, r.Proven(conn)))
 	s.log(ctx, slog.LevelDebug, "command allowed", slog.String("peer", from.String()), slog.String("command", s.commandName(r.Command)),
 		slog.String("user", r.Peer.User), slog.String("method", r.Peer.Method), slog.Bool("resumed", r.Resumed), slog.String("why", r.Why))
 	return r, nil
 }
 
 // Next reads a further command from a connection whose first was last: a bare
-// number, authorized under the same session. It returns io.EOF when the peer
+// number, authorized under the same session, within the limits of the first. It returns io.EOF when the peer
 // has closed the connection between commands.
 func (s *Server) Next(ctx context.Context, conn *cedar.Conn, last *Request) (*Request, error) {
 	c := s.current.Load()

@@ -11,23 +11,48 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// maxHandshake bounds one message of a handshake.
-const maxHandshake = 256 << 10
+// The largest messages. Those of a handshake are a few KiB; the largest are TLS
+// records with a chain of certificates, and tokens. The first packet of a command
+// is read before its peer is known as well, and those of ours have 64 KiB.
+const (
+	maxHandshake = 80 << 10
+	maxPayload   = 1 << 20 // of a command whose row says nothing else
+	unproven     = 8       // part of it that is taken from a peer who has not proven who it is
+)
+
+// Unknown returns the limits of a stream as long as its peer is not known.
+func Unknown(l cedar.Limits) cedar.Limits {
+	l.Packet = min(l.Packet, maxHandshake)
+	l.Message = min(l.Message, maxHandshake)
+	l.String = min(l.String, maxLiteralLine)
+	l.AdLines = min(l.AdLines, maxLiterals)
+	return l
+}
 
 // guard narrows the limits of a stream while its peer is not known, and
 // returns what puts them back.
 func guard(conn *cedar.Conn, step time.Duration) (restore func()) {
 	before := conn.Limits()
-	narrow := before
-	narrow.Packet = min(narrow.Packet, maxHandshake)
-	narrow.Message = min(narrow.Message, maxHandshake)
-	narrow.String = min(narrow.String, maxLiteralLine)
-	narrow.AdLines = min(narrow.AdLines, maxLiterals)
+	narrow := Unknown(before)
 	if step > 0 && (narrow.Timeout <= 0 || step < narrow.Timeout) {
 		narrow.Timeout = step
 	}
 	conn.SetLimits(narrow)
 	return func() { conn.SetLimits(before) }
+}
+
+// allow bounds the messages of a stream by what a command may carry.
+func (c Command) allow(l cedar.Limits, proven bool) cedar.Limits {
+	most := c.Message
+	if most <= 0 {
+		most = maxPayload
+	}
+	if !proven {
+		most /= unproven
+	}
+	l.Message = min(l.Message, most)
+	l.Packet = min(l.Packet, most)
+	return l
 }
 
 // put puts an ad of a handshake.
