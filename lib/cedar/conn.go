@@ -68,8 +68,10 @@ type Conn struct {
 	whenProven func() error // called once, as soon as it is
 	form       Form         // of a message in datagrams
 
-	in  input
-	out output
+	in      input
+	out     output
+	account Account // of the read buffer; nil for none
+	granted int     // bytes of it
 }
 
 // NewConn makes a stream of nc, which it owns from then on.

@@ -65,7 +65,7 @@ func (c *Conn) receive() error {
 	if in.raw == in.rawEnd {
 		in.start, in.pos, in.end, in.raw, in.rawEnd = 0, 0, 0, 0, 0
 		if len(in.buf) > keepRead && !in.keep {
-			in.buf = nil
+			c.dropInput()
 		}
 	}
 	if err := c.arm(c.nc.SetReadDeadline); err != nil {
@@ -153,7 +153,9 @@ func (c *Conn) fill(n int) error {
 	in := &c.in
 	for in.rawEnd-in.raw < n {
 		if in.rawEnd == len(in.buf) {
-			in.makeRoom()
+			if err := c.makeRoom(n); err != nil {
+				return err
+			}
 		}
 		m, err := c.nc.Read(in.buf[in.rawEnd:])
 		in.rawEnd += m
@@ -167,15 +169,27 @@ func (c *Conn) fill(n int) error {
 	return nil
 }
 
-// makeRoom makes room behind rawEnd: by closing the gaps if that frees half
-// of the buffer, else by a buffer twice as large. So bytes are moved a bounded
-// number of times, and a buffer is at most four times what has arrived.
-func (in *input) makeRoom() {
+// makeRoom makes room behind rawEnd for a part of n bytes: by closing the gaps
+// if that frees half of the buffer, else by a buffer twice as large. So bytes
+// are moved a bounded number of times, and a buffer is at most four times what
+// has arrived. It is also not much larger than the largest message and a part;
+// the quarter more keeps what is moved bounded there too.
+func (c *Conn) makeRoom(n int) error {
+	in := &c.in
 	message, ahead := in.buf[in.start:in.end], in.buf[in.raw:in.rawEnd]
 	used := len(message) + len(ahead)
 	to := in.buf
 	if used > len(in.buf)/2 || len(in.buf) == 0 {
-		to = make([]byte, max(firstRead, 2*len(in.buf)))
+		size := max(firstRead, 2*len(in.buf))
+		if most := c.limits.Message + c.limits.Message/4 + n; size > most {
+			size = max(most, used+firstRead)
+		}
+		if size > len(in.buf) {
+			if err := c.settle(size); err != nil {
+				return err
+			}
+			to = make([]byte, size)
+		}
 	}
 	copy(to, message)
 	copy(to[len(message):], ahead)
@@ -183,6 +197,7 @@ func (in *input) makeRoom() {
 	in.start, in.end = 0, len(message)
 	in.raw, in.rawEnd = len(message), used
 	in.buf = to
+	return nil
 }
 
 // EndOfMessage ends reading the message in hand. It fails if items are left,
@@ -212,6 +227,7 @@ func (c *Conn) DiscardMessage() {
 	in.pos, in.end = in.start, in.start
 	if in.raw == in.rawEnd && len(in.buf) > keepRead && !in.keep {
 		*in = input{err: in.err}
+		c.dropInput()
 	}
 }
 

@@ -212,7 +212,7 @@ const (
 )
 
 // Assembler joins fragments. What it holds is bounded: the oldest unfinished
-// message goes when a new one needs its place. The zero value is ready; it is
+// message of the address with the most goes when a new one needs its place. The zero value is ready; it is
 // for one goroutine.
 type Assembler struct {
 	messages map[senderID]*unfinished
@@ -325,18 +325,26 @@ func (a *Assembler) makeRoom(from netip.AddrPort) {
 	}
 }
 
-// dropOldest drops the message that was longest without news, of one sender
-// if from is valid.
+// dropOldest drops the message that was longest without news: of one sender if
+// from is valid, else of the address that has the most under way, whatever ports
+// it sends from.
 func (a *Assembler) dropOldest(from netip.AddrPort) {
+	var by map[netip.Addr]int
+	if !from.IsValid() {
+		by = make(map[netip.Addr]int)
+		for key := range a.messages {
+			by[key.from.Addr()]++
+		}
+	}
 	var oldest senderID
 	var when time.Time
-	found := false
+	most := -1
 	for key, m := range a.messages {
 		if from.IsValid() && key.from != from {
 			continue
 		}
-		if !found || m.changed.Before(when) {
-			oldest, when, found = key, m.changed, true
+		if n := by[key.from.Addr()]; n > most || n == most && m.changed.Before(when) {
+			oldest, when, most = key, m.changed, n
 		}
 	}
 	a.drop(oldest)

@@ -237,3 +237,32 @@ func TestMessageOfDatagram(t *testing.T) {
 		}
 	}
 }
+
+// An address that begins messages from many ports and ends none displaces its
+// own and not those of others.
+func TestUnfinishedMessagesOfOneAddress(t *testing.T) {
+	t.Parallel()
+	const unfinished = 64 // that an Assembler holds
+	var a cedar.Assembler
+	now := time.Unix(1_000_000, 0)
+	honest := netip.MustParseAddrPort("192.0.2.1:9618")
+	part := func(seq int, last bool) cedar.Datagram {
+		return cedar.Datagram{Fragment: true, Seq: seq, Last: last, ID: cedar.MessageID{Number: 7}, Payload: []byte("half of it")}
+	}
+	if _, ok, err := a.Add(now, honest, part(0, false)); ok || err != nil {
+		t.Fatalf("the first half: %t, %v", ok, err)
+	}
+	for port := range 3 * unfinished {
+		now = now.Add(time.Millisecond)
+		from := netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(port+1))
+		if _, _, err := a.Add(now, from, part(0, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _ := a.Held(); n != unfinished {
+		t.Errorf("%d messages are under way, want %d", n, unfinished)
+	}
+	if _, ok, err := a.Add(now, honest, part(1, true)); !ok || err != nil {
+		t.Errorf("the second half of a message beside a flood: %t, %v", ok, err)
+	}
+}

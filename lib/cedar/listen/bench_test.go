@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 )
@@ -120,8 +121,10 @@ func BenchmarkAdmitInAFlood(b *testing.B) {
 	}
 	b.ReportAllocs()
 	n := 0
+	now := time.Now()
 	for b.Loop() {
-		_, _, _ = g.admit(conns[n%len(conns)])
+		now = now.Add(maxSilence)
+		_, _, _, _ = g.admit(conns[n%len(conns)], now)
 		n++
 	}
 }

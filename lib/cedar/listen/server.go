@@ -95,24 +95,25 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // ServeConn serves a connection that was accepted elsewhere: passed by a
 // shared port, or opened by ourselves towards somebody who could not reach us.
-// It owns nc, and returns at once.
+// It owns nc, and returns at once, unless connections come faster than they
+// can have said something: then after a fraction of a second.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 	s.start()
-	e, victim, err := s.guard.admit(nc)
-	if err != nil {
+	e, victim, pause, err := s.guard.admit(nc, time.Now())
+	for pause > 0 && wait(ctx, pause) {
+		e, victim, pause, err = s.guard.admit(nc, time.Now())
+	}
+	if err != nil || e == nil {
 		_ = nc.Close()
-		if n, say := s.quiet.tick(time.Now()); say {
-			s.Log.Warn("connection refused", "peer", peerName(nc), "err", err, "since", n)
+		if err != nil {
+			s.noRoom("connection refused", nc, err)
 		}
 		return
 	}
-	if victim != nil {
-		if n, say := s.quiet.tick(time.Now()); say {
-			s.Log.Warn("no room for connections, closed the oldest of the peer with the most", "peer", peerName(victim.nc), "since", n)
-		}
-	}
+	s.displaced(victim)
 	conn := cedar.NewConn(nc, s.Wire)
 	conn.SetTimeout(s.guard.limits.Message)
+	conn.SetAccount(account{s, e})
 	s.wg.Go(func() {
 		defer s.guard.leave(e)
 		c := &conversation{s: s, e: e, conn: conn, from: peerAddr(nc), log: s.Log.With("peer", peerName(nc))}
@@ -124,6 +125,25 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 			_ = conn.Close()
 		}
 	})
+}
+
+// displaced logs that a connection was closed in favour of another.
+func (s *Server) displaced(victim *entry) {
+	if victim != nil {
+		s.noRoom("no room for connections, closed the oldest of the peer with the most", victim.nc, nil)
+	}
+}
+
+// noRoom logs what there was no room for, a line in ten seconds.
+func (s *Server) noRoom(what string, nc net.Conn, err error) {
+	n, say := s.quiet.tick(time.Now())
+	switch {
+	case !say:
+	case err != nil:
+		s.Log.Warn(what, "peer", peerName(nc), "err", err, "since", n)
+	default:
+		s.Log.Warn(what, "peer", peerName(nc), "since", n)
+	}
 }
 
 // Wait ends what is served: idle connections and those of unknown peers are
@@ -186,18 +206,44 @@ func (c *conversation) run(ctx context.Context) (taken bool) {
 			c.log.Warn("command refused", "command", req.Command, "user", req.Peer.User, "err", "there is no such command")
 			return false
 		}
-		if !c.s.guard.move(c.e, busy) {
+		if !c.letIn(cmd, req) {
 			return false
 		}
 		taken, ok := c.call(ctx, cmd, req)
 		if taken {
 			return true
 		}
-		if !ok || !cmd.Keep || ctx.Err() != nil || !c.s.guard.move(c.e, waiting) {
+		if !ok || !cmd.Keep || ctx.Err() != nil || !c.s.guard.rest(c.e) {
 			return false
 		}
 		req, err = c.next(ctx, req, limits)
 	}
+}
+
+// letIn takes a place for a command that was allowed.
+func (c *conversation) letIn(cmd Command, req *security.Request) bool {
+	victim, err := c.s.guard.letIn(c.e, c.pass(cmd, req))
+	c.s.displaced(victim)
+	if err != nil {
+		c.gone("connection refused", err)
+	}
+	return err == nil
+}
+
+// gone logs why the connection has to end, unless its place went to another.
+func (c *conversation) gone(what string, err error) {
+	if !errors.Is(err, errEvicted) {
+		c.s.noRoom(what, c.e.nc, err)
+	}
+}
+
+// pass says what the connection is let in as.
+func (c *conversation) pass(cmd Command, req *security.Request) pass {
+	p := pass{looks: (cmd.Level == security.Allow || cmd.Level == security.Read) && !cmd.Authenticated}
+	if req.Proven(c.conn) {
+		p.user = req.Peer.User
+	}
+	return p
 }
 
 // greet has the peer say who it is, within d.
@@ -206,7 +252,31 @@ func (c *conversation) greet(ctx context.Context, d time.Duration) (*security.Re
 	defer cancel()
 	release := c.conn.Bind(ctx)
 	defer release()
+	if err := c.first(); err != nil {
+		return nil, err
+	}
 	return c.s.Security.Handshake(ctx, c.conn, c.from)
+}
+
+// first waits for the first message, which moves the connection away from the
+// silent ones.
+func (c *conversation) first() error {
+	limits := c.conn.Limits()
+	c.conn.SetLimits(security.Unknown(limits))
+	err := c.conn.Await()
+	c.conn.SetLimits(limits)
+	if k := errs.KindOf(err); k == errs.Invalid || k == errs.Exhausted {
+		c.log.Info("connection refused", "err", err) // not one that just went away
+	}
+	if err != nil {
+		return err
+	}
+	victim, err := c.s.guard.heard(c.e, time.Now())
+	c.s.displaced(victim)
+	if err != nil {
+		c.gone("connection refused", err)
+	}
+	return err
 }
 
 // next waits for one more command on a connection that is secured already.
@@ -229,7 +299,11 @@ func (c *conversation) call(ctx context.Context, cmd Command, req *security.Requ
 	defer release()
 	call.detach = func() bool {
 		release() // whoever has the connection now may use it at once
-		return c.s.guard.move(c.e, detached)
+		if !c.s.guard.detach(c.e) {
+			return false
+		}
+		c.conn.SetAccount(nil)
+		return true
 	}
 	err := call.handle(ctx)
 	if isPanic(err) {

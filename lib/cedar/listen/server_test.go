@@ -111,6 +111,7 @@ type house struct {
 	taken  chan *cedar.Conn   // of detachCommand
 	stop   context.CancelFunc // of Serve
 	served chan error         // what Serve returned
+	panics int64              // that the test provokes
 	ctx    context.Context
 }
 
@@ -162,6 +163,9 @@ func (h *house) end(t *testing.T) {
 	h.server.Wait(t.Context())
 	if all, unknown := h.server.Connections(); all != 0 || unknown != 0 {
 		t.Errorf("%d connections are left, %d of unknown peers", all, unknown)
+	}
+	if got := h.server.Panics(); got != h.panics {
+		t.Errorf("%d panics, want %d", got, h.panics)
 	}
 }
 
@@ -231,6 +235,7 @@ func TestPanicIsContained(t *testing.T) {
 		nc := h.hall.call("192.0.2.8:6")
 		command(t, nc, panicCommand)
 		closed(t, nc, time.Second)
+		h.panics = 1
 		echo(t, other, "after")
 		_ = other.Close()
 		h.end(t)
@@ -556,6 +561,7 @@ func TestPanicInHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Limits{})
 		h.server.Security = brittle{}
+		h.panics = 2
 		for i, command := range []int64{666, panicCommand} {
 			conn := cedar.NewConn(h.hall.call("192.0.2.7:1"), cedar.Limits{})
 			conn.PutInt(command)
