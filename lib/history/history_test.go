@@ -303,6 +303,14 @@ func TestQuery(t *testing.T) {
 	if err != nil || !cmp.Equal(got, []string{"18", "15", "12"}) {
 		t.Errorf("%q %v", got, err)
 	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("nobody waits for it")
+	got = nil
+	all := Query{}
+	err = all.Search(ctx, files, func(r Record) bool { got = append(got, r.Field("ClusterId")); cancel(why); return true }, nil)
+	if !errors.Is(err, why) || !cmp.Equal(got, []string{"20"}) {
+		t.Errorf("a search that was ended: %q %v", got, err)
+	}
 	if _, err := Files(filepath.Join(t.TempDir(), "none")); !errs.Is(err, errs.NotFound) {
 		t.Errorf("%v", err)
 	}

@@ -212,7 +212,7 @@ func (q *Query) Search(ctx context.Context, files []string, found func(Record) b
 		err = errors.Join(err, f.Close())
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case q.spent():
 			return errs.E("history.Search", errs.Exhausted, path, errors.New("the constraint took all the steps it was given"))
 		case err != nil:
@@ -237,6 +237,8 @@ func (q *Query) searchFile(ctx context.Context, f *os.File, left *int, found fun
 		switch {
 		case err != nil:
 			return false, err
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
 		case rec.Err != nil:
 			bad(rec.Offset, rec.Err)
 			continue

@@ -256,13 +256,33 @@ func (p *Pool) askWatching(ctx context.Context, conn *cedar.Conn, ev ep.ClaimReq
 // said something out of turn or has waited longer than anybody does. After
 // stop the connection is as it was.
 func watchHangUp(conn *cedar.Conn) (hungUp <-chan struct{}, stop func()) {
+	gone := make(chan struct{})
+	return gone, onHangUp(conn, func(bool) { close(gone) })
+}
+
+// untilHangUp returns a context that ends as well when the other end hangs up, so
+// that no answer is made that nobody waits for. Nothing may be read from conn
+// from then on.
+func untilHangUp(ctx context.Context, conn *cedar.Conn) (watched context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, onHangUp(conn, func(said bool) {
+		if !said { // what it says now is too late for the query, and no reason to let it wait in vain
+			cancel(errs.E("pool.query", errs.Transient, conn.Peer(), errHungUp))
+		}
+	})
+}
+
+// onHangUp calls f when one of watchHangUp's reasons is there, or at stop, and
+// tells it whether the other end has said something.
+func onHangUp(conn *cedar.Conn, f func(said bool)) (stop func()) {
 	gone, nc := make(chan struct{}), conn.NetConn()
 	_ = nc.SetReadDeadline(time.Now().Add(requestClaimPatience))
 	go func() {
 		defer close(gone)
-		_, _ = nc.Read(make([]byte, 1))
+		n, _ := nc.Read(make([]byte, 1))
+		f(n > 0)
 	}()
-	return gone, func() {
+	return func() {
 		_ = nc.SetReadDeadline(time.Unix(1, 0))
 		<-gone
 	}

@@ -38,11 +38,15 @@ func (p *Pool) getHistory(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := untilHangUp(ctx, c.Conn)
+	defer stop()
 	select {
 	case p.queries <- struct{}{}:
 		defer func() { <-p.queries }()
 	case <-ctx.Done():
-		return ctx.Err()
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	last := classad.NewAd()
 	last.SetInt("Owner", 0)
@@ -84,6 +88,9 @@ func (p *Pool) getHistory(ctx context.Context, c *listen.Call) error {
 		}
 		return broken == nil && ctx.Err() == nil
 	})
+	if broken == nil && ctx.Err() != nil {
+		broken = context.Cause(ctx)
+	}
 	if broken != nil {
 		return broken
 	}

@@ -92,6 +92,8 @@ func (p *Pool) answerQuery(ctx context.Context, c *listen.Call) error {
 		return err
 	}
 	c.Conn.SetTimeout(answerLimit)
+	ctx, stop := untilHangUp(ctx, c.Conn)
+	defer stop()
 	began := time.Now()
 	q := queryFrom(ad, c.Command.Number)
 	sent := int64(0)
@@ -145,7 +147,9 @@ func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.
 	case p.queries <- struct{}{}:
 		defer func() { <-p.queries }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	ads, err := produce()
 	if err != nil || len(ads) == 0 {
@@ -155,6 +159,9 @@ func (p *Pool) chosen(ctx context.Context, q *query, produce func() ([]*classad.
 	now := p.cfg.Clock.Now().Wall
 	kept := ads[:0]
 	for _, ad := range ads {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if !q.constrained || q.accepts(ad, now) {
 			kept = append(kept, q.projection.of(ad))
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -317,6 +318,48 @@ func TestSilentReaders(t *testing.T) {
 		}
 		if d := time.Since(began); d != time.Minute {
 			t.Errorf("they were let go after %v, want a minute", d)
+		}
+	})
+}
+
+// Nobody who has hung up keeps a place among those whose answers are made.
+func TestQueriesOfThoseWhoHungUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reached := make(chan struct{}, 8)
+		s := newStation(t, stationOptions{text: twoStatic, change: func(c *pool.Config) {
+			c.History = func(ctx context.Context, _ pool.OldJobs, _ func(*classad.Ad) bool) (int64, error) {
+				reached <- struct{}{}
+				<-ctx.Done() // a search that finds nothing
+				return 0, context.Cause(ctx)
+			}
+		}})
+		var conns []*cedar.Conn
+		var ends []<-chan error
+		ask := func(command int) {
+			conn, done := s.handle(command, "", func(c *cedar.Conn) { c.PutAd(classad.NewAd(), cedar.AdOptions{}) })
+			conns, ends = append(conns, conn), append(ends, done)
+		}
+		for range 8 { // as many as are made at the same time
+			ask(429)
+			<-reached
+		}
+		ask(429)
+		ask(5) // these two wait for a place
+		synctest.Wait()
+		began := time.Now()
+		for i := range slices.Backward(conns) { // those that wait first
+			_ = conns[i].Close()
+			if err := <-ends[i]; err == nil || !strings.Contains(err.Error(), "hung up") {
+				t.Errorf("query %d ended with %v", i, err)
+			}
+		}
+		conn, done := s.handle(5, "", func(c *cedar.Conn) { c.PutAd(classad.NewAd(), cedar.AdOptions{}) })
+		if more, err := conn.Int(); err != nil || more != 1 {
+			t.Errorf("the next query is answered %d, %v", more, err)
+		}
+		conn.DiscardMessage()
+		if err := <-done; err != nil || time.Since(began) != 0 {
+			t.Errorf("it ended with %v after %s", err, time.Since(began))
 		}
 	})
 }
