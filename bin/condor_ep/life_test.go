@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -146,6 +147,38 @@ func TestInterrupt(t *testing.T) {
 			p.nothingLeft(t)
 		})
 	}
+}
+
+// A job whose program has ended and whose output is on its way is no job to kill: it
+// completes while everything shuts down fast.
+func TestInterruptSparesOutput(t *testing.T) {
+	t.Parallel()
+	const size = 24 << 20
+	p := newPlace(t)
+	p.write(t, "job.sh", "#!/bin/sh\necho $$ >daemon.pid\nhead -c 25165824 /dev/zero\n")
+	p.write(t, "job.sub", small+"executable = job.sh\noutput = out\nlog = job.log\nqueue\n")
+	if err := syscall.Mkfifo(filepath.Join(p.dir, "out"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.OpenFile(filepath.Join(p.dir, "out"), os.O_RDWR, 0) // which waits for nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	pr, output := p.start(t, 1, "run", "job.sub")
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	pr.interrupt(t, p, 2)
+	if n, err := io.CopyN(io.Discard, out, size-1); err != nil {
+		t.Errorf("%d bytes arrived: %v", n+1, err)
+	}
+	stdout, stderr := output()
+	all := p.events(t, "job.log")
+	if _, ok := all[len(all)-1].Event.(eventlog.Terminated); !ok {
+		t.Errorf("the last event is %+v\n%s%s", all[len(all)-1].Event, stdout, stderr)
+	}
+	p.nothingLeft(t)
 }
 
 func TestStarterKilled(t *testing.T) {

@@ -6,6 +6,7 @@ package ep
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -176,6 +177,38 @@ func (e *Engine) enterPhase(sl *slotState, p claim.Phase) {
 		panic(err)
 	}
 	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
+}
+
+// outputMoved gives an ended job time to send its output. A job that is done is
+// not thrown away for a shutdown as long as its output moves: HTCondor has no
+// limit for it after a soft kill either, and KILLING_TIMEOUT after a hard one.
+func (e *Engine) outputMoved(ev OutputMoved) {
+	sl, ok := e.running(ev.Activation)
+	if !ok || sl.act.Phase == claim.Ended {
+		return
+	}
+	a := sl.act
+	a.flowed = e.now.Boot
+	if a.Phase != claim.Killing || a.hardUntil == 0 {
+		return
+	}
+	// The starter stops at flowUntil by itself, and tells the shadow.
+	if until := min(e.now.Boot+e.times.Killing, a.flowUntil+e.times.Killing/2); until > a.hardUntil {
+		a.hardUntil = until
+		e.timer(until)
+	}
+}
+
+// outputLimit is how long the output of an ended job may go on after a hard
+// kill. Half of KILLING_TIMEOUT leaves the other half for telling the shadow that
+// the rest does not come. In a fast shutdown condor_master kills this daemon
+// after SHUTDOWN_FAST_TIMEOUT, and all starters have to be gone by then.
+func (e *Engine) outputLimit() time.Duration {
+	limit := e.times.Killing / 2
+	if s := &e.shutdown; s.begun && s.manner == Fast {
+		limit = max(limit, s.fastAt+e.times.ShutdownFast-e.times.Killing-e.now.Boot)
+	}
+	return limit
 }
 
 // jobEnded waits for the starter to follow its job.

@@ -115,6 +115,10 @@ type OrderStarter struct {
 	// Deadline is when the engine will ask for more than this order does: a
 	// hard kill after a soft one, the end of the starter after a hard one.
 	Deadline clock.Instant
+	// OutputLimit is how long, after a HardKill, the output of a job whose program
+	// has ended by itself may still be sent. The starter cuts it off earlier when
+	// it does not move.
+	OutputLimit time.Duration
 }
 
 // KillStarter ends the starter of an activation, and everything it started,

@@ -234,6 +234,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.jobUsage(ev)
 	case JobSuspended, JobContinued:
 		// The state was changed when it was ordered.
+	case OutputMoved:
+		e.outputMoved(ev)
 	case JobEnded:
 		e.jobEnded(ev)
 	case StarterExited:

@@ -129,6 +129,10 @@ type JobSuspended struct{ Activation claim.ActivationID }
 // JobContinued says that the starter has let the job go on.
 type JobContinued struct{ Activation claim.ActivationID }
 
+// OutputMoved says that the program of a job has ended by itself and that its
+// output is on the way: more of it was sent since the last such event.
+type OutputMoved struct{ Activation claim.ActivationID }
+
 // JobEnded says that the job is gone and its output is where it belongs; only
 // the starter itself is left.
 type JobEnded struct {
@@ -270,6 +274,7 @@ func (JobRunning) event()          {}
 func (JobUsage) event()            {}
 func (JobSuspended) event()        {}
 func (JobContinued) event()        {}
+func (OutputMoved) event()         {}
 func (JobEnded) event()            {}
 func (StarterExited) event()       {}
 func (DeactivateRequested) event() {}

@@ -58,6 +58,7 @@ func (e *Engine) hardKill(sl *slotState, hold *policy.Hold) {
 	a.softUntil = 0
 	if a.hardUntil == 0 {
 		a.hardUntil = e.now.Boot + e.times.Killing
+		a.flowUntil = e.now.Boot + e.outputLimit()
 		e.timer(a.hardUntil)
 	}
 	if a.Phase == claim.Ended {
@@ -77,6 +78,9 @@ func (e *Engine) order(sl *slotState, op Order, deadline time.Duration) {
 		o.Reason, o.Code, o.Subcode, o.Hold = h.Reason, h.Code, h.Subcode, true
 	}
 	o.Final = op == SoftKill && sl.act.final
+	if op == HardKill {
+		o.OutputLimit = max(0, sl.act.flowUntil-e.now.Boot)
+	}
 	sl.act.told = sl.vacate
 	e.emit(o)
 }
@@ -103,6 +107,9 @@ func (e *Engine) due() {
 func (e *Engine) dueOf(sl *slotState) {
 	e.dueMatch(sl)
 	if a := sl.act; a != nil {
+		if until := a.flowed + e.times.Killing; a.softUntil != 0 && a.flowed != 0 && until > e.now.Boot {
+			a.softUntil = max(a.softUntil, until)
+		}
 		if a.softUntil != 0 && e.now.Boot >= a.softUntil {
 			e.hardKill(sl, nil)
 		}

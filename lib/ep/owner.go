@@ -67,6 +67,7 @@ type shutdown struct {
 	begun  bool
 	manner Manner
 	until  time.Duration // boot time at which a graceful shutdown becomes a fast one, 0: never
+	fastAt time.Duration // boot time at which a fast shutdown began
 	told   bool          // ShutdownComplete was sent
 }
 
@@ -78,6 +79,9 @@ func (e *Engine) beginShutdown(m Manner, why string) {
 		return
 	}
 	s.begun, s.manner, s.until = true, m, 0
+	if m == Fast {
+		s.fastAt = e.now.Boot
+	}
 	e.emit(ShutdownBegun{Manner: m, Why: why})
 	e.stopBenchmarks()
 	if m == Graceful && e.times.ShutdownGraceful > 0 {

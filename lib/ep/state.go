@@ -62,6 +62,8 @@ type activation struct {
 	diskKiB   int64
 	softUntil time.Duration // boot time at which a soft kill becomes a hard one, 0: none
 	hardUntil time.Duration // boot time at which the starter is ended by force, 0: never
+	flowed    time.Duration // boot time at which the output of the ended job was last seen to move, 0: never
+	flowUntil time.Duration // boot time until which it may move after a hard kill
 	// checkpointed is when a checkpoint was last ordered, or the job began.
 	checkpointed clock.Instant
 

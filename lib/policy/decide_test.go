@@ -388,7 +388,7 @@ func TestTimes(t *testing.T) {
 	}
 	want := Times{Polling: 5 * time.Second, Update: 5 * time.Minute, Killing: 30 * time.Second, Match: 2 * time.Minute,
 		Alive: 5 * time.Minute, AlivesMissed: 6, DrainActivation: 20 * time.Second,
-		ShutdownGraceful: 30 * time.Minute, Offset: 7 * time.Second, NoClaim: 10 * time.Minute}
+		ShutdownGraceful: 30 * time.Minute, ShutdownFast: 5 * time.Minute, Offset: 7 * time.Second, NoClaim: 10 * time.Minute}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

@@ -237,6 +237,7 @@ type Times struct {
 	AlivesMissed     int           // MAX_CLAIM_ALIVES_MISSED
 	DrainActivation  time.Duration // MAX_DRAINING_ACTIVATION_DELAY: how long a claim may idle while draining
 	ShutdownGraceful time.Duration // SHUTDOWN_GRACEFUL_TIMEOUT: then a graceful shutdown becomes a fast one
+	ShutdownFast     time.Duration // SHUTDOWN_FAST_TIMEOUT: from a fast shutdown until condor_master kills this daemon
 	Offset           time.Duration // UPDATE_OFFSET: until the first update
 	NoClaim          time.Duration // STARTD_NOCLAIM_SHUTDOWN: without any claim until the EP ends, 0: never
 }
@@ -251,6 +252,7 @@ func TimesFrom(s *config.Snapshot) (Times, error) {
 	}{
 		{"POLLING_INTERVAL", &t.Polling}, {"UPDATE_INTERVAL", &t.Update}, {"KILLING_TIMEOUT", &t.Killing},
 		{"MATCH_TIMEOUT", &t.Match}, {"ALIVE_INTERVAL", &t.Alive}, {"SHUTDOWN_GRACEFUL_TIMEOUT", &t.ShutdownGraceful},
+		{"SHUTDOWN_FAST_TIMEOUT", &t.ShutdownFast},
 		{"MAX_DRAINING_ACTIVATION_DELAY", &t.DrainActivation}, {"UPDATE_OFFSET", &t.Offset}, {"STARTD_NOCLAIM_SHUTDOWN", &t.NoClaim},
 	} {
 		d, err := s.Duration(f.knob)

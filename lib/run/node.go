@@ -509,7 +509,7 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 		return
 	}
 	n.tellOrder(now, a, e)
-	o := starter.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate}
+	o := starter.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate, OutputLimit: e.OutputLimit}
 	if e.Hold {
 		o.Manner = starter.MannerHold
 	}
@@ -567,6 +567,8 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Repor
 		n.step(now, ep.JobSuspended{Activation: act})
 	case starter.OpContinued:
 		n.step(now, ep.JobContinued{Activation: act})
+	case starter.OpOutputMoved:
+		n.step(now, ep.OutputMoved{Activation: act})
 	case starter.OpContact:
 		n.step(now, ep.StarterReached{Activation: act, Address: r.Address})
 	case starter.OpRefused:

@@ -102,6 +102,7 @@ type activation struct {
 	polls    *time.Ticker       // looks at usage in between, for the peaks
 	settled  *time.Timer        // the job has run for a moment
 	lease    *time.Timer        // nil unless the shadow is away
+	flow     outputFlow
 	hurry    *time.Timer        // ends what is done beside; nil unless that has to end in a moment
 	gone     <-chan struct{}    // the conversation with the shadow broke; nil without one
 	calls    chan func() []duty // what others want done, from outside of the activation
@@ -149,6 +150,8 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 			a.updates.Reset(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates))
 		case <-ticks(a.polls):
 			_, _ = a.family.Usage() // the family remembers its peaks
+		case <-ticks(a.flow.looks):
+			duties = a.lookAtOutput()
 		case <-a.gone:
 			a.gone = nil
 			duties = a.life.parted()
@@ -229,6 +232,7 @@ func (a *activation) stopTimers() {
 	if a.hurry != nil {
 		a.hurry.Stop()
 	}
+	a.flow.stop()
 }
 
 // stopWatching ends looking at a run of the job.
@@ -320,6 +324,8 @@ func (a *activation) perform(duties []duty) {
 			a.side.rejoined(a)
 		case dutyHurry:
 			a.hurry = time.AfterFunc(a.moment(), a.cancel)
+		case dutySpare:
+			a.spareOutput()
 		case dutyEnd:
 			a.end()
 		}
@@ -411,6 +417,7 @@ func (a *activation) makeSandbox() error {
 func (a *activation) finish() {
 	a.record.Status = a.family.Status()
 	a.exitAt = time.Now()
+	a.watchOutput()
 	closing := func() func() []duty {
 		left, err := a.family.Close()
 		usage, uerr := a.family.Usage()

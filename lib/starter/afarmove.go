@@ -60,7 +60,8 @@ func again(doing string, err error) error {
 func (s *afar) side(conn *cedar.Conn) transfer.Side {
 	return transfer.Side{
 		Conn: conn, PeerVersion: s.server().version, Log: s.log, Errno: s.a.host.Errno,
-		Timeout: s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout),
+		Timeout:  s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout),
+		Progress: s.a.flow.add,
 	}
 }
 

@@ -53,16 +53,20 @@ func newTalk(t *testing.T, execute string, program hosttest.Program, change ...f
 	return k
 }
 
-// send does not wait until the order is read: the starter may have to be
+// send does not wait until the orders are read: the starter may have to be
 // listened to first.
-func (k *talk) send(o Order) {
+func (k *talk) send(orders ...Order) {
 	k.Helper()
-	line, err := json.Marshal(o)
-	if err != nil {
-		k.Fatal(err)
+	var lines []byte
+	for _, o := range orders {
+		line, err := json.Marshal(o)
+		if err != nil {
+			k.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
 	}
 	go func() {
-		if _, err := k.in.Write(append(line, '\n')); err != nil {
+		if _, err := k.in.Write(lines); err != nil {
 			k.Error(err)
 		}
 	}()

@@ -45,6 +45,7 @@ var Knobs = [...]string{
 	"JOB_EXECDIR_PERMISSIONS",
 	"JOB_INHERITS_STARTER_ENVIRONMENT",
 	"JOB_RENICE_INCREMENT",
+	"KILLING_TIMEOUT",
 	"LIB",
 	"LOCK",
 	"LOWPORT",
@@ -56,6 +57,7 @@ var Knobs = [...]string{
 	"PRIVATE_NETWORK_NAME",
 	"RUN_FILETRANSFER_PLUGINS_WITH_ROOT",
 	"SEC_CREDENTIAL_REFRESH",
+	"SHUTDOWN_FAST_TIMEOUT",
 	"SSH_TO_JOB_SSHD",
 	"SSH_TO_JOB_SSHD_ARGS",
 	"SSH_TO_JOB_SSHD_CONFIG_TEMPLATE",
@@ -85,6 +87,9 @@ const (
 	firstUpdate = 8 * time.Second
 	nextUpdates = 300 * time.Second
 	polling     = 5 * time.Second
+
+	killingTimeout = 30 * time.Second
+	shutdownFast   = 300 * time.Second
 )
 
 // outgoing are the ports that connections to the shadow come from.

@@ -41,6 +41,7 @@ const (
 	dutyLease                    // the shadow is away: start the clock of the job's lease
 	dutyRejoin                   // the shadow is back: it gets to know the starter again
 	dutyHurry                    // the shadow has a moment left to hear how the job ended
+	dutySpare                    // start the clock of output that may go on after an order to leave at once
 )
 
 // eviction is an order to leave.
@@ -53,6 +54,9 @@ type eviction struct {
 	deadline time.Duration
 	hard     bool
 	final    bool // the job will not come back, and its output is wanted
+	// limit is how long the output of a job that has ended by itself may go on;
+	// 0 leaves it to the starter.
+	limit time.Duration
 }
 
 // life is the state of one activation: what was ordered and how far it is. It
@@ -71,6 +75,9 @@ type life struct {
 	lost   bool // the shadow did not come back in time
 	owed   duty // what could not be done while the shadow was away; 0 is nothing
 	hurry  bool // it has to leave at once, though the job had ended by itself
+	// spared is an order to leave at once that came when the job had ended by
+	// itself: its output goes on as long as it moves, until cut.
+	spared *eviction
 }
 
 // planned takes the plan.
@@ -100,6 +107,9 @@ func (l *life) prepared(hold *Hold) []duty {
 func (l *life) conclude() []duty {
 	if l.remote && !l.held {
 		l.phase = telling
+		if l.spared != nil && l.evicted == nil {
+			return append([]duty{dutyTell}, l.hurried()...)
+		}
 		return []duty{dutyTell}
 	}
 	l.phase = over
@@ -153,7 +163,7 @@ func (l *life) ordered(o Order) []duty {
 	case OpSoftKill:
 		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline, final: o.Final})
 	case OpHardKill:
-		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true})
+		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true, limit: o.OutputLimit})
 	}
 	return nil
 }
@@ -181,18 +191,39 @@ func (l *life) proceed() []duty {
 }
 
 // evict takes an order to leave. The first one tells the reason; a later one
-// can only be harder. A job that has ended by itself is not evicted any more,
-// but a hard order still cuts its output short.
+// can only be harder. A job that has ended by itself is not evicted any more:
+// its output goes on, after a hard order only for as long as it moves.
 func (l *life) evict(e eviction) []duty {
 	if l.phase == over || l.evicted != nil && (l.evicted.hard || !e.hard) {
 		return nil
 	}
+	if l.evicted == nil && l.phase >= finishing && l.owed == 0 && !l.lost {
+		switch {
+		case !e.hard:
+			return nil
+		case l.phase == telling:
+			return l.hurried()
+		}
+		l.spared = &e
+		return []duty{dutySpare}
+	}
+	return l.leave(e)
+}
+
+// cut ends the output of a job that was spared: it does not move, or its time is
+// over.
+func (l *life) cut() []duty {
+	if l.spared == nil || l.evicted != nil || l.phase != finishing {
+		return nil
+	}
+	return l.leave(*l.spared)
+}
+
+// leave carries out an order to leave.
+func (l *life) leave(e eviction) []duty {
 	if l.evicted == nil {
 		if l.phase >= finishing && !e.hard {
 			return nil
-		}
-		if l.phase == telling && l.owed == 0 {
-			return l.hurried()
 		}
 		e.manner = e.mannerOf()
 		l.evicted = &e
@@ -274,6 +305,9 @@ func (l *life) again() []duty {
 	if l.phase != finishing {
 		return nil
 	}
+	if l.evicted == nil {
+		l.evicted = l.spared // its state is saved, and it has to leave
+	}
 	if l.evicted != nil || l.hold != nil {
 		return l.conclude()
 	}
@@ -295,6 +329,9 @@ func (l *life) told() []duty {
 func (l *life) unheard(d duty, back bool) []duty {
 	if l.phase != finishing && l.phase != telling {
 		return nil
+	}
+	if l.phase == finishing && l.evicted == nil {
+		l.evicted = l.spared // its output did not arrive, and nobody waits for the shadow
 	}
 	if !l.ran || l.lost || l.held || l.hurry || l.evicted != nil && l.evicted.hard {
 		l.phase = over

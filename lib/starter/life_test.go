@@ -33,6 +33,7 @@ var (
 	orphaned  = func(l *life) []duty { return l.orphaned() }
 	overdue   = func(l *life) []duty { return l.overdue() }
 	stopped   = func(l *life) []duty { return l.stopped() }
+	cut       = func(l *life) []duty { return l.cut() }
 	suspend   = order(Order{Op: OpSuspend})
 	proceed   = order(Order{Op: OpContinue})
 	soft      = order(Order{Op: OpSoftKill, Reason: "soft"})
@@ -79,8 +80,17 @@ func TestLife(t *testing.T) {
 		{"soft kill of one that has ended", []step{
 			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {soft, nil}, {finished, []duty{dutyEnd}}}, "", 0},
 		{"hard kill while output goes", []step{
-			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {hard, []duty{dutyAbort}},
-			{noOutput, []duty{dutyEnd}}}, "hard", 0},
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {hard, []duty{dutySpare}},
+			{finished, []duty{dutyEnd}}}, "", 0},
+		{"hard kill while output goes, which does not move", []step{
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {cut, nil}, {hard, []duty{dutySpare}},
+			{cut, []duty{dutyAbort}}, {cut, nil}, {hard, nil}, {noOutput, []duty{dutyEnd}}}, "hard", 0},
+		{"hard kill while output of one that was told to leave goes", []step{
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}},
+			{hard, []duty{dutyAbort}}, {noOutput, []duty{dutyEnd}}}, "soft", 0},
+		{"orphan whose output goes", []step{
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {orphaned, []duty{dutySpare}},
+			{finished, []duty{dutyEnd}}}, "", 0},
 		{"orphan that dies", []step{
 			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {orphaned, []duty{dutyKill}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyEnd}}},
 			"The startd is gone", 0},
@@ -118,7 +128,7 @@ func TestLife(t *testing.T) {
 // is touched only while it is there, and the end comes once.
 func TestLifeInvariants(t *testing.T) {
 	t.Parallel()
-	all := []func(*life) []duty{plan, planStay, prepared, noInput, spawned, noExec, exited, finished, noOutput, orphaned, overdue, stopped, suspend, proceed, soft, softTimed, hard}
+	all := []func(*life) []duty{plan, planStay, prepared, noInput, spawned, noExec, exited, finished, noOutput, orphaned, overdue, stopped, cut, suspend, proceed, soft, softTimed, hard}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		var l life

@@ -40,7 +40,11 @@ func TestLifeAfar(t *testing.T) {
 		{"no input", nil, []step{{planAfar, []duty{dutyPrepare}}, {noInput, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 13},
 		{"no program", nil, []step{{planAfar, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {noExec, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 6},
 		{"state saved, once more", afarFinished, []step{{restarted, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}}, false, 0},
-		{"state saved, but it has to leave", afarFinished, []step{{hard, []duty{dutyAbort}}, {restarted, []duty{dutyTell}}}, false, 0},
+		{"state saved, but it has to leave", afarFinished, []step{{hard, []duty{dutySpare}}, {restarted, []duty{dutyTell}}}, false, 0},
+		{"killed while output goes", afarFinished, []step{{hard, []duty{dutySpare}}, {finished, []duty{dutyTell, dutyHurry}}, {hard, nil}, {told, []duty{dutyEnd}}}, false, 0},
+		{"killed while output goes, then the shadow is lost", afarFinished, []step{{hard, []duty{dutySpare}}, {parted, []duty{dutyLease}}, {unsent, []duty{dutyEnd}}}, false, 0},
+		{"killed while output goes, which does not move", afarFinished, []step{{stopped, []duty{dutySpare}}, {cut, []duty{dutyAbort}}, {finished, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 0},
+		{"the lease ends while output goes", afarFinished, []step{{parted, []duty{dutyLease}}, {leaseOver, []duty{dutyAbort}}, {unsent, []duty{dutyEnd}}}, true, 0},
 		{"away and back while it runs", afarRunning, []step{{parted, []duty{dutyLease}}, {parted, nil}, {rejoined, []duty{dutyRejoin}}, {rejoined, nil}}, false, 0},
 		{"away for too long", afarRunning, []step{{parted, []duty{dutyLease}}, {leaseOver, []duty{dutyKill}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}}, {untold, []duty{dutyEnd}}}, true, 0},
 		{"away before it ran", nil, []step{{planAfar, []duty{dutyPrepare}}, {parted, []duty{dutyAbort}}, {prepared, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, true, 0},
@@ -84,7 +88,7 @@ func TestLifeAfarInvariants(t *testing.T) {
 	t.Parallel()
 	all := []func(*life) []duty{
 		planAfar, prepared, noInput, spawned, noExec, exited, finished, noOutput, told, restarted, parted, rejoined, leaseOver,
-		unsent, untold, untoldBack, orphaned, overdue, stopped, suspend, proceed, soft, softTimed, hard, holdOrder, userHold,
+		unsent, untold, untoldBack, orphaned, overdue, stopped, cut, suspend, proceed, soft, softTimed, hard, holdOrder, userHold,
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {

@@ -134,6 +134,10 @@ type Order struct {
 	// Deadline turns a soft kill into a hard one by the starter itself when
 	// the job still runs after so long; 0 leaves that to the startd.
 	Deadline time.Duration `json:"deadline,omitempty"`
+	// OutputLimit is how long after a hard kill the output of a job whose
+	// program has ended by itself may still be sent, as long as it moves. 0 is as
+	// long as for a starter whose startd is gone.
+	OutputLimit time.Duration `json:"output_limit,omitempty"`
 }
 
 // The operations of a Report.
@@ -148,6 +152,7 @@ const (
 	OpContinued        = "continued"
 	OpHeld             = "held"
 	OpTransferOutStart = "transfer-out-start"
+	OpOutputMoved      = "output-moved" // the program has ended by itself, and more of its output was sent since the last one
 	OpTransferOutDone  = "transfer-out-done"
 	OpEnded            = "ended"
 	OpContact          = "contact" // the starter has an address of its own

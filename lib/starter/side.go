@@ -82,6 +82,7 @@ func (here) send(a *activation) {
 		return
 	}
 	out, err := a.job.outputs(a.box.Scratch(), whole)
+	out.Progress = a.flow.add
 	a.say(Report{Op: OpTransferOutStart})
 	sending := func(ctx context.Context) func() []duty {
 		var sent transfer.Result

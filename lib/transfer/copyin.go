@@ -131,7 +131,7 @@ func (c copier) file(source, name string, executable bool) *Failure {
 	if err != nil {
 		return &Failure{Path: target, Writing: true, Err: cause(err)}
 	}
-	n, err := copyAll(c.ctx, to, from)
+	n, err := copyAll(c.ctx, to, from, nil)
 	if err == nil && mode&^0o755 != 0 { // the umask took these away
 		err = to.Chmod(mode)
 	}
@@ -150,15 +150,18 @@ func (c copier) file(source, name string, executable bool) *Failure {
 }
 
 // chunk is how much is copied before looking whether to go on.
-const chunk = 64 << 20
+const chunk = 8 << 20
 
 // copyAll copies from to to. Between files the kernel does it, by sharing
 // blocks where the file system can.
-func copyAll(ctx context.Context, to io.Writer, from io.Reader) (int64, error) {
+func copyAll(ctx context.Context, to io.Writer, from io.Reader, progress func(int64)) (int64, error) {
 	var total int64
 	for {
 		n, err := io.CopyN(to, from, chunk)
 		total += n
+		if progress != nil && n > 0 {
+			progress(n)
+		}
 		if err == io.EOF {
 			return total, nil
 		}

@@ -60,7 +60,7 @@ func top(scratch *os.Root) ([]fs.DirEntry, error) {
 // copy of it. A failure to write ends it; a listed file that is not there is
 // counted, and the others are still sent. The error is a *Failure or ctx's.
 func (o Output) CopyOut(ctx context.Context, scratch *os.Root, before Listing) (Result, error) {
-	s := sender{ctx: ctx, from: scratch}
+	s := sender{ctx: ctx, from: scratch, progress: o.Progress}
 	for _, std := range o.Std {
 		if f := s.file(std.Name, std.Dest); f != nil {
 			return s.got, f.orCancelled()
@@ -153,6 +153,8 @@ type sender struct {
 	ctx  context.Context
 	from *os.Root
 	got  Result
+	// progress is Output's.
+	progress func(int64)
 }
 
 func (s *sender) any(name, dest string) *Failure {
@@ -228,7 +230,7 @@ func (s *sender) file(name, dest string) *Failure {
 	if err != nil {
 		return &Failure{Path: dest, Writing: true, Err: cause(err)}
 	}
-	n, err := copyAll(s.ctx, to, from)
+	n, err := copyAll(s.ctx, to, from, s.progress)
 	if err = commit(err); err != nil {
 		return &Failure{Path: dest, Writing: true, Err: cause(err)}
 	}

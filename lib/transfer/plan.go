@@ -80,6 +80,8 @@ type Output struct {
 	Remaps map[string]string // destination by the name in the scratch directory
 	Std    []Std             // the standard files
 	Quiet  map[string]bool   // names in the scratch directory that are never sent
+	// Progress is told about bytes of files as they are copied; nil is none.
+	Progress func(bytes int64)
 }
 
 // Std is a standard file that has its own name in the scratch directory.
