@@ -779,3 +779,37 @@ func TestShadowGuidance(t *testing.T) {
 		t.Errorf("the diagnostic's result is %q", said)
 	}
 }
+
+// A job that has left because it was told to keeps its slot for nobody: without
+// output that is wanted the starter does not wait for a shadow that is gone.
+func TestShadowGoneNothingToWaitFor(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string][]string{"gone before the order": {"vanish", "kill"}, "gone after the order": {"kill", "vanish"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leave := make(chan struct{})
+			p := newPool(t, "JobLeaseDuration = 3600\n", func(h *hosttest.Process) host.ExitStatus {
+				status := untilKilled(h)
+				<-leave
+				return status
+			})
+			p.until(OpRunning)
+			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
+				t.Fatal(err)
+			}
+			for _, what := range order {
+				if what == "kill" {
+					p.send(Order{Op: OpSoftKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown)}, Order{Op: OpCheckpoint})
+					p.until(OpRefused)
+					continue
+				}
+				p.shadow.Vanish()
+				<-p.ended
+			}
+			close(leave)
+			if rec := p.last(); !rec.Evicted || rec.Reason != "Startd was shutdown" {
+				t.Errorf("%+v", rec)
+			}
+		})
+	}
+}

@@ -283,8 +283,13 @@ func (s *afar) send(a *activation) {
 		return
 	}
 	s.peak = max(s.peak, a.record.Usage.PeakRSSKiB)
+	some, _ := a.output()
 	if a.life.apart {
-		a.perform(a.life.unheard(dutyOutput, false))
+		owed := dutyTell
+		if some {
+			owed = dutyOutput
+		}
+		a.perform(a.life.unheard(owed, false))
 		return
 	}
 	if s.saved(a) {
@@ -292,7 +297,6 @@ func (s *afar) send(a *activation) {
 		return
 	}
 	s.exited(a)
-	some, _ := a.output()
 	if !some {
 		a.perform(a.life.finished(nil))
 		return

@@ -87,9 +87,12 @@ func (k *talk) plan(change func(*Plan)) {
 // next reads the next report, which has to be of op.
 func (k *talk) next(op string) Report {
 	k.Helper()
-	var r Report
-	if err := k.out.Decode(&r); err != nil {
-		k.Fatalf("waiting for %s: %v", op, err)
+	r := Report{Op: OpTaken}
+	for r.Op == OpTaken && op != OpTaken {
+		r = Report{}
+		if err := k.out.Decode(&r); err != nil {
+			k.Fatalf("waiting for %s: %v", op, err)
+		}
 	}
 	if r.Op != op {
 		k.Fatalf("the starter says %+v, want %s", r, op)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -28,8 +29,9 @@ type Handle struct {
 	orders *outgoing
 
 	mu       sync.Mutex
-	settled  func() // see whenSettled
-	execute  string // of the plan
+	quiet    *time.Timer // until the starter is pinged; nil before it has a plan
+	settled  func()      // see whenSettled
+	execute  string      // of the plan
 	ended    bool
 	problem  error
 	leftover int
@@ -40,7 +42,7 @@ func newHandle(spec LaunchSpec, family host.Family, stdin Channel, stdout *os.Fi
 		spec: spec, family: family,
 		reports: make(chan Report, 16), exited: make(chan struct{}),
 	}
-	h.orders = newOutgoing(stdin, h.stuck)
+	h.orders = newOutgoing(stdin, spec.AnswerWithin, h.stuck)
 	go h.follow(stdout)
 	return h
 }
@@ -79,7 +81,9 @@ func (h *Handle) Leftovers() int {
 // Send hands an order to the starter. It waits neither for it to be read nor
 // for it to be obeyed; orders arrive in the order they were sent. A starter that
 // is gone is NotFound. One that does not read its orders is Broken when too many
-// wait; it is killed then, and likewise when it leaves one unread for 10 s.
+// wait; it is killed then, and likewise when it leaves one unread for 20 s. Without
+// orders it is asked after a minute of silence whether it reads any, and has two
+// more to answer.
 func (h *Handle) Send(o Order) error { return h.send(message{op: o.Op}, o) }
 
 // send is Send for a message that lacks only its line.
@@ -121,12 +125,22 @@ func (h *Handle) Kill() error {
 func (h *Handle) give(plan *Plan, nc net.Conn) error {
 	h.mu.Lock()
 	h.execute = plan.Execute
+	h.quiet = time.AfterFunc(pingAfter, func() { _ = h.Send(Order{Op: OpPing}) }) // one that is gone needs none
 	h.mu.Unlock()
 	m := message{op: OpPlan, nc: nc, sent: make(chan error, 1)}
 	if err := h.send(m, Order{Op: OpPlan, Plan: plan}); err != nil {
 		return err
 	}
 	return <-m.sent
+}
+
+// heard puts the next ping off.
+func (h *Handle) heard() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.quiet != nil {
+		h.quiet.Reset(pingAfter)
+	}
 }
 
 // whenSettled has f called once, when the job runs or the starter is gone.
@@ -155,12 +169,19 @@ func (h *Handle) hangUp() { h.orders.close() }
 func (h *Handle) follow(stdout *os.File) {
 	defer close(h.exited)
 	err := readReports(stdout, func(r Report) {
+		h.heard()
+		if r.Op == OpTaken {
+			h.orders.open.answered()
+			return
+		}
 		if r.Op == OpEnded {
 			h.mu.Lock()
 			h.ended = true
 			h.mu.Unlock()
 		}
+		h.orders.open.unread.Add(1)
 		h.reports <- r
+		h.orders.open.unread.Add(-1)
 		if r.Op == OpRunning {
 			h.settle()
 		}
@@ -168,6 +189,11 @@ func (h *Handle) follow(stdout *os.File) {
 	stdout.Close()
 	close(h.reports)
 	<-h.family.Done()
+	h.mu.Lock()
+	if h.quiet != nil {
+		h.quiet.Stop()
+	}
+	h.mu.Unlock()
 	h.hangUp()
 	h.orders.wait()
 	n, cerr := h.family.Close()

@@ -33,8 +33,11 @@ type LaunchSpec struct {
 	// connection can be passed along with a plan if that end can. nil is a pipe,
 	// by which none can.
 	Channel func() (child *os.File, parent Channel, err error)
-	Standby int          // how many starters are kept running ahead, waiting for a plan
-	Log     *slog.Logger // nil is silence
+	// AnswerWithin is half of the time that a starter may leave an order without
+	// an answer. 0 is 10 s.
+	AnswerWithin time.Duration
+	Standby      int          // how many starters are kept running ahead, waiting for a plan
+	Log          *slog.Logger // nil is silence
 }
 
 // Channel is the startd's end of a starter's standard input.

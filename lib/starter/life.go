@@ -337,6 +337,15 @@ func (l *life) unheard(d duty, back bool) []duty {
 		l.phase = over
 		return []duty{dutyEnd}
 	}
+	if d == dutyTell && l.evicted != nil && l.hold == nil {
+		// It runs again, whether or not the shadow hears that it left here: there is
+		// nothing to wait for.
+		l.phase = over
+		return []duty{dutyEnd}
+	}
+	if l.phase == finishing {
+		d = dutyOutput
+	}
 	if back && !l.apart {
 		return []duty{d}
 	}

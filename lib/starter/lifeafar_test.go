@@ -61,6 +61,12 @@ func TestLifeAfar(t *testing.T) {
 		{"held by the startd", afarRunning, []step{{holdOrder, []duty{dutyHold, dutySignal}}, {parted, nil}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyEnd}}}, false, 21},
 		{"held while the shadow is away", afarRunning, []step{{parted, []duty{dutyLease}}, {holdOrder, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {unsent, nil},
 			{rejoined, []duty{dutyRejoin, dutyOutput}}, {finished, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 21},
+		{"told to leave while the shadow is away", afarRunning, []step{{parted, []duty{dutyLease}}, {soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {untold, []duty{dutyEnd}}}, false, 0},
+		{"told to leave, then the shadow is lost", afarRunning, []step{{soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}}, {untold, []duty{dutyEnd}}}, false, 0},
+		{"told to leave while the shadow is away, with output", afarRunning, []step{{parted, []duty{dutyLease}}, {soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {unsent, nil},
+			{rejoined, []duty{dutyRejoin, dutyOutput}}}, false, 0},
+		{"ended by itself while the shadow is away", afarRunning, []step{{parted, []duty{dutyLease}}, {exited, []duty{dutyFinish}}, {untold, nil}, {soft, nil},
+			{rejoined, []duty{dutyRejoin, dutyOutput}}}, false, 0},
 		{"held by its user", afarRunning, []step{{userHold, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}}}, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 )
 
 // The exit statuses of a starter.
@@ -39,10 +40,17 @@ func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr
 	over := make(chan struct{})
 	defer close(over)
 	bad := make(chan error, 1)
+	out := &reporter{to: stdout}
 	go func() {
 		// It ends with the stream: at the latest with the process.
 		defer close(orders)
 		bad <- readOrders(stdin, func(o Order) bool {
+			if o.Op != OpPlan {
+				out.report(Report{Op: OpTaken, Order: o.Op, At: time.Now()})
+			}
+			if o.Op == OpPing {
+				return true
+			}
 			select {
 			case orders <- o:
 				return true
@@ -51,7 +59,6 @@ func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr
 			}
 		})
 	}()
-	out := &reporter{to: stdout}
 	a := newActivation(h, env, out.report)
 	if err := a.run(ctx, orders); err != nil {
 		fmt.Fprintf(stderr, "condor_starter: %v\n", err)

@@ -240,3 +240,85 @@ func TestPlanNotRead(t *testing.T) {
 		}
 	})
 }
+
+// A starter that takes its orders from the pipe and answers none was stopped, by
+// its job perhaps: it is killed after 20 s, and after three minutes when there are
+// no orders.
+func TestOrderNotAnswered(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]time.Duration{OpSoftKill: 20 * time.Second, OpPing: 3 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newLaunched(t)
+				h := w.launch(t, nil)
+				began := time.Now()
+				if name != OpPing {
+					if err := h.Send(Order{Op: name}); err != nil {
+						t.Error(err)
+					}
+				}
+				if got := w.read(t).Op; got != name {
+					t.Errorf("the order is %q, want %q", got, name)
+				}
+				w.killed(t, h)
+				if d := time.Since(began); d != want {
+					t.Errorf("the starter was killed after %v, want %v", d, want)
+				}
+			})
+		})
+	}
+}
+
+// What counts as an answer in time.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const never = time.Hour
+	type event struct {
+		at   time.Duration
+		what string // an order, or what is below
+	}
+	const answer, busy, free, gone = "answer", "the startd is busy", "the startd is free", "the starter is gone"
+	for _, c := range []struct {
+		name   string
+		events []event
+		late   time.Duration // when the answers are late, never if they are not
+	}{
+		{"in time", []event{{0, OpSuspend}, {19 * time.Second, answer}}, never},
+		{"one of two", []event{{0, OpSuspend}, {0, OpSoftKill}, {19 * time.Second, answer}}, 39 * time.Second},
+		{"an order after a ping", []event{{0, OpPing}, {30 * time.Second, OpSoftKill}}, 50 * time.Second},
+		{"a ping after an order", []event{{0, OpSoftKill}, {5 * time.Second, OpPing}}, 20 * time.Second},
+		{"the startd itself is slow", []event{{0, busy}, {0, OpSoftKill}, {5 * time.Minute, free}, {5 * time.Minute, answer}}, never},
+		{"answers that nobody asked for", []event{{0, answer}, {0, answer}, {0, OpSoftKill}}, 20 * time.Second},
+		{"the starter is gone", []event{{0, OpSoftKill}, {0, gone}, {0, OpHardKill}}, never},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				late := make(chan struct{})
+				a := &answers{within: answerWithin, late: func(string, time.Duration) { close(late) }}
+				began := time.Now()
+				for _, e := range c.events {
+					time.Sleep(e.at - time.Since(began))
+					switch e.what {
+					case answer:
+						a.answered()
+					case busy, free:
+						a.unread.Store(map[string]int32{busy: 3}[e.what])
+					case gone:
+						a.stop()
+					default:
+						a.expect(e.what)
+					}
+				}
+				select {
+				case <-late:
+				case <-time.After(never - time.Since(began)):
+				}
+				if d := time.Since(began); d != c.late {
+					t.Errorf("late after %v, want %v", d, c.late)
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@
 package starter
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -36,6 +37,7 @@ type outgoing struct {
 	stuck  func(why error) // called at most once, when the starter does not read
 	work   sync.WaitGroup
 	cancel sync.Once
+	open   answers // which the starter owes
 
 	mu      sync.Mutex
 	shut    bool // nothing is taken any more
@@ -43,10 +45,11 @@ type outgoing struct {
 	wake    chan struct{} // something waits or the queue is shut
 }
 
-// newOutgoing returns a queue that writes to ch and owns it. stuck must not call
-// the queue.
-func newOutgoing(ch Channel, stuck func(why error)) *outgoing {
+// newOutgoing returns a queue that writes to ch and owns it. A starter has twice
+// within to answer an order. stuck must not call the queue.
+func newOutgoing(ch Channel, within time.Duration, stuck func(why error)) *outgoing {
 	q := &outgoing{to: ch, stuck: stuck, wake: make(chan struct{}, 1)}
+	q.open.late, q.open.within = q.silent, cmp.Or(within, answerWithin)
 	q.work.Go(q.write)
 	return q
 }
@@ -127,6 +130,9 @@ func (q *outgoing) write() {
 		if !ok {
 			return
 		}
+		if m.op != OpPlan {
+			q.open.expect(m.op)
+		}
 		err := q.one(m)
 		if m.sent != nil {
 			m.sent <- err
@@ -171,11 +177,25 @@ func (q *outgoing) one(m message) error {
 	return errs.E("starter.Send", kind, m.op, err)
 }
 
+// silent ends a starter that has read none of its orders for too long, though the
+// pipe took them.
+func (q *outgoing) silent(op string, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut {
+		return
+	}
+	q.fail()
+	err := errs.E("starter.Send", errs.Broken, op, errors.New("the starter did not answer an order for "+after.String()+"; it may have been stopped"))
+	q.work.Go(func() { q.giveUp(err) })
+}
+
 // close ends the line: the starter reads its end. What still waits is dropped.
 func (q *outgoing) close() {
 	q.mu.Lock()
 	q.fail()
 	q.mu.Unlock()
+	q.open.stop()
 	q.cancel.Do(func() { q.to.Close() })
 }
 

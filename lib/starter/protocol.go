@@ -110,6 +110,8 @@ const (
 	OpHardKill = "hardkill" // SIGKILL to everything
 	// OpCheckpoint asks to save the state of a virtual machine, which goes on.
 	OpCheckpoint = "checkpoint"
+	// OpPing asks whether the starter reads its orders. All it does is answer.
+	OpPing = "ping"
 )
 
 // Why a job is killed, which selects the signal.
@@ -156,6 +158,7 @@ const (
 	OpTransferOutDone  = "transfer-out-done"
 	OpEnded            = "ended"
 	OpContact          = "contact" // the starter has an address of its own
+	OpTaken            = "taken"   // an order was read, the plan excepted; whether it can be obeyed is another matter
 	OpRefused          = "refused" // an order that this starter cannot carry out; nothing has changed
 )
 
@@ -174,7 +177,7 @@ type Report struct {
 	Hold    *Hold        `json:"hold,omitempty"`     // held
 	Record  *ExitRecord  `json:"record,omitempty"`   // ended
 	Address string       `json:"address,omitempty"`  // contact: where the starter is reached, a sinful
-	Order   string       `json:"order,omitempty"`    // refused: the operation
+	Order   string       `json:"order,omitempty"`    // taken, refused: the operation
 	Why     string       `json:"why,omitempty"`      // refused
 }
 

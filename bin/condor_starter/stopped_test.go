@@ -1,0 +1,52 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux/proc"
+)
+
+// A job that stops its own starter does not keep its slot: a starter that leaves an
+// order without an answer is killed, and the job with it.
+func TestStarterStoppedByItsJob(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	begin, stopped := filepath.Join(s.submit, "begin"), filepath.Join(s.submit, "stopped")
+	s.sh("until [ -e " + begin + " ]; do sleep 0.01; done; kill -STOP $PPID; echo $$ > " + stopped + "; exec sleep 600")
+	startd, err := proc.New(proc.Options{Role: proc.Guest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := launchSpec(startd, 0)
+	spec.AnswerWithin = 100 * time.Millisecond
+	l := starter.NewLauncher(spec)
+	t.Cleanup(l.Close)
+	h := s.launch(l)
+	late := time.AfterFunc(30*time.Second, func() { _ = h.Kill() }) // which the test would notice
+	defer late.Stop()
+	job := 0
+	for r := range h.Reports() {
+		if r.Op == starter.OpRunning {
+			job = r.Proc.PID
+			s.file("begin", "", 0o600)
+			await(t, stopped)
+			if err := h.Send(starter.Order{Op: starter.OpSoftKill}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	<-h.Exited()
+	if h.Status().Signal != 9 || !errs.Is(h.Err(), errs.Broken) || alive(job) {
+		t.Errorf("the starter %v (%v), its job alive %v", h.Status(), h.Err(), alive(job))
+	}
+	s.empty()
+}
