@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -381,6 +382,10 @@ func (s *afar) outputPlan(whole, final bool) (transfer.SendPlan, error) {
 	var err error
 	if err = s.a.asUser(func() (err error) {
 		ending.Changed, err = transfer.Changed(s.a.box.Root(), s.a.before)
+		if errors.Is(err, fs.ErrNotExist) { // the job has removed it
+			ending.Gone = final
+			return nil
+		}
 		return err
 	}); err != nil {
 		return transfer.SendPlan{}, err

@@ -69,7 +69,8 @@ func (o Output) CopyOut(ctx context.Context, scratch *os.Root, before Listing) (
 	names := o.Names
 	if !o.Listed {
 		var err error
-		if names, err = o.changed(scratch, before); err != nil {
+		names, err = o.changed(scratch, before)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a job may remove the directory: nothing is left in it
 			return s.got, &Failure{Path: scratch.Name(), Total: 1, Err: cause(err)}
 		}
 		sort.Strings(names)

@@ -31,8 +31,12 @@ type Ending struct {
 	// Failed says that the job never ran, or ended otherwise than success is
 	// defined for it: see Succeeded. Only the files for failures are sent.
 	Failed  bool
-	Changed []string        // names at the top that are new or changed: see Changed
-	Quiet   map[string]bool // names never sent, beside those that never are
+	Changed []string // names at the top that are new or changed: see Changed
+	// Gone says that there is no scratch directory any more. Of a job that lists
+	// nothing the standard files are sent all the same: they were there, and the
+	// other end is told that they are missing.
+	Gone  bool
+	Quiet map[string]bool // names never sent, beside those that never are
 	// Stdout and Stderr are the names of the standard files in the scratch
 	// directory; "" for one that is not sent, because it is streamed, say.
 	Stdout, Stderr string
@@ -79,7 +83,8 @@ func Succeeded(job *classad.Ad, bySignal bool, number int) bool {
 
 // Changed lists what is new or changed at the top of scratch against before:
 // plain files, and links to such within, in the order of the directory. Std
-// files count like others.
+// files count like others. If there is no such directory any more the error is
+// fs.ErrNotExist.
 func Changed(scratch *os.Root, before Listing) ([]string, error) {
 	return Output{}.changed(scratch, before)
 }
@@ -226,6 +231,9 @@ func (e Ending) changed(job *classad.Ad, quiet map[string]bool) []string {
 	}
 	for _, name := range e.Added {
 		add(name)
+	}
+	if e.Gone {
+		return e.withStd(list)
 	}
 	return list
 }
