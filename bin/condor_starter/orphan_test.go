@@ -13,11 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux/account"
@@ -213,17 +215,7 @@ func TestSweepAfterAllWereKilled(t *testing.T) {
 	if err != nil || len(swept.Live) != 1 || len(swept.Removed) != 0 || !alive(d.job) {
 		t.Errorf("sweep beside a live starter: %+v, %v", swept, err)
 	}
-	// the starter cannot see the end of its startd any more once it is stopped
-	if err := unix.Kill(d.starter, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = d.cmd.Wait()
-	if err := unix.Kill(d.starter, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	d.killAll(s)
 	if !gone(d.job, 2*time.Second) || !gone(d.starter, 2*time.Second) {
 		t.Error("the job's main process outlived its starter")
 	}
@@ -236,6 +228,59 @@ func TestSweepAfterAllWereKilled(t *testing.T) {
 	}
 	if alive(hidden) {
 		t.Errorf("the hidden child, process %d, is still there", hidden)
+	}
+	s.empty()
+}
+
+// killAll kills startd and starter, the starter without a chance to act.
+func (d *aStartd) killAll(s *stage) {
+	s.Helper()
+	// the starter cannot see the end of its startd any more once it is stopped
+	if err := unix.Kill(d.starter, unix.SIGSTOP); err != nil {
+		s.Fatal(err)
+	}
+	if err := d.cmd.Process.Kill(); err != nil {
+		s.Fatal(err)
+	}
+	_ = d.cmd.Wait()
+	if err := unix.Kill(d.starter, unix.SIGKILL); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// A child that has emptied its environment and left its session carries nothing that
+// would show whose it is. The starter has written down that it is there, so the sweep
+// after the end of startd and starter ends it too.
+func TestSweepOfEmptiedEnvironment(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.plan.Config["CGROUP_POLLING_INTERVAL"] = "1"
+	file := s.hiding("detach")
+	d := s.runStartd()
+	hidden := await(t, file)
+	record := filepath.Join(s.execute, fmt.Sprintf("dir_%d", d.starter), "htcondor", "starter.record")
+	for deadline := time.Now().Add(30 * time.Second); ; pause() {
+		text, err := os.ReadFile(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := sandbox.ParseRecord(text); err == nil && slices.ContainsFunc(r.Strays, func(p host.ProcID) bool { return p.PID == hidden }) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the record does not name the child:\n%s", text)
+		}
+	}
+	d.killAll(s)
+	if !gone(d.job, 2*time.Second) || !gone(d.starter, 2*time.Second) || !alive(hidden) {
+		t.Fatal("the job's main process outlived its starter, or the hidden child did not: the test shows nothing")
+	}
+	census, err := proc.New(proc.Options{Role: proc.Guest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if swept, err := sandbox.Sweep(s.execute, census); err != nil || swept.Killed != 1 || alive(hidden) {
+		t.Errorf("sweep: %+v, %v; child alive %v", swept, err, alive(hidden))
 	}
 	s.empty()
 }

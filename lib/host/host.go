@@ -165,6 +165,10 @@ type Family interface {
 	// none is left, and returns how many it had to kill. It may be called
 	// again, and on a suspended family.
 	Kill() (int, error)
+	// Unmarked lists the living processes, the main one excepted, that do not carry
+	// the family's marker: once their starter is gone nothing but this list tells
+	// whose they are. It is empty for a family that is kept by a control group.
+	Unmarked() ([]ProcID, error)
 	// Usage measures the whole family, the ended ones included. After the end
 	// it tells the final figures.
 	Usage() (Usage, error)
@@ -243,6 +247,9 @@ type Remains struct {
 	Main   ProcID // its main process; zero if it never ran
 	Group  string // its control group as in SpawnSpec, "" for none
 	Marker string // as in SpawnSpec
+	// Strays are others of the family that were seen while their starter lived:
+	// see Family.Unmarked.
+	Strays []ProcID
 }
 
 // Census looks at processes that are not of a family at hand.
@@ -259,4 +266,8 @@ type Census interface {
 	// all that descends from them, until none is left, removes the group and
 	// returns how many were killed. It touches nothing it cannot prove.
 	KillRemains(r Remains) (killed int, err error)
+	// Suspects names, in a line for each, the processes that KillRemains leaves
+	// alone and that may be of the family all the same: they began after its
+	// starter and work below dir, or their session has its main process's number.
+	Suspects(r Remains, dir string) ([]string, error)
 }

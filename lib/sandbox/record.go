@@ -32,11 +32,17 @@ type Record struct {
 	Group      string      `json:"group,omitempty"`
 	Marker     string      `json:"marker,omitempty"`
 	Keep       bool        `json:"keep,omitempty"` // the directory is to stay
+	// Strays are processes of the job that do not carry Marker: see host.Remains.
+	Strays []host.ProcID `json:"strays,omitempty"`
 }
+
+// mostStrays bounds a record. A job with more of them that outlive their starter
+// leaves some.
+const mostStrays = 4096
 
 // Remains is what r proves, in the words of lib/host.
 func (r Record) Remains() host.Remains {
-	return host.Remains{Boot: r.Boot, Parent: r.Starter, Main: r.Job, Group: r.Group, Marker: r.Marker}
+	return host.Remains{Boot: r.Boot, Parent: r.Starter, Main: r.Job, Group: r.Group, Marker: r.Marker, Strays: r.Strays}
 }
 
 // Record adds r to the sandbox's record, where it replaces what was said
@@ -44,9 +50,24 @@ func (r Record) Remains() host.Remains {
 func (s *Sandbox) Record(r Record) error {
 	const op = "sandbox.Record"
 	r.Version = 1
+	r.Strays = r.Strays[:min(len(r.Strays), mostStrays)]
 	line, err := json.Marshal(r)
 	if err != nil {
 		return errs.E(op, errs.Internal, s.dir, err)
+	}
+	if s.recorded += len(line) + 1; s.recorded > maxRecord/2 { // begin anew, whole or not at all
+		if s.ledger != nil {
+			s.ledger.Close()
+			s.ledger = nil
+		}
+		s.recorded = len(line) + 1
+		if err := s.own.WriteFile(recordFile+".new", append(line, '\n'), 0o644); err != nil {
+			return errs.E(op, kindOf(err), s.dir, err)
+		}
+		if err := s.own.Rename(recordFile+".new", recordFile); err != nil {
+			return errs.E(op, kindOf(err), s.dir, err)
+		}
+		return nil
 	}
 	if s.ledger == nil {
 		if s.ledger, err = s.own.OpenFile(recordFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {

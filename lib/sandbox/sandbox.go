@@ -76,6 +76,8 @@ type Sandbox struct {
 	scratch *os.Root
 	as      func(func() error) error
 	ledger  *os.File
+	// recorded is how many bytes were written to the record.
+	recorded int
 }
 
 // Create makes the sandbox. One that a dead starter of the same pid left is

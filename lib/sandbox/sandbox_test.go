@@ -21,11 +21,12 @@ import (
 
 // census is a machine on which the processes in alive run.
 type census struct {
-	boot    string
-	alive   map[int]uint64 // start time by pid
-	killed  []host.Remains
-	left    int
-	failing error
+	boot     string
+	alive    map[int]uint64 // start time by pid
+	killed   []host.Remains
+	left     int
+	failing  error
+	suspects []string
 }
 
 func (c *census) Self() host.ProcID { return host.ProcID{PID: 1, Start: 1} }
@@ -38,6 +39,10 @@ func (c *census) Running(pid int) bool { _, ok := c.alive[pid]; return ok }
 func (c *census) KillRemains(r host.Remains) (int, error) {
 	c.killed = append(c.killed, r)
 	return c.left, c.failing
+}
+
+func (c *census) Suspects(r host.Remains, dir string) ([]string, error) {
+	return c.suspects, nil
 }
 
 func create(t *testing.T, execute string, starter host.ProcID) *Sandbox {

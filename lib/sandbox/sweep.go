@@ -27,6 +27,9 @@ type Swept struct {
 	Live    []string // sandboxes whose starters are running, left alone
 	Kept    []string // sandboxes that were to stay
 	Killed  int      // processes that dead starters had left running
+	// Suspects are processes that may be of a dead starter's job, which nothing
+	// proves: they were left alone.
+	Suspects []string
 }
 
 // Sweep clears below execute what dead starters have left: it kills the
@@ -113,6 +116,13 @@ func (s *Swept) one(root *os.Root, execute, name string, census host.Census, pri
 		s.Killed += n
 		if err != nil {
 			return err
+		}
+		suspects, err := census.Suspects(record.Remains(), path)
+		if err != nil {
+			return err
+		}
+		for _, who := range suspects {
+			s.Suspects = append(s.Suspects, who+", after the starter of "+record.Activation+" had died")
 		}
 		if record.Keep {
 			s.Kept = append(s.Kept, path)

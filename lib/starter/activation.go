@@ -150,6 +150,7 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 			a.updates.Reset(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates))
 		case <-ticks(a.polls):
 			_, _ = a.family.Usage() // the family remembers its peaks
+			a.noteStrays()
 		case <-ticks(a.flow.looks):
 			duties = a.lookAtOutput()
 		case <-a.gone:
@@ -160,6 +161,7 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 		case call := <-a.calls:
 			duties = call()
 		case <-channel(a.settled):
+			a.noteStrays()
 			if a.host.Stop != nil {
 				stop = a.host.Stop()
 			}

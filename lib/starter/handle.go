@@ -214,6 +214,9 @@ func (h *Handle) reclaim() (killed int, err error) {
 		return 0, nil
 	}
 	swept, err := sandbox.Reclaim(execute, h.family.Main(), h.spec.Census, h.spec.Private)
+	for _, who := range swept.Suspects {
+		h.spec.Log.Warn("a process may be of a job whose starter died; nothing proves it, and it was left running", "process", who)
+	}
 	return swept.Killed, err
 }
 

@@ -4,7 +4,9 @@
 package starter
 
 import (
+	"cmp"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -113,6 +115,18 @@ func (a *activation) spawn() (*Hold, error) {
 	a.settled = time.NewTimer(settling)
 	a.polls = time.NewTicker(p.seconds("CGROUP_POLLING_INTERVAL", polling))
 	return nil, nil
+}
+
+// noteStrays writes down which processes of the job carry no mark, for who clears
+// away what is left when startd and starter are killed together.
+func (a *activation) noteStrays() {
+	strays, err := a.family.Unmarked()
+	slices.SortFunc(strays, func(a, b host.ProcID) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start)) })
+	if err != nil || slices.Equal(strays, a.note.Strays) {
+		return // at the next look
+	}
+	a.note.Strays = strays
+	a.problem(a.box.Record(a.note))
 }
 
 // writeAds writes what the job may read of itself and its slot.

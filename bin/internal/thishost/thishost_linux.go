@@ -5,6 +5,7 @@ package thishost
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,7 +159,11 @@ func (p *Platform) Sweep(execute string) error {
 	if info, err := os.Stat(execute); err == nil && info.Mode().Perm()&0o002 != 0 {
 		census = unproven{census}
 	}
-	_, err := sandbox.Sweep(execute, census, account.Directories{}.Private)
+	swept, err := sandbox.Sweep(execute, census, account.Directories{}.Private)
+	for _, who := range swept.Suspects {
+		err = errors.Join(err, errs.E("thishost.Sweep", errs.Conflict, execute,
+			fmt.Errorf("%s: it may be of that job, which nothing proves, and was left running; end it if it is", who)))
+	}
 	return err
 }
 

@@ -29,6 +29,7 @@ type Family struct {
 	left      int
 	usage     host.Usage
 	closed    bool
+	strays    []host.ProcID
 }
 
 // Main implements host.Family.
@@ -56,6 +57,23 @@ func (f *Family) end(status host.ExitStatus) {
 	f.procs--
 	f.changed.Broadcast()
 	close(f.done)
+}
+
+// Unmarked implements host.Family: see Stray.
+func (f *Family) Unmarked() ([]host.ProcID, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.Spec.Group != "" {
+		return nil, nil
+	}
+	return append([]host.ProcID(nil), f.strays...), nil
+}
+
+// Stray has the family show these processes as ones without its marker.
+func (f *Family) Stray(ids ...host.ProcID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.strays = ids
 }
 
 // Alone implements host.Family.

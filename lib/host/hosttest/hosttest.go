@@ -118,6 +118,9 @@ func (m *Machine) KillRemains(r host.Remains) (int, error) {
 	return 0, nil
 }
 
+// Suspects implements host.Census: every process here is of a known family.
+func (m *Machine) Suspects(host.Remains, string) ([]string, error) { return nil, nil }
+
 // Remains returns what KillRemains was asked for.
 func (m *Machine) Remains() []host.Remains {
 	m.mu.Lock()

@@ -6,7 +6,10 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +18,10 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// KillRemains implements host.Census. Proof is: the recorded process itself,
-// membership in the recorded group, the mark in the environment, descent from
-// any of these; and in the startd, being a child that nobody here started.
+// KillRemains implements host.Census. Proof is: a recorded process itself, or the
+// session of one that lives; membership in the recorded group, the mark in the
+// environment, descent from any of these; and in the startd, being a child that
+// nobody here started.
 func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 	if r.Boot != s.Boot() {
 		return 0, nil // pids and groups of another boot
@@ -45,14 +49,15 @@ func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 			torn++
 			continue
 		}
-		if n == 0 && len(found) == 0 && err == nil {
+		// One that is on its way out shows no environment any more and lives still.
+		if n == 0 && len(found) == 0 && err == nil && s.dying(killed) == 0 {
 			s.removeGroupOf(r)
 			s.buryOrphans()
 			return max(len(killed), byGroup), nil
 		}
 		if time.Now().After(deadline) {
 			if err == nil {
-				err = fmt.Errorf("%d processes do not die", len(found))
+				err = fmt.Errorf("%d processes do not die", max(len(found), s.dying(killed)))
 			}
 			return len(killed), errs.E("proc.KillRemains", errs.Transient, r.Parent.String(), err)
 		}
@@ -114,6 +119,7 @@ func (s *Spawner) remains(r host.Remains) ([]Stat, bool, error) {
 		known[pid] = !f.ended()
 	}
 	s.mu.Unlock()
+	recorded, sessions := s.recorded(all, r)
 	chosen := map[int]Stat{}
 	add := func(st Stat) {
 		if st.PID != s.self.PID && !known[st.PID] {
@@ -122,12 +128,14 @@ func (s *Spawner) remains(r host.Remains) ([]Stat, bool, error) {
 	}
 	for _, st := range all {
 		switch {
-		case st.PID == r.Main.PID && st.Start == r.Main.Start && !r.Main.IsZero():
+		case recorded[st.id()]:
 			add(st)
 		case st.Start < r.Parent.Start:
 			// older than the starter: it cannot be of its family
 		case s.role == Startd && st.Parent == s.self.PID && st.Session != s.self.Session:
 			add(st) // its starter is dead, or it would be that one's child
+		case sessions[st.Session]:
+			add(st)
 		case r.Marker != "" && s.table.hasEnv(st.PID, r.Marker):
 			add(st)
 		}
@@ -142,6 +150,70 @@ func (s *Spawner) remains(r host.Remains) ([]Stat, bool, error) {
 		}
 	}
 	return found, whole(all, r.Parent.Start), nil
+}
+
+// recorded lists those of all that r names and that may be signalled, and the
+// sessions they are in. A session is entered by being born into it or by leading it,
+// and its number is no other's as long as one process of it lives: so whoever is in
+// one session with a process of the family is of the family.
+func (s *Spawner) recorded(all []Stat, r host.Remains) (map[host.ProcID]bool, map[int]bool) {
+	named := map[host.ProcID]bool{}
+	for _, id := range append([]host.ProcID{r.Main}, r.Strays...) {
+		if !id.IsZero() {
+			named[id] = true
+		}
+	}
+	alive, sessions := map[host.ProcID]bool{}, map[int]bool{}
+	for _, st := range all {
+		// A program with another user's rights is not ours to end.
+		if !named[st.id()] || errors.Is(unix.Kill(st.PID, 0), unix.EPERM) {
+			continue
+		}
+		alive[st.id()] = true
+		if st.Session > 1 && st.Session != s.self.Session && st.Session != r.Parent.PID {
+			sessions[st.Session] = true
+		}
+	}
+	return alive, sessions
+}
+
+// dying counts those of killed that live still.
+func (s *Spawner) dying(killed map[host.ProcID]bool) int {
+	n := 0
+	for id := range killed {
+		if s.table.alive(id) {
+			n++
+		}
+	}
+	return n
+}
+
+// Suspects implements host.Census.
+func (s *Spawner) Suspects(r host.Remains, dir string) ([]string, error) {
+	if r.Boot != s.Boot() {
+		return nil, nil
+	}
+	all, err := s.table.all()
+	if err != nil {
+		return nil, errs.E("proc.Suspects", errs.Broken, r.Parent.String(), err)
+	}
+	// As long as another process has the number, the session is that one's.
+	number := r.Main.PID
+	if slices.ContainsFunc(all, func(st Stat) bool { return st.PID == number && st.id() != r.Main }) {
+		number = 0
+	}
+	var names []string
+	for _, st := range all {
+		if st.PID == s.self.PID || st.Start < r.Parent.Start {
+			continue
+		}
+		if cwd := s.table.workDir(st.PID); dir != "" && (cwd == dir || strings.HasPrefix(cwd, dir+"/")) {
+			names = append(names, fmt.Sprintf("process %v (%q) works in %q", st.id(), st.Comm, cwd))
+		} else if number != 0 && st.Session == number {
+			names = append(names, fmt.Sprintf("process %v (%q) is in session %d, which was the job's", st.id(), st.Comm, st.Session))
+		}
+	}
+	return names, nil
 }
 
 // bury waits for those of the killed that have become our children.

@@ -6,12 +6,16 @@
 package proc
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/execpoint/execpoint/lib/host"
 )
@@ -93,6 +97,104 @@ func TestKillRemains(t *testing.T) {
 	}
 	if !s.Alive(other) {
 		t.Error("a process with another mark was killed")
+	}
+}
+
+// session starts a process that leads a session of its own, with another in it, and
+// returns both.
+func session(t *testing.T, dir string) (leader, member host.ProcID) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "sleep 600 & echo $!; exec sleep 600")
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{"PATH=/bin:/usr/bin"}, dir, &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		_ = cmd.Wait()
+	})
+	var ids [2]host.ProcID
+	for i, pid := range []int{cmd.Process.Pid, pid} {
+		st, err := table{root: "/proc"}.stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = st.id()
+	}
+	return ids[0], ids[1]
+}
+
+// A process without the mark is proven by having been seen, and so is whoever is in
+// one session with it. A process that has the pid of one that was seen is not.
+func TestKillStrays(t *testing.T) {
+	t.Parallel()
+	s := guest(t)
+	self := s.Self()
+	leader, member := session(t, "")
+	parent := host.ProcID{PID: 1 << 22, Start: self.Start}
+	r := host.Remains{Boot: s.Boot(), Parent: parent, Strays: []host.ProcID{{PID: leader.PID, Start: leader.Start + 1}}}
+	if n, err := s.KillRemains(r); n != 0 || err != nil || !s.Alive(leader) {
+		t.Errorf("killed %d, %v, of a process that has the pid of another", n, err)
+	}
+	r.Strays = []host.ProcID{leader}
+	if n, err := s.KillRemains(r); n != 2 || err != nil || s.Alive(leader) || s.Alive(member) {
+		t.Errorf("killed %d, %v; leader alive %v, member alive %v", n, err, s.Alive(leader), s.Alive(member))
+	}
+	other, mate := session(t, "")
+	r.Strays = []host.ProcID{mate}
+	if n, err := s.KillRemains(r); n != 2 || err != nil || s.Alive(other) || s.Alive(mate) {
+		t.Errorf("killed %d, %v; leader alive %v, member alive %v", n, err, s.Alive(other), s.Alive(mate))
+	}
+}
+
+// What may be of a family is named and left alone.
+func TestSuspects(t *testing.T) {
+	t.Parallel()
+	s := guest(t)
+	self := s.Self()
+	dir := t.TempDir()
+	below := filepath.Join(dir, "scratch")
+	if err := os.Mkdir(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	working, mate := session(t, below)
+	elsewhere, _ := session(t, "")
+	main, led := session(t, "")
+	r := host.Remains{Boot: s.Boot(), Parent: host.ProcID{PID: 1 << 22, Start: self.Start}, Main: main}
+	reused := r
+	reused.Main.Start--
+	if names, err := s.Suspects(reused, ""); len(names) != 0 || err != nil {
+		t.Errorf("in the session of another process: %q, %v", names, err)
+	}
+	if err := unix.Kill(main.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for s.Alive(main) {
+		pause()
+	}
+	if err := os.RemoveAll(below); err != nil { // which does not hide who works there
+		t.Fatal(err)
+	}
+	names, err := s.Suspects(r, dir)
+	all := strings.Join(names, "\n")
+	if err != nil || len(names) != 3 || !strings.Contains(all, working.String()) || !strings.Contains(all, mate.String()) ||
+		!strings.Contains(all, fmt.Sprintf("is in session %d", main.PID)) || !strings.Contains(all, led.String()) || strings.Contains(all, elsewhere.String()) {
+		t.Errorf("%v\n%s", err, all)
+	}
+	r.Parent.Start = led.Start + 1000000
+	if names, err := s.Suspects(r, dir); len(names) != 0 || err != nil {
+		t.Errorf("older than the starter: %q, %v", names, err)
+	}
+	if !s.Alive(working) || !s.Alive(led) {
+		t.Error("a process was killed for being named")
 	}
 }
 

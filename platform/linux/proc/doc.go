@@ -8,7 +8,8 @@
 // where one may be made; parentage, because the process is a subreaper, so
 // that whatever loses its parent becomes its child, and because "no child
 // left" said by the kernel is a proof; and a mark in the environment, which
-// finds what a dead starter has left. A child never outlives its starter if it
+// finds what a dead starter has left. A child that has emptied its environment
+// is found by the starter's record, which lists those it saw. A child never outlives its starter if it
 // is bound: the kernel kills it with the thread that started it, and that
 // thread is kept until the family is closed.
 //

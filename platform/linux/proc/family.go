@@ -164,6 +164,26 @@ func (f *family) apart(all []Stat, others map[int]bool) []Stat {
 	return own
 }
 
+// Unmarked implements host.Family.
+func (f *family) Unmarked() ([]host.ProcID, error) {
+	f.op.Lock()
+	defer f.op.Unlock()
+	if f.closed || f.group != nil || f.marker == "" {
+		return nil, nil
+	}
+	members, err := f.members()
+	if err != nil {
+		return nil, errs.E("proc.Unmarked", errs.Broken, f.main.String(), err)
+	}
+	var without []host.ProcID
+	for _, m := range members {
+		if m.id() != f.main && !f.spawner.table.hasEnv(m.PID, f.marker) {
+			without = append(without, m.id())
+		}
+	}
+	return without, nil
+}
+
 // Suspend implements host.Family.
 func (f *family) Suspend() (int, error) {
 	f.op.Lock()

@@ -28,7 +28,7 @@ func (f *family) killAll() (int, error) {
 	byGroup := 0
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		progress := f.spawner.progress()
-		dying := f.dying(killed)
+		dying := f.spawner.dying(killed)
 		if f.spotless() && dying == 0 {
 			return max(len(killed), byGroup), nil
 		}
@@ -60,17 +60,6 @@ func (f *family) killAll() (int, error) {
 		}
 		timer.Stop()
 	}
-}
-
-// dying counts those of killed that live still.
-func (f *family) dying(killed map[host.ProcID]bool) int {
-	n := 0
-	for id := range killed {
-		if f.spawner.table.alive(id) {
-			n++
-		}
-	}
-	return n
 }
 
 // killTree stops the tree, so that it cannot grow, and then kills it. It

@@ -186,6 +186,16 @@ func (t table) hasEnv(pid int, entry string) bool {
 	return err == nil && HasEnv(text, entry)
 }
 
+// workDir is where a process works, "" if that cannot be seen. Of a directory that
+// was removed it is what the path was.
+func (t table) workDir(pid int) string {
+	dir, err := os.Readlink(filepath.Join(t.root, strconv.Itoa(pid), "cwd"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(dir, " (deleted)")
+}
+
 // signal sends sig to p if p is still that process. The pid is pinned before
 // the start time is compared, so that it cannot change hands in between. It
 // reports whether the signal was sent.
