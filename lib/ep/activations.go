@@ -221,6 +221,9 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	sl.act.softUntil = 0
 	sl.act.usage, sl.act.exit, sl.act.exited = ev.Exit.Usage, ev.Exit, true
 	sl.act.broken, sl.act.fault = ev.Exit.Broken, ev.Exit.Fault
+	if ev.Exit.Status.Ended() && !ev.Exit.Evicted {
+		sl.act.told = vacate{} // its program had ended before the order came
+	}
 	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
 	if !sl.act.ranFrom.IsZero() {
 		e.ads.JobLasted(e.now.Sub(sl.act.ranFrom), e.now)

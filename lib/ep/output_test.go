@@ -42,6 +42,12 @@ func TestShutdownSparesOutput(t *testing.T) {
 			s.run(10 * time.Second)
 			began, killed := s.elapsed(), time.Duration(0)
 			s.onGone = func(*actor) { killed = s.elapsed() - began }
+			var end ActivationEnded
+			s.onOther = func(e Effect) {
+				if e, ok := e.(ActivationEnded); ok {
+					end = e
+				}
+			}
 			hard := time.Duration(-1)
 			s.step(c.what)
 			for d := 5 * time.Second; d <= c.moves && len(s.killed) == 0; d += 5 * time.Second {
@@ -49,6 +55,7 @@ func TestShutdownSparesOutput(t *testing.T) {
 				s.step(OutputMoved{Activation: id})
 			}
 			if c.kill == 0 { // it arrives
+				s.starters[id].told = false
 				s.starters[id].ends()
 			}
 			s.run(time.Hour)
@@ -60,6 +67,9 @@ func TestShutdownSparesOutput(t *testing.T) {
 			}
 			if limit != c.limit || c.limit != 0 && hard != c.hard {
 				t.Errorf("hard kill after %v with %v for the output, want after %v with %v", hard, limit, c.hard, c.limit)
+			}
+			if done := c.kill == 0; (end.Code == 0) != done || end.Ran != done {
+				t.Errorf("the end is told as %+v", end)
 			}
 			if c.kill == 0 && len(s.killed) != 0 || c.kill != 0 && killed != c.kill {
 				t.Errorf("the starter was ended by force %d times, at last after %v, want %v", len(s.killed), killed, c.kill)

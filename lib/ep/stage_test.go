@@ -316,7 +316,7 @@ func (a *actor) ends() {
 		a.gone(host.ExitStatus{Signal: 9})
 		return
 	}
-	a.s.step(JobEnded{Activation: a.id, Exit: Exit{Status: host.ExitStatus{Exited: true, Code: a.code}}})
+	a.s.step(JobEnded{Activation: a.id, Exit: Exit{Status: host.ExitStatus{Exited: true, Code: a.code}, Evicted: a.told}})
 	a.plan(a.reap, func() { a.gone(host.ExitStatus{Exited: true}) })
 }
 
