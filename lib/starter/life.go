@@ -204,6 +204,7 @@ func (l *life) evict(e eviction) []duty {
 		case l.phase == telling:
 			return l.hurried()
 		}
+		e.manner = e.mannerOf()
 		l.spared = &e
 		return []duty{dutySpare}
 	}
@@ -337,6 +338,9 @@ func (l *life) unheard(d duty, back bool) []duty {
 		l.phase = over
 		return []duty{dutyEnd}
 	}
+	if back && !l.apart {
+		return []duty{d}
+	}
 	if d == dutyTell && l.evicted != nil && l.hold == nil {
 		// It runs again, whether or not the shadow hears that it left here: there is
 		// nothing to wait for.
@@ -345,9 +349,6 @@ func (l *life) unheard(d duty, back bool) []duty {
 	}
 	if l.phase == finishing {
 		d = dutyOutput
-	}
-	if back && !l.apart {
-		return []duty{d}
 	}
 	l.owed = d
 	if !l.apart { // it is gone and nobody saw it yet

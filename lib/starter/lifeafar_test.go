@@ -63,6 +63,8 @@ func TestLifeAfar(t *testing.T) {
 			{rejoined, []duty{dutyRejoin, dutyOutput}}, {finished, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 21},
 		{"told to leave while the shadow is away", afarRunning, []step{{parted, []duty{dutyLease}}, {soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {untold, []duty{dutyEnd}}}, false, 0},
 		{"told to leave, then the shadow is lost", afarRunning, []step{{soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}}, {untold, []duty{dutyEnd}}}, false, 0},
+		{"told to leave, the shadow is back before it was missed", afarRunning, []step{{soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}},
+			{parted, []duty{dutyLease}}, {rejoined, []duty{dutyRejoin}}, {untoldBack, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 0},
 		{"told to leave while the shadow is away, with output", afarRunning, []step{{parted, []duty{dutyLease}}, {soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {unsent, nil},
 			{rejoined, []duty{dutyRejoin, dutyOutput}}}, false, 0},
 		{"ended by itself while the shadow is away", afarRunning, []step{{parted, []duty{dutyLease}}, {exited, []duty{dutyFinish}}, {untold, nil}, {soft, nil},
