@@ -279,7 +279,7 @@ func TestSweepOfEmptiedEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if swept, err := sandbox.Sweep(s.execute, census); err != nil || swept.Killed < 1 || alive(hidden) {
+	if swept, err := sandbox.Sweep(s.execute, census, account.Directories{}.Private); err != nil || swept.Killed < 1 || alive(hidden) {
 		t.Errorf("sweep: %+v, %v; child alive %v", swept, err, alive(hidden))
 	}
 	s.empty()

@@ -242,8 +242,6 @@ func (q *Query) searchFile(ctx context.Context, f *os.File, left *int, found fun
 		case rec.Err != nil:
 			bad(rec.Offset, rec.Err)
 			continue
-		case ctx.Err() != nil:
-			return false, nil
 		}
 		if wanted := q.wants(rec.Ad); q.spent() {
 			return false, nil
