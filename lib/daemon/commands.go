@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -143,6 +144,9 @@ func (a *Answers) raise(_ context.Context, c *listen.Call) error {
 	}
 	if err := c.Conn.EndOfMessage(); err != nil {
 		return err
+	}
+	if p := c.Request.Peer; p.HoldsClaim() { // who must not end the jobs of all others
+		return errs.E("daemon.raise", errs.Denied, p.User, fmt.Errorf("signal %d: the holder of a claim id has no say about the daemon; ask as somebody whom ALLOW_DAEMON names", n))
 	}
 	c.Log.Info("signal by command", "signal", n, "user", c.Request.Peer.User)
 	return a.Orders.Raise(n)

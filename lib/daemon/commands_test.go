@@ -52,10 +52,11 @@ type desk struct {
 	answers *Answers
 	record  *record
 	log     *bytes.Buffer
+	peer    security.Peer // who asks
 }
 
 func newDesk(t testing.TB, knobs string) *desk {
-	d := &desk{record: new(record), log: new(bytes.Buffer)}
+	d := &desk{record: new(record), log: new(bytes.Buffer), peer: security.Peer{User: "admin@example"}}
 	s := snapshot(t, knobs)
 	d.answers = &Answers{
 		Orders: &Orders{Control: d.record}, Config: func() *config.Snapshot { return s },
@@ -94,7 +95,7 @@ func (d *desk) ask(t *testing.T, number int, encrypted bool, put, get func(c *ce
 		}
 	}
 	err = cmd.Handle(t.Context(), &listen.Call{
-		Conn: theirs, Command: cmd, Request: &security.Request{Command: number, Peer: security.Peer{User: "admin@example"}},
+		Conn: theirs, Command: cmd, Request: &security.Request{Command: number, Peer: d.peer},
 		Log: slog.New(slog.NewTextHandler(d.log, nil)),
 	})
 	_ = theirs.Close()
@@ -170,6 +171,23 @@ func TestOrders(t *testing.T) {
 	d := newDesk(t, "")
 	if err := d.ask(t, DCRaiseSignal, true, signal(9), nil); !errs.Is(err, errs.Unsupported) || d.record.orders != nil {
 		t.Errorf("signal 9: %v, ordered %q", err, d.record.orders)
+	}
+}
+
+// Whoever holds a claim id has DAEMON for what becomes of the claim, not to end
+// the daemon with the jobs of all others.
+func TestClaimHolderSendsNoSignals(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "")
+	d.peer = security.Peer{User: security.SubmitSide, Method: security.MethodMatch}
+	for _, n := range []int64{1, 3, 15} {
+		if err := d.ask(t, DCRaiseSignal, true, func(c *cedar.Conn) { c.PutInt(n) }, nil); !errs.Is(err, errs.Denied) || d.record.orders != nil {
+			t.Errorf("signal %d of the holder of a claim: %v, ordered %q", n, err, d.record.orders)
+		}
+	}
+	d.peer = security.Peer{User: security.Parent, Method: security.MethodFamily}
+	if err := d.ask(t, DCRaiseSignal, true, func(c *cedar.Conn) { c.PutInt(15) }, nil); err != nil || !slices.Equal(d.record.orders, []string{"graceful"}) {
+		t.Errorf("the parent: %v, ordered %q", err, d.record.orders)
 	}
 }
 

@@ -30,7 +30,7 @@ func FuzzCommandAd(f *testing.F) {
 		"Command = Command", "Command = \"CA_UPDATE_MACHINE_AD\"\nState = \"Owner\"\nX = X"} {
 		f.Add(text)
 	}
-	known := []string{"Success", "Failure", "InvalidRequest"}
+	known := []string{"Success", "Failure", "InvalidRequest", "NotAuthorized"}
 	f.Fuzz(func(t *testing.T, text string) {
 		ad, err := classad.ParseAd(text, classad.Old)
 		if err != nil {

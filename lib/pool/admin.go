@@ -189,6 +189,8 @@ const (
 	resultSuccess = "Success"
 	resultFailure = "Failure"
 	resultInvalid = "InvalidRequest"
+
+	resultNotAuthorized = "NotAuthorized"
 )
 
 // command answers a command whose name stands in an ad.
@@ -213,6 +215,9 @@ const mostUpdated = 1000
 // updateMachineAd adds attributes to the ads of all slots for as long as the
 // EP runs (condor_update_machine_ad).
 func (p *Pool) updateMachineAd(ctx context.Context, c *listen.Call, ad *classad.Ad) error {
+	if c.Request.Peer.HoldsClaim() { // what it adds would be read by the policy of every slot
+		return p.answerCommand(ctx, c, resultNotAuthorized, "CA_UPDATE_MACHINE_AD needs somebody whom ALLOW_WRITE names, not the holder of a claim id", nil)
+	}
 	for _, name := range [...]string{"Command", attrMyType, attrTargetType} {
 		ad.Delete(name)
 	}

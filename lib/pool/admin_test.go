@@ -44,9 +44,13 @@ func (s *station) handle(number int, from string, put func(*cedar.Conn)) (*cedar
 		s.t.Fatalf("there is no command %d", number)
 	}
 	addr, _ := netip.ParseAddrPort(from)
+	asker := s.asker
+	if asker.User == "" {
+		asker.User = "admin@example"
+	}
 	call := &listen.Call{
 		Conn: here, Command: commands[i], Addr: addr, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Request: &security.Request{Command: number, Peer: security.Peer{User: "admin@example"}},
+		Request: &security.Request{Command: number, Peer: asker},
 	}
 	if put != nil {
 		put(there)
@@ -202,6 +206,26 @@ func TestCommandsInAds(t *testing.T) {
 			if v, _ := ad.EvalString("CondorVersion", nil); !strings.HasPrefix(v, "$CondorVersion: ") {
 				t.Errorf("CondorVersion = %q", v)
 			}
+		}
+	})
+}
+
+// Whoever holds a claim id has WRITE for what becomes of the claim, not to add to
+// the ads by which the policy of every slot decides.
+func TestClaimHolderAddsNothing(t *testing.T) {
+	bubble(t, twoStatic, func(t *testing.T, s *station) {
+		s.asker = security.Peer{User: security.SubmitSide, Method: security.MethodMatch}
+		for _, number := range []int{1000, 1200} {
+			if got := line(s.askAd(number, "Command = \"CA_UPDATE_MACHINE_AD\"\nLoadAvg = 99.0")); !strings.Contains(got, `Result = "NotAuthorized"`) {
+				t.Errorf("%d: %s", number, got)
+			}
+		}
+		if err := s.Do(t.Context(), func(turn pool.Turn) {
+			if v, _ := turn.Engine.PublicAd(s.mustID(turn, "slot1")).EvalReal("LoadAvg", nil); v == 99 {
+				t.Error("the holder of a claim id has changed LoadAvg")
+			}
+		}); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -71,6 +71,7 @@ type station struct {
 	clock    clock.Clock
 	log      *logs
 	conns    context.Context
+	asker    security.Peer // of the commands that handle gives; nobody is admin@example
 
 	mu      sync.Mutex
 	schedds []func() net.Conn // who answers when we connect, in order

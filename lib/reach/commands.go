@@ -44,7 +44,9 @@ const (
 	attrUser        = "User"
 )
 
-func (d *Door) commands() []listen.Command {
+// Commands are those that every starter answers; Config.Commands come on top.
+// docs/security.md lists them.
+func (d *Door) Commands() []listen.Command {
 	// Those that only look at the job are open to whoever has a session at
 	// all, and look themselves whether it is the owner's: there is no level
 	// for owners. Authenticated keeps out those who have none.

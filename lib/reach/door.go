@@ -111,7 +111,7 @@ func (d *Door) secure() error {
 		// A claim id without session info: nobody can show that he has it.
 		d.cfg.Log.Warn("the claim has no session, so nobody reaches the job", "err", err)
 	}
-	table, err := listen.NewTable(append(d.commands(), d.cfg.Commands...)...)
+	table, err := listen.NewTable(append(d.Commands(), d.cfg.Commands...)...)
 	if err != nil {
 		return err
 	}

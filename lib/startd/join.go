@@ -43,7 +43,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	tokens := &daemon.TokenDesk{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
-	table, err := commands(d.pool, answers, tokens, d.reverser)
+	table, err := tableOf(d.pool, answers, tokens, d.reverser)
 	if err != nil {
 		return nil, "", err
 	}
@@ -65,9 +65,10 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	return d.pool, at.String(), nil
 }
 
-// commands is the table of all that the daemon answers. Who may begin which
-// of them stands in testdata/commands.tsv.
-func commands(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser) (*listen.Table, error) {
+// tableOf is every command that the daemon answers. docs/security.md lists them, and who
+// may begin which of them, how and with which proof, stands in
+// testdata/commands.tsv.
+func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser) (*listen.Table, error) {
 	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), []listen.Command{r.Command()})...)
 }
 

@@ -60,6 +60,11 @@ func (p Peer) Mapped() bool {
 	return domain != "" && domain != unmappedDomain
 }
 
+// HoldsClaim reports whether the peer is known by a claim id alone. It acts for
+// that claim: the levels that come with the session are those of the commands
+// about claims, and open nothing that concerns the whole daemon.
+func (p Peer) HoldsClaim() bool { return p.Method == MethodMatch && p.User == SubmitSide }
+
 // Domain returns what stands behind the last @ of the user.
 func (p Peer) Domain() string {
 	_, domain := splitUser(p.User)
