@@ -20,13 +20,7 @@ import (
 // those that the machine's load is charged to. It also looks at latches.
 func (m *Machine) Refresh(s machine.Sample, now clock.Instant) {
 	m.sample = s
-	m.ad.SetInt(attrMyCurrentTime, now.Wall.Unix())
-	local := now.Wall.UTC()
-	if m.src.Location != nil {
-		local = now.Wall.In(m.src.Location)
-	}
-	m.ad.SetInt("ClockMin", int64(local.Hour()*60+local.Minute()))
-	m.ad.SetInt("ClockDay", int64(local.Weekday()))
+	m.Tell(now)
 	m.ad.SetReal(attrTotalLoadAvg, hundredths(s.LoadAvg))
 	m.ad.SetInt(attrTotalSlots, int64(len(m.slots)))
 	m.counts(m.ad, now)
@@ -40,6 +34,18 @@ func (m *Machine) Refresh(s machine.Sample, now clock.Instant) {
 		a.share()
 		m.names.Join(a.ad)
 	}
+}
+
+// Tell shows the time of day in the shared layer. It is told apart from the
+// readings, for the clock goes on while a reading takes its time.
+func (m *Machine) Tell(now clock.Instant) {
+	m.ad.SetInt(attrMyCurrentTime, now.Wall.Unix())
+	local := now.Wall.UTC()
+	if m.src.Location != nil {
+		local = now.Wall.In(m.src.Location)
+	}
+	m.ad.SetInt("ClockMin", int64(local.Hour()*60+local.Minute()))
+	m.ad.SetInt("ClockDay", int64(local.Weekday()))
 }
 
 // env is what expressions of the machine's own ads may ask for.

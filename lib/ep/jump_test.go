@@ -5,6 +5,7 @@ package ep
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,5 +138,44 @@ func TestDriftIsNoJump(t *testing.T) {
 	s.step(Tick{})
 	if got := entered(); got != first+5 {
 		t.Errorf("five seconds of drift moved a time by %d s", got-first)
+	}
+}
+
+// TestNoAgeIsNegative sets the clock forwards and backwards again and again
+// while jobs come and go: nothing in the ad of a slot began in the future or
+// took less than no time, and the lease of the claim does not end.
+func TestNoAgeIsNegative(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 1, timers)
+	for i, by := range []time.Duration{time.Hour, -time.Hour, -26 * time.Hour, 7 * time.Second, -7 * time.Second, 400 * 24 * time.Hour, -400 * 24 * time.Hour} {
+		ad := job(t, steady(30*time.Second), "")
+		g := s.claim(theSlot, ad)
+		s.activate(g.Claim, ad)
+		for range 4 {
+			s.run(20 * time.Second)
+			s.now.Wall = s.now.Wall.Add(by)
+			s.step(Tick{})
+			env := &classad.Env{Now: s.now.Wall}
+			for name := range s.eng.SlotAd(theSlot).All() {
+				v := s.eng.SlotAd(theSlot).Eval(name, env)
+				n, ok := v.AsInt()
+				switch {
+				case !ok:
+				case strings.HasPrefix(name, "TotalTime"), strings.HasPrefix(name, "TotalJob"), strings.HasPrefix(name, "TotalClaim"):
+					if n < 0 || n > int64(s.elapsed()/time.Second)+1 {
+						t.Errorf("%v the %d. time: %s is %d after %v", by, i, name, n, s.elapsed())
+					}
+				case strings.HasPrefix(name, "Entered"), name == "JobStart", name == "LastBenchmark":
+					if age := s.now.Wall.Unix() - n; n > 0 && (age < 0 || age > int64(s.elapsed()/time.Second)+1) {
+						t.Errorf("%v the %d. time: %s was %d s ago, the slot is %v old", by, i, name, age, s.elapsed())
+					}
+				}
+			}
+		}
+		if len(s.ended) != i {
+			t.Fatalf("%v: a claim ended: %+v", by, s.ended)
+		}
+		s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+		s.run(time.Second)
 	}
 }

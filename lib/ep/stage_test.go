@@ -144,12 +144,18 @@ func newStage(t testing.TB, cpus int, text string) *stage {
 // stageWith is a stage around a ledger that was built already.
 func stageWith(t testing.TB, inv *machine.Inventory, snap *config.Snapshot, ledger *slot.Ledger) *stage {
 	t.Helper()
+	return stageAt(t, inv, snap, ledger, time.Unix(1_800_000_000, 0).UTC(), nil)
+}
+
+// stageAt is stageWith at a time and a place.
+func stageAt(t testing.TB, inv *machine.Inventory, snap *config.Snapshot, ledger *slot.Ledger, wall time.Time, place *time.Location) *stage {
+	t.Helper()
 	s := &stage{t: t, inv: inv, replies: make(map[uint64]Reply), starters: make(map[claim.ActivationID]*actor)}
-	s.now = clock.Instant{Wall: time.Unix(1_800_000_000, 0).UTC(), Boot: time.Hour}
+	s.now = clock.Instant{Wall: wall, Boot: time.Hour}
 	s.begun = s.now
 	secrets := 0
 	eng, effects, err := New(Config{
-		Snapshot: snap, Inventory: inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: 1_800_000_000,
+		Snapshot: snap, Inventory: inv, Ledger: ledger, Address: "<127.0.0.1:9618>", Start: 1_800_000_000, Location: place,
 		NewSecret: func() claim.Secret { secrets++; return claim.Secret(fmt.Sprintf("secret%d", secrets)) },
 		Sample:    machine.Sample{At: s.now, Fresh: machine.AllReadings},
 	}, s.now)

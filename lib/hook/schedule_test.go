@@ -166,3 +166,48 @@ func TestBenchmarksRunOneAfterTheOther(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A clock that is set, and a machine that sleeps through many periods, make no
+// program start twice at once: what was missed is not made up for.
+func TestScheduleNeitherBurstsNorStops(t *testing.T) {
+	t.Parallel()
+	s := NewSchedule(Cron{MaxLoad: 1, Jobs: []Job{
+		{Name: "periodic", Period: time.Minute, Load: 0.01},
+		{Name: "waits", Mode: WaitForExit, Period: time.Minute, Load: 0.01},
+	}})
+	now := clock.Instant{Wall: time.Unix(1_800_000_000, 0), Boot: time.Hour}
+	started := map[string]int{}
+	look := func() {
+		for range 3 { // at one instant
+			starts, _ := s.Due(now, nil)
+			for _, st := range starts {
+				started[st.Job.Name]++
+				s.Ended(st.Job.Name, now)
+			}
+		}
+	}
+	for i, tt := range []struct {
+		sleep, set time.Duration
+		want       int // starts in the two minutes behind it, of each
+	}{
+		{0, 0, 2}, {0, time.Hour, 2}, {0, -time.Hour, 2}, {0, -400 * 24 * time.Hour, 2}, {8 * time.Hour, 0, 3}, {8 * time.Hour, -8 * time.Hour, 3},
+	} {
+		if i == 0 {
+			look() // the first starts
+		}
+		clear(started)
+		now = now.Add(tt.sleep)
+		now.Wall = now.Wall.Add(tt.set)
+		for range 120 {
+			look()
+			now = now.Add(time.Second)
+		}
+		look()
+		for _, name := range []string{"periodic", "waits"} {
+			// Where a sleep ends within a period is where the next one counts from.
+			if n := started[name]; n < 2 || n > tt.want {
+				t.Errorf("slept %v, clock set by %v: %s started %d times in two minutes, want 2 to %d", tt.sleep, tt.set, name, n, tt.want)
+			}
+		}
+	}
+}
