@@ -62,6 +62,16 @@ var build = sync.OnceValue(func() error {
 	return nil
 })
 
+// Programs builds our programs and returns the directory in which they are, for
+// tests that need no HTCondor. It is there until Main returns.
+func Programs(tb testing.TB) string {
+	tb.Helper()
+	if err := build(); err != nil {
+		tb.Fatal(err)
+	}
+	return buildDir()
+}
+
 // Install puts our condor_startd and condor_starter into a directory.
 func (p *Pool) Install(dir string) {
 	p.TB.Helper()

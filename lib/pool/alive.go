@@ -22,7 +22,8 @@ const (
 	commandAlive   = 441
 	commandRelease = 443
 	scheddPatience = 20 * time.Second
-	maxToSchedds   = 64 // conversations with schedds at the same time
+	scheddFarewell = 5 * time.Second // for all of them, once we go
+	maxToSchedds   = 64              // conversations with schedds at the same time
 	leastAlive     = time.Second
 	soonAlive      = 10 * time.Second // after a sign of life of the schedd itself
 )
@@ -59,9 +60,13 @@ type lives struct {
 	wake   chan struct{}
 	slots  chan struct{} // one for each conversation under way
 	ending sync.WaitGroup
+	// open ends, by hangUp, when schedds have had their time to hear that we go.
+	open   context.Context
+	hangUp context.CancelFunc
 }
 
 func (l *lives) init() {
+	l.open, l.hangUp = context.WithCancel(context.Background())
 	l.asks = make(map[uint64]*asking)
 	l.held, l.wake, l.slots = make(map[string]*life), make(chan struct{}, 1), make(chan struct{}, maxToSchedds)
 }
@@ -211,7 +216,10 @@ func (p *Pool) keepAlive(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			// A schedd that is out of reach must not hold up the end.
+			late := time.AfterFunc(scheddFarewell, p.lives.hangUp)
 			p.lives.ending.Wait()
+			late.Stop()
 			return
 		case <-timer.C:
 		case <-p.lives.wake:
@@ -301,7 +309,7 @@ func (p *Pool) claimEnded(e ep.ClaimEnded) {
 		return
 	}
 	p.lives.ending.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), scheddPatience)
+		ctx, cancel := context.WithTimeout(p.lives.open, scheddPatience)
 		defer cancel()
 		if err := p.tellSchedd(ctx, x, commandRelease, nil); err != nil {
 			p.log.Warn("the schedd was not told that its claim has ended", "claim", x.claim.String(), "schedd", x.client.Schedd, "err", err)

@@ -4,6 +4,7 @@
 package pool_test
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/ep"
 )
 
@@ -52,6 +54,36 @@ func claimEnds(s *station, atMost time.Duration) time.Duration {
 		pass(time.Second)
 	}
 	return time.Since(began)
+}
+
+// lost is a schedd whose machine is gone: nothing says that it does not answer.
+type lost struct{}
+
+func (lost) Command(ctx context.Context, _ cedar.Sinful, _ int, _ security.Options) (*cedar.Conn, *security.Session, error) {
+	<-ctx.Done()
+	return nil, nil, context.Cause(ctx)
+}
+
+// A schedd that is out of reach does not hold up the end of the daemon for
+// longer than all have to hear of it.
+func TestLostScheddHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStation(t, stationOptions{text: twoStatic, open: lost{}})
+		s.idle()
+		for _, name := range []string{"slot1", "slot2"} {
+			if g := s.peer(s.offered(name)).claim(s.offered(name), smallJob); g.code != 1 {
+				t.Fatal(g.code)
+			}
+		}
+		s.Step(t, ep.ShutdownRequested{Manner: ep.Fast})
+		synctest.Wait()
+		began := time.Now()
+		s.end()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("the end took %v, want at most 5 s", took)
+		}
+	})
 }
 
 // A claim lives while its schedd answers, far longer than its lease, and is

@@ -71,6 +71,7 @@ type station struct {
 	clock    clock.Clock
 	log      *logs
 	conns    context.Context
+	end      func()        // has Run end, and waits for it
 	asker    security.Peer // of the commands that handle gives; nobody is admin@example
 
 	mu      sync.Mutex
@@ -189,9 +190,9 @@ func newStation(t testing.TB, o stationOptions) *station {
 	ran := make(chan struct{})
 	s.Begin(ctx, t, s.pool)
 	go func() { defer close(ran); s.pool.Run(ctx) }()
+	s.end = func() { cancel(); <-ran }
 	t.Cleanup(func() {
-		cancel()
-		<-ran
+		s.end()
 		done, stop := context.WithCancel(context.Background())
 		stop()
 		s.server.Wait(done)
