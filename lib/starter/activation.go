@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
@@ -63,6 +64,9 @@ type Host struct {
 	// System is what registering with a broker needs of this process. nil knows
 	// no method that needs anything.
 	System func() authn.System
+	// Clock tells the time since boot with that in which the machine slept: the
+	// lease of a job goes on meanwhile. nil is clock.System, which cannot.
+	Clock clock.Clock
 	// Moment is how long a shadow may take to hear how the job ended when the
 	// starter has to end at once. 0 is ten seconds.
 	Moment time.Duration
@@ -157,6 +161,10 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 			a.gone = nil
 			duties = a.life.parted()
 		case <-channel(a.lease):
+			if left := a.side.lease(); left > 0 {
+				a.lease.Reset(min(left, leaseLook))
+				break
+			}
 			duties = a.life.leaseOver()
 		case call := <-a.calls:
 			duties = call()
@@ -183,6 +191,10 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 	}
 	return a.cleanUp()
 }
+
+// leaseLook is how often a starter whose shadow is away looks what is left of the
+// lease. Its timers stand still while the machine sleeps, and the lease does not.
+const leaseLook = 5 * time.Second
 
 // heed gives what is left to be told a moment, once the starter has to end at
 // once.
@@ -320,7 +332,7 @@ func (a *activation) perform(duties []duty) {
 		case dutyHold:
 			a.side.hold(a)
 		case dutyLease:
-			a.lease = time.NewTimer(a.side.lease())
+			a.lease = time.NewTimer(min(a.side.lease(), leaseLook))
 		case dutyRejoin:
 			a.lease.Stop()
 			a.side.rejoined(a)

@@ -91,7 +91,11 @@ type fileServer struct {
 }
 
 func newAfar(a *activation, p *ShadowSide) *afar {
-	s := &afar{a: a, plan: p, names: &security.HostNames{Resolver: net.DefaultResolver, Clock: clock.System()}, clock: clock.System(), log: a.host.Log}
+	s := &afar{a: a, plan: p, clock: a.host.Clock, log: a.host.Log}
+	if s.clock == nil {
+		s.clock = clock.System()
+	}
+	s.names = &security.HostNames{Resolver: net.DefaultResolver, Clock: s.clock}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

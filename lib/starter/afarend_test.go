@@ -14,12 +14,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
@@ -332,6 +334,41 @@ func TestShadowLeaseOver(t *testing.T) {
 	p.shadow.Vanish()
 	if rec := p.last(); !rec.Lost || !rec.Evicted || rec.Status.Signal != hosttest.SIGKILL || rec.Code != int(reason.ReconnectFailed) {
 		t.Errorf("%+v", rec)
+	}
+}
+
+// sleepy is the clock of a machine that sleeps for two hours once somebody has
+// looked at it. Go's timers do not count that.
+type sleepy struct {
+	clock.Clock
+	tired atomic.Bool
+	slept atomic.Int64 // nanoseconds
+}
+
+func (s *sleepy) Now() clock.Instant {
+	now := s.Clock.Now().Add(time.Duration(s.slept.Load()))
+	if s.tired.CompareAndSwap(true, false) {
+		s.slept.Store(int64(2 * time.Hour))
+	}
+	return now
+}
+
+// A machine that sleeps while the shadow is away finds at the next look that the
+// lease is over, and not as much later as it slept.
+func TestShadowLeaseOverWhileAsleep(t *testing.T) {
+	t.Parallel()
+	c := &sleepy{Clock: clock.System()}
+	p := newPoolOn(t, "JobLeaseDuration = 3600\n", untilKilled, func(h *Host) { h.Clock = c })
+	p.until(OpRunning)
+	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
+		t.Fatal(err)
+	}
+	c.tired.Store(true) // until the starter has seen how much of the lease is left
+	p.shadow.Vanish()
+	late := time.AfterFunc(6*leaseLook, func() { p.send(Order{Op: OpHardKill, Reason: "the test ends it", Code: 1009}) })
+	defer late.Stop()
+	if rec := p.last(); !rec.Lost || rec.Code != int(reason.ReconnectFailed) {
+		t.Errorf("after a sleep of two hours with a lease of one: %+v", rec)
 	}
 }
 
