@@ -358,13 +358,22 @@ func (s *sleepy) Now() clock.Instant {
 func TestShadowLeaseOverWhileAsleep(t *testing.T) {
 	t.Parallel()
 	c := &sleepy{Clock: clock.System()}
-	p := newPoolOn(t, "JobLeaseDuration = 3600\n", untilKilled, func(h *Host) { h.Clock = c })
+	lost := make(chan struct{})
+	p := newPoolOn(t, "JobLeaseDuration = 3600\n", untilKilled, func(h *Host) {
+		h.Clock = c
+		socket := h.Socket
+		h.Socket = func() (net.Conn, error) {
+			nc, err := socket()
+			return &watched{Conn: nc, closed: lost}, err
+		}
+	})
 	p.until(OpRunning)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
-	c.tired.Store(true) // until the starter has seen how much of the lease is left
 	p.shadow.Vanish()
+	<-lost              // from here on only the lease is looked at
+	c.tired.Store(true) // it may have been already: then the next look is the first
 	late := time.AfterFunc(6*leaseLook, func() { p.send(Order{Op: OpHardKill, Reason: "the test ends it", Code: 1009}) })
 	defer late.Stop()
 	if rec := p.last(); !rec.Lost || rec.Code != int(reason.ReconnectFailed) {
