@@ -166,7 +166,7 @@ func TestShadowVanishes(t *testing.T) {
 		t.Errorf("it was ended %v after its shadow was lost, its lease is %v", took, lease)
 	}
 	w.eventually("nothing of it is left", 15*time.Second, func() error {
-		dirs, err := os.ReadDir(filepath.Join(w.dir, "execute"))
+		dirs, err := filepath.Glob(filepath.Join(w.dir, "execute", "dir_*"))
 		if err == nil && len(dirs) > 0 {
 			err = fmt.Errorf("%v are in EXECUTE", dirs)
 		}
@@ -185,12 +185,12 @@ func TestLinkComesBack(t *testing.T) {
 	there := w.peer(l.far, far, id)
 	part, _ := there.request(id, w.job(1, "true", ""))
 	release := filepath.Join(w.dir, "submit", "release")
-	s := there.shadow(part, w.job(1, "until test -e "+release+"; do sleep 0.1; done; echo done > made", "JobLeaseDuration = 120\n"), shadowtest.Files{})
+	s := there.shadow(part, w.job(1, "echo > began; until test -e "+release+"; do sleep 0.1; done; echo done > made", "JobLeaseDuration = 120\n"), shadowtest.Files{})
 	there.run(s)
-	w.says("slot1_1: Changing activity: Idle -> Busy", 20*time.Second)
-	w.eventually("the starter is known", 20*time.Second, func() error {
-		if s.Starter() == nil {
-			return fmt.Errorf("it has not registered")
+	w.eventually("the job runs", 20*time.Second, func() error {
+		found, err := filepath.Glob(filepath.Join(w.dir, "execute", "dir_*", "scratch", "began"))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("it has not begun: %v", err)
 		}
 		return nil
 	})
@@ -243,7 +243,7 @@ func TestTransferVanishes(t *testing.T) {
 	l.cut()
 	began := time.Now()
 	w.eventually("nothing of it is left", 20*time.Second, func() error { // two calls that are not answered, 4 s each
-		dirs, err := os.ReadDir(filepath.Join(w.dir, "execute"))
+		dirs, err := filepath.Glob(filepath.Join(w.dir, "execute", "dir_*"))
 		if err == nil && len(dirs) > 0 {
 			err = fmt.Errorf("%v are in EXECUTE", dirs)
 		}

@@ -15,7 +15,7 @@ import (
 // kills a starter that did not move any output for all of KILLING_TIMEOUT; the
 // other half of it is there to tell the shadow that the rest does not come.
 
-// mostPause is the longest time between two looks at the output.
+// lookEvery is the longest time between two looks at the output.
 const lookEvery = 5 * time.Second
 
 // outputFlow is what is seen of output on its way.

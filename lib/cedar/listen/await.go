@@ -53,6 +53,9 @@ const maxCallers = 64
 // who it is shows the id, and what comes after it.
 type bare struct{}
 
+// Narrow implements Security: the streams of such a server are narrow already.
+func (bare) Narrow(*cedar.Conn) (restore func()) { return func() {} }
+
 // Handshake implements Security.
 func (bare) Handshake(_ context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error) {
 	n, err := conn.Int()

@@ -23,6 +23,9 @@ import (
 // Security finds out who is at the other end of a connection and what it may
 // have. *security.Server is it; it logs what it refuses.
 type Security interface {
+	// Narrow bounds a stream whose peer is not known, in size and in time, until
+	// restore puts back what was before.
+	Narrow(conn *cedar.Conn) (restore func())
 	// Handshake returns the first command of a connection, allowed, with its
 	// payload next on conn. from may be not valid.
 	Handshake(ctx context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error)
@@ -261,10 +264,9 @@ func (c *conversation) greet(ctx context.Context, d time.Duration) (*security.Re
 // first waits for the first message, which moves the connection away from the
 // silent ones.
 func (c *conversation) first() error {
-	limits := c.conn.Limits()
-	c.conn.SetLimits(security.Unknown(limits))
+	restore := c.s.Security.Narrow(c.conn)
 	err := c.conn.Await()
-	c.conn.SetLimits(limits)
+	restore()
 	if k := errs.KindOf(err); k == errs.Invalid || k == errs.Exhausted {
 		c.log.Info("connection refused", "err", err) // not one that just went away
 	}

@@ -27,6 +27,8 @@ import (
 // name that follows them.
 type open struct{}
 
+func (open) Narrow(conn *cedar.Conn) (restore func()) { return new(security.Server).Narrow(conn) }
+
 func (open) Handshake(_ context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error) {
 	n, err := conn.Int()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
@@ -147,6 +148,17 @@ type Request struct {
 // a session alone shows nothing, for others may have heard it.
 func (r *Request) Proven(conn *cedar.Conn) bool {
 	return r.Session != nil && r.Peer.Proven() && (!r.Resumed || conn.Proven())
+}
+
+// Narrow bounds a stream as long as its peer is not known, as Handshake does:
+// the size of its messages, and with SEC_TCP_SESSION_TIMEOUT how long one may
+// take. restore puts back what was before.
+func (s *Server) Narrow(conn *cedar.Conn) (restore func()) {
+	step := time.Duration(0)
+	if c := s.current.Load(); c != nil {
+		step = c.settings.StepTimeout
+	}
+	return guard(conn, step)
 }
 
 // Handshake reads the beginning of a connection: a command with its

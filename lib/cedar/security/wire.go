@@ -20,8 +20,8 @@ const (
 	unproven     = 8       // part of it that is taken from a peer who has not proven who it is
 )
 
-// Unknown returns the limits of a stream as long as its peer is not known.
-func Unknown(l cedar.Limits) cedar.Limits {
+// unknown returns the limits of a stream as long as its peer is not known.
+func unknown(l cedar.Limits) cedar.Limits {
 	l.Packet = min(l.Packet, maxHandshake)
 	l.Message = min(l.Message, maxHandshake)
 	l.String = min(l.String, maxLiteralLine)
@@ -33,7 +33,7 @@ func Unknown(l cedar.Limits) cedar.Limits {
 // returns what puts them back.
 func guard(conn *cedar.Conn, step time.Duration) (restore func()) {
 	before := conn.Limits()
-	narrow := Unknown(before)
+	narrow := unknown(before)
 	if step > 0 && (narrow.Timeout <= 0 || step < narrow.Timeout) {
 		narrow.Timeout = step
 	}
