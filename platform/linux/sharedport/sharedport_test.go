@@ -29,6 +29,8 @@ import (
 // bare takes a number from everyone.
 type bare struct{}
 
+func (bare) Narrow(*cedar.Conn) (restore func()) { return func() {} }
+
 func (bare) Handshake(_ context.Context, conn *cedar.Conn, from netip.AddrPort) (*security.Request, error) {
 	n, err := conn.Int()
 	return &security.Request{Command: int(n), Addr: from}, err
