@@ -72,6 +72,7 @@ type Conn struct {
 	out     output
 	account Account // of the read buffer; nil for none
 	granted int     // bytes of it
+	yielder Yielder // nil for none
 }
 
 // NewConn makes a stream of nc, which it owns from then on.

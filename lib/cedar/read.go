@@ -157,7 +157,7 @@ func (c *Conn) fill(n int) error {
 				return err
 			}
 		}
-		m, err := c.nc.Read(in.buf[in.rawEnd:])
+		m, err := c.await(in.buf[in.rawEnd:])
 		in.rawEnd += m
 		if err != nil && in.rawEnd-in.raw < n {
 			if errors.Is(err, io.EOF) {
@@ -167,6 +167,16 @@ func (c *Conn) fill(n int) error {
 		}
 	}
 	return nil
+}
+
+// await reads what the peer has sent, and waits until there is something.
+func (c *Conn) await(b []byte) (int, error) {
+	if c.yielder == nil {
+		return c.nc.Read(b)
+	}
+	c.yielder.Idle()
+	defer c.yielder.Busy()
+	return c.nc.Read(b)
 }
 
 // makeRoom makes room behind rawEnd for a part of n bytes: by closing the gaps

@@ -35,11 +35,10 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 		History:    d.history, Self: d.measure, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
-		Orders: &daemon.Orders{Control: control{d}}, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
+		Orders: d.told, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
 		Remote: d.remote, Allowed: d.mayAct,
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
-	d.answers = answers
 	tokens := &daemon.TokenDesk{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
@@ -223,23 +222,19 @@ func (c control) Shutdown(m daemon.Mode) {
 
 // signals turns those of the system into orders.
 func (d *daemonState) signals(ctx context.Context) {
-	orders := &daemon.Orders{Control: control{d}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-d.o.Signals:
-			if d.answers != nil {
-				orders = d.answers.Orders
-			}
 			d.log.Info("signal", "which", s.String())
 			switch s {
 			case Terminate:
-				orders.Terminate()
+				d.told.Terminate()
 			case Quit:
-				orders.Quit()
+				d.told.Quit()
 			case Hangup:
-				orders.Hangup()
+				d.told.Hangup()
 			}
 		}
 	}

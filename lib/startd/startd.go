@@ -81,8 +81,9 @@ type daemonState struct {
 	known   chan struct{}         // the address is another one
 	taken   chan *config.Snapshot // what the engine took over, the last one
 	admin   []int
-	answers *daemon.Answers
-	kbdd    *watched
+	// told is what tools and the system order; they share whether to be peaceful.
+	told *daemon.Orders
+	kbdd *watched
 
 	methods atomic.Pointer[authn.Client] // how we authenticate now
 
@@ -97,6 +98,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
 		updated: make(chan struct{}), known: make(chan struct{}, 1), taken: make(chan *config.Snapshot, 1),
 	}
+	d.told = &daemon.Orders{Control: control{d}}
 	if status, err = d.live(ctx); err != nil && o.Out == nil {
 		TellFatal(err, status, d.snap, o.Platform, o.PID)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/listeners"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
 	"github.com/execpoint/execpoint/platform/linux/syslog"
@@ -40,7 +41,7 @@ func (p *Platform) Kin(ids string) (func(net.Addr) bool, error) {
 		return nil, err
 	}
 	return func(at net.Addr) bool {
-		uids, err := p.root.Listeners(at)
+		uids, err := listeners.Users(p.root, at)
 		return err == nil && !slices.ContainsFunc(uids, func(uid uint32) bool { return !slices.Contains(trusted, uid) })
 	}, nil
 }

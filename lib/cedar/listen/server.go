@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ type Server struct {
 
 	once  sync.Once
 	guard *guard
+	turns *turns // of handshakes
 	wg    sync.WaitGroup
 	quiet quiet
 	// panics counts those that protect caught.
@@ -56,6 +58,7 @@ type Server struct {
 func (s *Server) start() {
 	s.once.Do(func() {
 		s.guard = newGuard(s.Limits)
+		s.turns = newTurns(runtime.GOMAXPROCS(0), turnStall)
 		if s.Log == nil {
 			s.Log = slog.New(slog.DiscardHandler)
 		}
@@ -182,6 +185,10 @@ func (s *Server) panicked(log *slog.Logger, err error) {
 	}
 }
 
+// turnStall is how long a handshake may work at a time. The most costly step,
+// a signature of RSA, takes a few milliseconds.
+const turnStall = 50 * time.Millisecond
+
 // conversation is what happens on one connection.
 type conversation struct {
 	s    *Server
@@ -258,6 +265,10 @@ func (c *conversation) greet(ctx context.Context, d time.Duration) (*security.Re
 	if err := c.first(); err != nil {
 		return nil, err
 	}
+	u := c.s.turns.begin(ctx, peerKey(c.conn.NetConn()))
+	defer u.Idle()
+	c.conn.SetYielder(u)
+	defer c.conn.SetYielder(nil)
 	return c.s.Security.Handshake(ctx, c.conn, c.from)
 }
 

@@ -3,7 +3,9 @@
 
 //go:build linux
 
-package linux
+// Package listeners tells whose socket listens at an address of this machine, as
+// the kernel shows it in procfs. It must never open a socket itself.
+package listeners
 
 import (
 	"errors"
@@ -15,17 +17,18 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/platform/linux"
 )
 
 // tcpListen is the kernel's number of the state LISTEN.
 const tcpListen = 10
 
-// Listeners returns the users whose sockets take what is sent to a TCP or UDP
+// Users returns the users whose sockets take what is sent to a TCP or UDP
 // address of this machine, one for each socket and in no order. Several sockets
 // may share an address; it fails with NotFound if there is none, as for an
 // address of another machine or network namespace.
-func (r Root) Listeners(at net.Addr) ([]uint32, error) {
-	const op = "linux.Listeners"
+func Users(r linux.Root, at net.Addr) ([]uint32, error) {
+	const op = "listeners.Users"
 	to, err := netip.ParseAddrPort(at.String())
 	if err != nil {
 		return nil, errs.E(op, errs.Invalid, at.String(), err)

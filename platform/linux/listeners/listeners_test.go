@@ -3,7 +3,7 @@
 
 //go:build linux
 
-package linux_test
+package listeners
 
 import (
 	"net"
@@ -18,7 +18,7 @@ import (
 )
 
 // The user is that of the socket which listens, whatever address it listens at.
-func TestListeners(t *testing.T) {
+func TestUsers(t *testing.T) {
 	t.Parallel()
 	root := linux.DefaultRoot()
 	users := []uint32{uint32(os.Geteuid())}
@@ -52,7 +52,7 @@ func TestListeners(t *testing.T) {
 					at = &net.UDPAddr{IP: net.ParseIP(tt.dial), Port: c.LocalAddr().(*net.UDPAddr).Port}
 				}
 			})
-			if got, err := root.Listeners(at); err != nil || !slices.Equal(got, []uint32{uid}) {
+			if got, err := Users(root, at); err != nil || !slices.Equal(got, []uint32{uid}) {
 				t.Errorf("%v: %v, %v, want %d", tt, got, err, uid)
 			}
 		}
@@ -67,10 +67,10 @@ func TestListeners(t *testing.T) {
 	}
 	defer nc.Close()
 	_ = free.Close()
-	if got, err := root.Listeners(free.Addr()); !errs.Is(err, errs.NotFound) {
+	if got, err := Users(root, free.Addr()); !errs.Is(err, errs.NotFound) {
 		t.Errorf("nobody listens, yet %v, %v", got, err)
 	}
-	if got, err := root.Listeners(&net.UnixAddr{Name: "/x", Net: "unix"}); !errs.Is(err, errs.Invalid) {
+	if got, err := Users(root, &net.UnixAddr{Name: "/x", Net: "unix"}); !errs.Is(err, errs.Invalid) {
 		t.Errorf("of a Unix socket: %v, %v", got, err)
 	}
 }
