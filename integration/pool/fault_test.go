@@ -83,13 +83,15 @@ func TestBrokenExecute(t *testing.T) {
 		realpool.NeedRoot(t)
 		p, e := begin(t)
 		dir := filepath.Join(e.Dir, "execute")
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0777"); err != nil {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m,mode=0777"); err != nil {
 			t.Skipf("root may mount nothing here: %v", err)
 		}
 		t.Cleanup(func() {
 			e.Stop(syscall.SIGKILL, realpool.Patience)
 			p.Must(syscall.Unmount(dir, syscall.MNT_DETACH))
 		})
+		filler := filepath.Join(dir, "filler")
+		p.Must(os.WriteFile(filler, make([]byte, 2<<20-8<<10), 0o644))
 		id, log := submit(p)
 		p.Eventually("the job is held", realpool.Patience, func(ctx context.Context) error {
 			out, err := p.Run(ctx, "condor_q", id, "-af", "JobStatus", "HoldReasonCode", "HoldReasonSubCode")
@@ -102,5 +104,15 @@ func TestBrokenExecute(t *testing.T) {
 		if text, err := os.ReadFile(log); err != nil || strings.Contains(string(text), "Job executing on host") {
 			t.Errorf("the job's log is\n%s, %v: it never ran", text, err)
 		}
+		p.Must(os.Remove(filler))
+		p.Tool("condor_release", id)
+		p.Eventually("the job is done", realpool.Patience, func(context.Context) error {
+			text, err := os.ReadFile(log)
+			if err == nil && !strings.Contains(string(text), "Job terminated.") {
+				err = fmt.Errorf("its log is\n%s\nStartLog:\n%s", text, realpool.Last(e.Log("StartLog"), 20))
+			}
+			return err
+		})
+		refuses(p, e, false)
 	})
 }
