@@ -104,3 +104,50 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 		t.Error("the administrator's order is not heeded")
 	}
 }
+
+// A session that was made at READ without authentication, by the address that
+// now gives the order and with the key of the session, is none at a level that
+// demands authentication.
+func TestSessionOfAnotherLevelGivesNoOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "UID_DOMAIN = execpoint.test\nSEC_DEFAULT_AUTHENTICATION_METHODS = CLAIMTOBE\nALLOW_ADMINISTRATOR = *\n"+
+		"SEC_ADMINISTRATOR_AUTHENTICATION = REQUIRED\nSEC_READ_AUTHENTICATION = NEVER\n")
+	cmd := s.running()
+	c := s.client()
+	at, err := s.address()
+	s.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	conn, session, err := c.Command(ctx, at, daemon.DCNopRead, security.Options{})
+	s.must(err)
+	s.must(conn.Close())
+	if !session.Encrypts() || session.Self != security.Unauthenticated {
+		t.Fatalf("the session is one of %q, and has a key: %t", session.Self, session.Encrypts())
+	}
+	for _, order := range []int{daemon.DCOffFast, daemon.DCReconfig, 447 /* VACATE_ALL_CLAIMS */, 512 /* DRAIN_JOBS */, daemon.DCFetchLog} {
+		nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port)))
+		s.must(err)
+		conn := cedar.NewConn(nc, cedar.Limits{})
+		conn.PutInt(security.DCAuthenticate)
+		ad := classad.NewAd()
+		ad.SetString("UseSession", "YES")
+		ad.SetString("Sid", session.ID)
+		ad.SetInt("Command", int64(order))
+		ad.SetString("CryptoMethods", "AES")
+		ad.SetString("Nonce", "of the holder")
+		ad.SetBool("ResumeResponse", true)
+		conn.PutAd(ad, cedar.AdOptions{})
+		s.must(conn.EndMessage())
+		reply, err := conn.Ad(cedar.AdOptions{})
+		s.must(err)
+		if code, _ := reply.EvalString("ReturnCode", nil); code != "SID_NOT_FOUND" {
+			t.Errorf("command %d under the session of READ is answered %q", order, code)
+		}
+		s.must(conn.Close())
+	}
+	if _, err := slots(c, at); err != nil {
+		t.Errorf("the daemon does not answer any more: %v", err)
+	}
+	s.must(cmd.Process.Signal(syscall.SIGTERM))
+	s.must(cmd.Wait())
+}

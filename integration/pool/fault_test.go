@@ -116,3 +116,51 @@ func TestBrokenExecute(t *testing.T) {
 		refuses(p, e, false)
 	})
 }
+
+// TestQuitWhileOutputFlows has a fast shutdown come when the output of a job that
+// has ended is on its way: it arrives, and the job is done.
+func TestQuitWhileOutputFlows(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 30
+	p := realpool.New(t, "")
+	p.Begin()
+	e := p.NewEP(realpool.Ours, 2, "")
+	e.Begin()
+	dir := filepath.Join(p.Dir, "job")
+	p.Mkdir(dir)
+	p.Write(filepath.Join(dir, "job.sh"), fmt.Sprintf("#!/bin/sh\ntruncate -s %d large\n", size), 0o755)
+	p.Write(filepath.Join(dir, "submit"), "executable = job.sh\nlog = log\nshould_transfer_files = YES\ntransfer_output_files = large\n"+
+		"request_disk = 1024\nrequest_memory = 64\nqueue\n", 0o644)
+	p.Submit(dir, "submit")
+	events := func() string {
+		text, err := os.ReadFile(filepath.Join(dir, "log"))
+		p.Must(err)
+		return string(text)
+	}
+	has := func(event string) func(context.Context) error {
+		return func(context.Context) error {
+			if text := events(); !strings.Contains(text, event) {
+				return fmt.Errorf("its log is\n%s\nStartLog:\n%s", text, realpool.Last(e.Log("StartLog"), 20))
+			}
+			return nil
+		}
+	}
+	p.Eventually("the output is on its way", realpool.Patience, has("Started transferring output files"))
+	e.Signal(syscall.SIGQUIT)
+	if strings.Contains(events(), "Job terminated.") {
+		t.Fatal("the output was faster than the order, so this shows nothing")
+	}
+	p.Eventually("the job is done", realpool.Patience, has("Job terminated."))
+	if !e.Wait(realpool.Patience) {
+		t.Error("the daemon does not end")
+	}
+	text := events()
+	for _, bad := range []string{"Job was evicted", "disconnected", "Shadow exception"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("the job's log says %q:\n%s", bad, text)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, "large")); err != nil || info.Size() != size {
+		t.Errorf("the output is %v, %v", info, err)
+	}
+}

@@ -75,7 +75,7 @@ type escaping struct {
 
 func (e *escaping) Spawn(spec host.SpawnSpec) (host.Family, error) {
 	e.escaped = exec.Command("/bin/sh", "-c", e.script)
-	e.escaped.Stdout = spec.Stdout
+	e.escaped.Stdout, e.escaped.Dir = spec.Stdout, spec.Dir
 	if err := e.escaped.Start(); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,9 @@ func TestEscapedFromPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range []string{"exec sleep 600", "while :; do echo again || exit 0; done"} {
+	// The one that writes begins when the plugin has said all: the output is cut
+	// off at a length, which it could reach first.
+	for _, script := range []string{"exec sleep 600", "until test -e said; do :; done; while :; do echo again || exit 0; done"} {
 		s := &escaping{Spawner: spawner, script: script}
 		run := starter.PluginRunner(s, nil, []string{"PATH=/usr/bin:/bin"})
 		done := make(chan struct{})
@@ -97,7 +99,7 @@ func TestEscapedFromPlugin(t *testing.T) {
 		go func() {
 			defer close(done)
 			exit, err = run(t.Context(), transfer.PluginSpec{
-				Path: "/bin/sh", Args: []string{"sh", "-c", "echo said; exit 3"}, Dir: t.TempDir(), Timeout: time.Minute,
+				Path: "/bin/sh", Args: []string{"sh", "-c", "echo said; : > said; exit 3"}, Dir: t.TempDir(), Timeout: time.Minute,
 			})
 		}()
 		ended := false
