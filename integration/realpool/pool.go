@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -277,9 +278,13 @@ func (p *Pool) Tool(name string, args ...string) string {
 	return out
 }
 
+// notYet is what condor_submit says of a schedd that may take jobs later.
+var notYet = regexp.MustCompile(`Failed to connect to local queue manager|Can't find address of local schedd`)
+
 // Submit runs condor_submit in a directory until the schedd has taken the jobs,
-// and returns what it printed. A schedd that is busy lets condor_submit wait
-// at its door for longer than authentication may take; that is tried again.
+// and returns what it printed. One that has just begun is not found yet, and one
+// that is busy lets condor_submit wait at its door for longer than
+// authentication may take; both are tried again.
 func (p *Pool) Submit(dir string, args ...string) string {
 	p.TB.Helper()
 	var out []byte
@@ -290,7 +295,7 @@ func (p *Pool) Submit(dir string, args ...string) string {
 		if out, err = cmd.CombinedOutput(); err == nil {
 			return nil
 		}
-		if err = fmt.Errorf("condor_submit: %w\n%s", err, out); !strings.Contains(string(out), "Failed to connect to local queue manager") {
+		if err = fmt.Errorf("condor_submit: %w\n%s", err, out); !notYet.Match(out) {
 			p.TB.Fatal(err)
 		}
 		return err
