@@ -110,7 +110,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err != nil:
 		fmt.Fprintf(stderr, "condor_startd: %v\n\n%s", err, usage)
-		if p, perr := thishost.Visit(); perr == nil { // condor_master gives options that nobody sees refused
+		if p, perr := thishost.Visit(); perr == nil { // under condor_master standard error is lost
 			startd.TellFatal(err, daemon.ExitError, nil, p, os.Getpid())
 		}
 		return daemon.ExitError

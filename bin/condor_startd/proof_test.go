@@ -61,16 +61,7 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 			nc, err := stranger.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port)))
 			s.must(err)
 			forged := cedar.NewConn(nc, cedar.Limits{})
-			forged.PutInt(security.DCAuthenticate)
-			ad := classad.NewAd()
-			ad.SetString("UseSession", "YES")
-			ad.SetString("Sid", session.ID)
-			ad.SetInt("Command", int64(order))
-			ad.SetString("CryptoMethods", "AES")
-			ad.SetString("Nonce", "of a stranger")
-			ad.SetBool("ResumeResponse", answer)
-			forged.PutAd(ad, cedar.AdOptions{})
-			s.must(forged.EndMessage())
+			s.must(resume(forged, session.ID, order, "of a stranger", answer))
 			s.must(nc.(*net.TCPConn).CloseWrite())
 			_, _ = io.Copy(io.Discard, io.LimitReader(nc, 1<<16)) // until it is closed
 			_ = nc.Close()
@@ -105,6 +96,20 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 	}
 }
 
+// resume sends the first message of a command under a session.
+func resume(conn *cedar.Conn, session string, command int, nonce string, answer bool) error {
+	conn.PutInt(security.DCAuthenticate)
+	ad := classad.NewAd()
+	ad.SetString("UseSession", "YES")
+	ad.SetString("Sid", session)
+	ad.SetInt("Command", int64(command))
+	ad.SetString("CryptoMethods", "AES")
+	ad.SetString("Nonce", nonce)
+	ad.SetBool("ResumeResponse", answer)
+	conn.PutAd(ad, cedar.AdOptions{})
+	return conn.EndMessage()
+}
+
 // A session that was made at READ without authentication, by the address that
 // now gives the order and with the key of the session, is none at a level that
 // demands authentication.
@@ -128,16 +133,7 @@ func TestSessionOfAnotherLevelGivesNoOrder(t *testing.T) {
 		nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port)))
 		s.must(err)
 		conn := cedar.NewConn(nc, cedar.Limits{})
-		conn.PutInt(security.DCAuthenticate)
-		ad := classad.NewAd()
-		ad.SetString("UseSession", "YES")
-		ad.SetString("Sid", session.ID)
-		ad.SetInt("Command", int64(order))
-		ad.SetString("CryptoMethods", "AES")
-		ad.SetString("Nonce", "of the holder")
-		ad.SetBool("ResumeResponse", true)
-		conn.PutAd(ad, cedar.AdOptions{})
-		s.must(conn.EndMessage())
+		s.must(resume(conn, session.ID, order, "of the holder", true))
 		reply, err := conn.Ad(cedar.AdOptions{})
 		s.must(err)
 		if code, _ := reply.EvalString("ReturnCode", nil); code != "SID_NOT_FOUND" {

@@ -4,7 +4,6 @@
 package listen
 
 import (
-	"context"
 	"net"
 	"runtime"
 	"testing"
@@ -16,31 +15,8 @@ import (
 // echoes starts a server in earnest that repeats texts.
 func echoes(b *testing.B, l Limits) (address string) {
 	b.Helper()
-	table, err := NewTable(Command{Number: echoCommand, Name: "ECHO", Keep: true, Handle: func(_ context.Context, c *Call) error {
-		s, err := c.Conn.String()
-		if err != nil {
-			return err
-		}
-		c.Conn.PutString(s)
-		return c.Conn.EndMessage()
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	server := &Server{Table: table, Security: open{}, Limits: l}
-	nl, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, nl) }()
-	b.Cleanup(func() {
-		cancel()
-		<-served
-		server.Wait(context.Background())
-	})
-	return nl.Addr().String()
+	_, address = echoing(b, open{}, l)
+	return address
 }
 
 func say(b *testing.B, conn *cedar.Conn) {

@@ -105,8 +105,8 @@ func besiege(t *testing.T, address string, n int, does func(net.Conn)) {
 	}
 }
 
-// besieged starts a server on a port of its own.
-func besieged(t *testing.T, l Limits) (*Server, string) {
+// echoing starts a server that repeats texts, on a port of its own.
+func echoing(t testing.TB, security Security, l Limits) (*Server, string) {
 	t.Helper()
 	table, err := NewTable(Command{Number: echoCommand, Name: "ECHO", Keep: true, Handle: func(_ context.Context, c *Call) error {
 		s, err := c.Conn.String()
@@ -119,7 +119,7 @@ func besieged(t *testing.T, l Limits) (*Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &Server{Table: table, Security: asking{}, Limits: l}
+	server := &Server{Table: table, Security: security, Limits: l}
 	nl, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func besieged(t *testing.T, l Limits) (*Server, string) {
 // as they are closed, do not keep those out that come from the same address and
 // have something to say.
 func TestSilentFloodFromTheAddressOfHonestPeers(t *testing.T) {
-	server, address := besieged(t, Limits{})
+	server, address := echoing(t, asking{}, Limits{})
 	nc, err := net.Dial("tcp4", address)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestSilentFloodFromTheAddressOfHonestPeers(t *testing.T) {
 
 // Those that begin a handshake and leave it there do not either.
 func TestFloodOfHandshakesFromTheAddressOfHonestPeers(t *testing.T) {
-	server, address := besieged(t, Limits{Conns: 800, Handshakes: 300})
+	server, address := echoing(t, asking{}, Limits{Conns: 800, Handshakes: 300})
 	besiege(t, address, 1000, func(nc net.Conn) {
 		_, _ = nc.Write([]byte{1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, echoCommand})
 	})
