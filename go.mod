@@ -12,3 +12,5 @@ require (
 )
 
 require golang.org/x/crypto v0.58.0
+
+require github.com/dlclark/regexp2/v2 v2.12.0

@@ -222,7 +222,7 @@ func (ev *evaluator) unresolved(n *call) Value {
 		if v.kind != KindString {
 			return ev.fail()
 		}
-		if c = ev.pattern(n, v.str(), flagCaseless); c.re == nil {
+		if c = ev.pattern(n, v.str(), flagCaseless); !c.usable() {
 			return ErrorValue()
 		}
 	}
@@ -237,7 +237,8 @@ func (ev *evaluator) unresolved(n *call) Value {
 			names[i] = s[len(prefix):]
 		}
 		if c != nil {
-			if m := c.re.FindStringIndex(names[i]); m != nil && m[0] < m[1] {
+			search := searcher{c: c, s: names[i]}
+			if m := search.next(ev); m != nil && m[0] < m[1] {
 				return Bool(true)
 			}
 		}

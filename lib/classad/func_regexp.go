@@ -6,6 +6,8 @@ package classad
 import (
 	"regexp"
 	"unicode/utf8"
+
+	"github.com/execpoint/execpoint/lib/backtrack"
 )
 
 // Options of a regular expression, as bits of a set.
@@ -46,18 +48,70 @@ func patternOptions(s string) patternFlags {
 }
 
 // compiled is one regular expression with the text and options it was made
-// from. re is nil if the pattern is not valid or not supported.
+// from. It has a program of one kind, or none if the pattern is not valid or
+// not supported.
 type compiled struct {
-	text   string
-	flags  patternFlags
-	re     *regexp.Regexp
-	source string // re as RE2 spells it, with its flags
-	size   int    // about how many instructions re has
+	text    string
+	flags   patternFlags
+	re      *regexp.Regexp
+	back    *backtrack.Program
+	refused bool   // by RE2
+	source  string // as RE2 spells it, with its flags; for back without them
+	size    int    // about how many instructions re has
+}
+
+func (c *compiled) usable() bool { return c.re != nil || c.back != nil }
+
+// matches reports whether the pattern matches in a widened text. What a
+// program that goes back uses is taken from the steps.
+func (ev *evaluator) matches(c *compiled, s string) bool {
+	switch {
+	case ev.failed || !c.usable():
+		return false
+	case c.re != nil:
+		return c.re.MatchString(s)
+	}
+	return ev.findMatch(c, s, 0) != nil
+}
+
+// findMatch returns the first match of a program that goes back, as
+// [regexp.Regexp.FindStringSubmatchIndex] does, in a widened text from an
+// offset on.
+func (ev *evaluator) findMatch(c *compiled, s string, from int) []int {
+	m, ok := findBack(c.back, s, from, &ev.steps)
+	if !ok {
+		ev.failed = true
+	}
+	return m
+}
+
+// findBack runs a program over a widened text: the program counts bytes, the
+// text is UTF-8.
+func findBack(p *backtrack.Program, s string, from int, steps *int) ([]int, bool) {
+	text := narrow(s)
+	if len(text) == len(s) {
+		return p.Find(text, from, steps)
+	}
+	m, ok := p.Find(text, utf8.RuneCountInString(s[:from]), steps)
+	if m == nil {
+		return nil, ok
+	}
+	offsets := make([]int, 0, len(text)+1)
+	for i := range s {
+		offsets = append(offsets, i)
+	}
+	offsets = append(offsets, len(s))
+	for i := range m {
+		if m[i] >= 0 {
+			m[i] = offsets[m[i]]
+		}
+	}
+	return m, ok
 }
 
 // pattern compiles a regular expression, or takes it from the call if it is
 // the one compiled there last. Each part of the work is paid for before it is
-// done. re is nil when the steps do not last.
+// done. Nothing is usable when the steps do not last.
 func (ev *evaluator) pattern(n *call, text string, flags patternFlags) *compiled {
 	flags &= patternFlagsOfText
 	if c := n.pattern.Load(); c != nil && c.text == text && c.flags == flags {
@@ -82,7 +136,11 @@ func (ev *evaluator) pattern(n *call, text string, flags patternFlags) *compiled
 // scan pays for looking for a match in size bytes of text: RE2 may look at
 // every instruction for every byte, and does four of them in the time of a
 // step.
+// A program that goes back takes its own steps.
 func (ev *evaluator) scan(c *compiled, size int) {
+	if c.refused {
+		size = 0
+	}
 	ev.spend(16 * size * (1 + c.size))
 }
 
@@ -103,11 +161,11 @@ func (ev *evaluator) regexp(n *call) Value {
 		flags = patternOptions(a.v[2].str())
 	}
 	c := ev.pattern(n, a.v[0].str(), flags)
-	if c.re == nil {
+	if !c.usable() {
 		return ErrorValue()
 	}
 	ev.scan(c, int(a.v[1].num))
-	return Bool(!ev.failed && c.re.MatchString(widen(a.v[1].str())))
+	return Bool(ev.matches(c, widen(a.v[1].str())))
 }
 
 // regexpMember is regexpMember(pattern, list[, options]).
@@ -141,7 +199,7 @@ func (ev *evaluator) regexpMember(n *call) Value {
 			return ErrorValue()
 		}
 		ev.scan(c, int(v.num))
-		if c.re != nil && !ev.failed && c.re.MatchString(widen(v.str())) {
+		if ev.matches(c, widen(v.str())) {
 			return Bool(true)
 		}
 	}
@@ -177,7 +235,7 @@ func (ev *evaluator) substitute(n *call) Value {
 		flags |= flagFull | flagAll
 	}
 	c := ev.pattern(n, a.v[0].str(), flags)
-	if c.re == nil {
+	if !c.usable() {
 		return ErrorValue()
 	}
 	s, ok := ev.rewrite(c, widen(a.v[1].str()), widen(a.v[2].str()), flags)
@@ -200,7 +258,10 @@ func (ev *evaluator) rewrite(c *compiled, s, with string, flags patternFlags) (s
 		if ev.failed {
 			return "", false
 		}
-		m := search.next()
+		m := search.next(ev)
+		if ev.failed {
+			return "", false
+		}
 		if m == nil {
 			break
 		}
@@ -277,12 +338,14 @@ func (f *searcher) width(i int) int {
 // next returns the next match, nil if there is none. A search that does not
 // begin at the start of the text sees one character before it, which is all
 // that an assertion can ask for.
-func (f *searcher) next() []int {
+func (f *searcher) next(ev *evaluator) []int {
 	if f.from < 0 || f.from > len(f.s) {
 		return nil
 	}
 	var m []int
-	if f.from == 0 {
+	if f.c.back != nil {
+		m = ev.findMatch(f.c, f.s, f.from)
+	} else if f.from == 0 {
 		m = f.c.re.FindStringSubmatchIndex(f.s)
 	} else {
 		if f.again == nil {

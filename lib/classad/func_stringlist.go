@@ -203,7 +203,7 @@ func (ev *evaluator) stringListRegexpMember(n *call) Value {
 		flags = patternOptions(foldString(a.v[3].str()))
 	}
 	c := ev.pattern(n, a.v[0].str(), flags)
-	if c.re == nil {
+	if !c.usable() {
 		return ErrorValue()
 	}
 	ev.scan(c, int(a.v[1].num))
@@ -212,7 +212,7 @@ func (ev *evaluator) stringListRegexpMember(n *call) Value {
 	}
 	result := Undefined()
 	for s := range tokens(a.v[1].str(), delims) {
-		if c.re.MatchString(widen(s)) {
+		if ev.matches(c, widen(s)) {
 			return Bool(true)
 		}
 		result = Bool(false)

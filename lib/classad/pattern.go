@@ -9,13 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/execpoint/execpoint/lib/backtrack"
 )
 
 // HTCondor uses PCRE on bytes; here it is the RE2 engine of Go, which takes
 // time in proportion to the text whatever the pattern. Patterns are
-// translated where the two spell the same thing differently. What RE2 cannot
-// do is refused: back references, assertions that look around, atomic groups,
-// possessive repetition where it would matter, recursion and conditions.
+// translated where the two spell the same thing differently. What RE2 refuses
+// goes to lib/backtrack, whose work is counted in steps of the evaluation:
+// back references, assertions that look around, atomic groups, possessive
+// repetition and conditions. Recursion and \K are refused.
 
 // widen maps every byte to the character of that number, so that the engine,
 // which reads UTF-8, works on bytes. ASCII stays as it is.
@@ -55,7 +58,7 @@ const (
 	maxProperties = 16
 )
 
-// compilePattern compiles a pattern; re stays nil for one that is wrong, not
+// compilePattern compiles a pattern, which is not usable when it is wrong, not
 // supported or too large.
 func compilePattern(text string, flags patternFlags) *compiled {
 	c := &compiled{text: text, flags: flags}
@@ -87,19 +90,35 @@ func (c *compiled) parse() bool {
 		}
 	}
 	c.source = "(?" + letters + ":" + source + ")"
-	tree, err := syntax.Parse(c.source, syntax.Perl)
-	if err != nil {
-		return false
+	if tree, err := syntax.Parse(c.source, syntax.Perl); err == nil {
+		c.size = programSize(tree)
+		return c.size <= maxProgram
 	}
-	c.size = programSize(tree)
-	return c.size <= maxProgram
+	c.source, c.refused = source, true
+	c.size = len(source)
+	return true
 }
 
 // compile makes the program of a pattern that was parsed.
 func (c *compiled) compile() {
-	if re, err := regexp.Compile(c.source); err == nil {
-		c.re = re
+	if c.refused {
+		c.back, _ = backtrack.Compile(c.source, backtrackOptions(c.flags))
+		return
 	}
+	c.re, _ = regexp.Compile(c.source)
+}
+
+func backtrackOptions(f patternFlags) (o backtrack.Options) {
+	if f&flagCaseless != 0 {
+		o |= backtrack.Caseless
+	}
+	if f&flagMultiline != 0 {
+		o |= backtrack.Multiline
+	}
+	if f&flagDotAll != 0 {
+		o |= backtrack.DotAll
+	}
+	return o
 }
 
 // programSize estimates the instructions a tree needs, repetitions written
@@ -124,6 +143,8 @@ type translator struct {
 	i                   int
 	out                 strings.Builder
 	extended, multiline bool
+	outer               []bool // extended and multiline of each group around
+	groups              int    // that were opened so far
 	properties          int
 }
 
@@ -157,13 +178,17 @@ func (t *translator) run() (string, bool) {
 				return "", false
 			}
 			t.i += end + 1
-		case strings.HasPrefix(t.s[t.i:], "(?'"):
-			end := strings.IndexByte(t.s[t.i+3:], '\'')
-			if end < 0 {
+		case c == '(':
+			if !t.open() {
 				return "", false
 			}
-			t.out.WriteString("(?P<" + t.s[t.i+3:t.i+3+end] + ">")
-			t.i += end + 4
+		case c == ')':
+			if n := len(t.outer); n > 0 {
+				t.extended, t.multiline = t.outer[n-2], t.outer[n-1]
+				t.outer = t.outer[:n-2]
+			}
+			t.out.WriteByte(c)
+			t.i++
 		case c == '+' && t.possessive():
 			t.i++
 		default:
@@ -172,6 +197,136 @@ func (t *translator) run() (string, bool) {
 		}
 	}
 	return t.out.String(), true
+}
+
+// open translates the beginning of a group at i, and follows the options x and
+// m, which decide about blanks and $ up to the group's end.
+func (t *translator) open() bool {
+	rest := t.s[t.i:]
+	switch {
+	case strings.HasPrefix(rest, "(?'"), strings.HasPrefix(rest, "(?P="):
+		name, _, closed := strings.Cut(rest[3:], rest[2:3])
+		if rest[2] == 'P' {
+			name, _, closed = strings.Cut(rest[4:], ")")
+		}
+		if !closed {
+			return false
+		}
+		if rest[2] == 'P' {
+			t.out.WriteString(`\k<` + name + ">")
+			t.i += len("(?P=") + len(name) + 1
+			return true
+		}
+		t.groups++
+		t.out.WriteString("(?P<" + name + ">")
+		t.enter()
+		t.i += len("(?'") + len(name) + 1
+		return true
+	case strings.HasPrefix(rest, "(?(<"), strings.HasPrefix(rest, "(?('"):
+		end := map[byte]string{'<': ">)", '\'': "')"}[rest[3]]
+		name, _, closed := strings.Cut(rest[4:], end)
+		t.out.WriteString("(?(" + name + ")")
+		t.enter()
+		t.i += len("(?(<") + len(name) + len(end)
+		return closed
+	case strings.HasPrefix(rest, "(?(") && !strings.HasPrefix(rest, "(?(?"):
+		name, _, closed := strings.Cut(rest, ")")
+		t.out.WriteString(name + ")")
+		t.enter()
+		t.i += len(name) + 1
+		return closed
+	case strings.HasPrefix(rest, "(?"):
+		return t.options(rest)
+	case !strings.HasPrefix(rest, "(*"):
+		t.groups++
+	}
+	t.out.WriteByte('(')
+	t.enter()
+	t.i++
+	return true
+}
+
+// enter remembers what the options are outside of a group.
+func (t *translator) enter() { t.outer = append(t.outer, t.extended, t.multiline) }
+
+// options translates what begins with (? and may set options. The option x is
+// carried out here, because RE2 does not have it.
+func (t *translator) options(rest string) bool {
+	extended, multiline, on := t.extended, t.multiline, true
+	letters := ""
+	i := 2
+	for ; i < len(rest) && strings.IndexByte("imsxU-", rest[i]) >= 0; i++ {
+		switch rest[i] {
+		case '-':
+			on = false
+		case 'm':
+			multiline = on
+		case 'x':
+			extended = on
+			continue
+		}
+		letters += rest[i : i+1]
+	}
+	if i == len(rest) {
+		return false
+	}
+	letters = strings.TrimSuffix(letters, "-")
+	switch end := rest[i]; {
+	case end == ')' && i > 2:
+		if letters != "" {
+			t.out.WriteString("(?" + letters + ")")
+		}
+		t.i += i + 1
+	case end == ':':
+		t.out.WriteString("(?" + letters + ":")
+		t.enter()
+		t.i += i + 1
+	case i > 2:
+		return false
+	default:
+		if end == '<' && len(rest) > 3 && rest[3] != '=' && rest[3] != '!' || strings.HasPrefix(rest, "(?P<") {
+			t.groups++
+		}
+		t.out.WriteString("(?")
+		t.enter()
+		t.i += 2
+	}
+	t.extended, t.multiline = extended, multiline
+	return true
+}
+
+// reference translates \g and \k, which name a group in several ways.
+func (t *translator) reference() bool {
+	rest := t.s[t.i+2:]
+	if rest == "" {
+		return false
+	}
+	name, size := "", 0
+	if end := map[byte]byte{'{': '}', '<': '>', '\'': '\''}[rest[0]]; end != 0 {
+		n := strings.IndexByte(rest[1:], end)
+		if n < 0 || rest[0] != '{' && t.s[t.i+1] == 'g' {
+			return false // \g<n> calls the group again
+		}
+		name, size = rest[1:1+n], n+2
+	} else {
+		for size < len(rest) && (isDigit(int(rest[size])) || size == 0 && rest[0] == '-') {
+			size++
+		}
+		name = rest[:size]
+	}
+	if n, err := strconv.Atoi(name); err == nil {
+		if n < 0 {
+			n += t.groups + 1
+		}
+		if n <= 0 {
+			return false
+		}
+		t.out.WriteString(`(?:\` + strconv.Itoa(n) + ")")
+	} else {
+		t.out.WriteString(`\k<` + name + ">")
+	}
+	t.i += 2 + size
+	return name != ""
 }
 
 // possessive reports whether the + here makes the repetition before it
@@ -233,6 +388,12 @@ func (t *translator) escape() bool {
 	if c == 'E' {
 		t.i += 2
 		return true
+	}
+	if c == 'g' || c == 'k' {
+		return t.reference()
+	}
+	if isAlpha(int(c)) && strings.IndexByte("dDwWbBAzGnrtfaxpP", c) < 0 {
+		return false
 	}
 	if !t.narrowEscape(c) {
 		return false

@@ -43,19 +43,21 @@ func TestPatternsOfPCRE(t *testing.T) {
 		{`é`, "caf\u00e9", "", Bool(true)},
 		{`a++b`, "aaab", "", Bool(true)},
 		{`a++`, "aaa", "", Bool(true)},
-		{`a*+a`, "aaa", "", ErrorValue()},           // possessive where it matters
-		{`(a)\1`, "aa", "", ErrorValue()},           // back reference
-		{`a(?=b)`, "ab", "", ErrorValue()},          // look ahead
-		{`(?<=a)b`, "ab", "", ErrorValue()},         // look behind
-		{`(?>a+)b`, "ab", "", ErrorValue()},         // atomic group
-		{`(?(1)a|b)`, "a", "", ErrorValue()},        // condition
-		{`a{1001}`, "a", "", ErrorValue()},          // more repetitions than RE2 takes
-		{`[\H]`, "a", "", ErrorValue()},             // no such class in a class
-		{`a\`, "a", "", ErrorValue()},               // ends in a backslash
-		{`[a`, "a", "", ErrorValue()},               // class is not closed
-		{`(?#a`, "a", "", ErrorValue()},             // comment is not closed
-		{`(?'na)`, "a", "", ErrorValue()},           // name is not closed
-		{`((a{99}){99}){9}`, "a", "", ErrorValue()}, // too large
+		{`a*+a`, "aaa", "", Bool(false)},                  // possessive where it matters
+		{`(a)\1`, "aa", "", Bool(true)},                   // back reference
+		{`a(?=b)`, "ab", "", Bool(true)},                  // look ahead
+		{`(?<=a)b`, "ab", "", Bool(true)},                 // look behind
+		{`(?>a+)b`, "ab", "", Bool(true)},                 // atomic group
+		{`(x)?(?(1)a|b)`, "b", "", Bool(true)},            // condition
+		{`(?(1)a|b)`, "a", "", ErrorValue()},              // of a group that is not there
+		{`^a(?R)?$`, "aa", "", ErrorValue()},              // recursion
+		{`a{1001}`, "a", "", Bool(false)},                 // more repetitions than RE2 takes
+		{`[\H]`, "a", "", ErrorValue()},                   // no such class in a class
+		{`a\`, "a", "", ErrorValue()},                     // ends in a backslash
+		{`[a`, "a", "", ErrorValue()},                     // class is not closed
+		{`(?#a`, "a", "", ErrorValue()},                   // comment is not closed
+		{`(?'na)`, "a", "", ErrorValue()},                 // name is not closed
+		{`(((a{99}){99}){99}){9}`, "a", "", ErrorValue()}, // too large
 	}
 	for _, c := range tests {
 		if got := callOf("regexp", c.pattern, c.text, c.options); !got.Equal(c.want) {

@@ -5,7 +5,6 @@ package classad
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -25,7 +24,7 @@ type UserMap struct {
 // mapping is one line.
 type mapping struct {
 	principal string
-	re        *regexp.Regexp // nil: compare principal
+	re        *compiled // nil: compare principal
 	result    string
 }
 
@@ -73,7 +72,7 @@ func ParseUserMap(text string, kind MapKind) (m *UserMap, problems []error) {
 			if flags.ungreedy {
 				pattern = "(?U)" + pattern
 			}
-			if entry.re = compilePattern(pattern, set).re; entry.re == nil {
+			if entry.re = compilePattern(pattern, set); !entry.re.usable() {
 				problem("regular expression %q is wrong or not supported", principal)
 				continue
 			}
@@ -96,7 +95,7 @@ func (m *UserMap) Lookup(method, input string) (string, bool) {
 				best = e
 			}
 		case e.re != nil:
-			if groups := e.re.FindStringSubmatch(widen(input)); groups != nil {
+			if groups := e.groups(widen(input)); groups != nil {
 				return narrow(expand(widen(e.result), groups)), true
 			}
 		case e.principal == input:
@@ -107,6 +106,30 @@ func (m *UserMap) Lookup(method, input string) (string, bool) {
 		return "", false
 	}
 	return expand(best.result, []string{best.principal}), true
+}
+
+// maxMapSteps is what one line may use of a table that is asked without an
+// evaluation's count of steps. A line that uses more does not match.
+const maxMapSteps = 100_000
+
+// groups returns what a pattern and its groups match of a widened input, nil
+// for no match.
+func (e *mapping) groups(input string) []string {
+	if e.re.re != nil {
+		return e.re.re.FindStringSubmatch(input)
+	}
+	steps := maxMapSteps
+	m, ok := findBack(e.re.back, input, 0, &steps)
+	if m == nil || !ok {
+		return nil
+	}
+	groups := make([]string, len(m)/2)
+	for g := range groups {
+		if m[2*g] >= 0 {
+			groups[g] = input[m[2*g]:m[2*g+1]]
+		}
+	}
+	return groups
 }
 
 // expand replaces \0 to \9 by groups; one that does not exist stays.

@@ -1,0 +1,247 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backtrack
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/dlclark/regexp2/v2/syntax"
+)
+
+// Options change how a pattern is read.
+type Options uint8
+
+// The options of a pattern, as the letters i, m and s set them.
+const (
+	Caseless Options = 1 << iota
+	Multiline
+	DotAll
+)
+
+// Limits of a pattern: bytes of its text, instructions of its program, and
+// groups.
+const (
+	MaxPattern = 4 << 10
+	maxProgram = 20_000
+	maxGroups  = 256
+)
+
+// opcode is what an instruction does.
+type opcode uint8
+
+const (
+	opFail  opcode = iota // go back to the last choice
+	opDone                // the end of the program, or of a part of it
+	opSet                 // one byte of set
+	opRun                 // lo to hi bytes of set, as many as there are; with lazy as few as will do; with atomic none is given back
+	opSplit               // try x, then y
+	opJump                // to x
+
+	opClose  // group x reaches from the place in register y to here
+	opRef    // what group x matched
+	opAssert // a condition of the place
+	opLook   // what follows up to x-1 matches here, and no place is taken; with negate: it does not
+	opAtomic // the first match of what follows up to x-1
+	opMark   // remember the place in register x
+	opMoved  // fail over to y when the place is that of register x: a repetition of nothing ends
+	opTaken  // to y unless group x took part
+)
+
+// instruction is one step of a program.
+type instruction struct {
+	op                                 opcode
+	back                               bool // reads the text before the place, in an assertion that looks behind
+	lazy, atomic, negate, ignore, cond bool // cond: opLook goes to y instead of back
+	at                                 place
+	x, y                               int32
+	lo, hi                             int32
+	set                                int32
+}
+
+// place is a condition of opAssert.
+type place uint8
+
+const (
+	atTextStart place = iota
+	atLineStart
+	atLineEnd
+	atTextEnd // or before a line break that ends the text
+	atVeryEnd
+	atWord
+	atNoWord
+)
+
+// byteSet says which bytes it has.
+type byteSet [4]uint64
+
+func (s *byteSet) has(c byte) bool { return s[c>>6]&(1<<(c&63)) != 0 }
+func (s *byteSet) add(c byte)      { s[c>>6] |= 1 << (c & 63) }
+
+// Program is a compiled pattern. It may be run by several goroutines at once.
+type Program struct {
+	code      []instruction
+	sets      []byteSet
+	groups    int // with the whole match
+	registers int
+}
+
+// Size is how many instructions the program has.
+func (p *Program) Size() int { return len(p.code) }
+
+// Compile makes the program of a pattern. Bytes from 128 on are written as the
+// characters of their number. The error says what is wrong, or what even this
+// package does not do.
+func Compile(pattern string, o Options) (*Program, error) {
+	if len(pattern) > MaxPattern {
+		return nil, fmt.Errorf("the pattern has %d bytes, at most %d are taken", len(pattern), MaxPattern)
+	}
+	if err := inlineOptions(pattern); err != nil {
+		return nil, err
+	}
+	options := syntax.RE2
+	for bit, as := range map[Options]syntax.RegexOptions{Caseless: syntax.IgnoreCase, Multiline: syntax.Multiline, DotAll: syntax.Singleline} {
+		if o&bit != 0 {
+			options |= as
+		}
+	}
+	tree, err := parse(pattern, options)
+	if err != nil {
+		return nil, err
+	}
+	if tree.Captop > maxGroups {
+		return nil, fmt.Errorf("the pattern has more than %d groups", maxGroups)
+	}
+	c := &compiler{p: &Program{groups: max(1, tree.Captop)}, setAt: map[byteSet]int32{}}
+	c.node(tree.Root)
+	c.emit(instruction{op: opDone})
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.p, nil
+}
+
+// parse keeps a defect of the parser from ending the program: patterns come
+// from the network, too.
+func parse(pattern string, options syntax.RegexOptions) (tree *syntax.RegexTree, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			tree, err = nil, fmt.Errorf("the pattern cannot be read: %v", r)
+		}
+	}()
+	return syntax.Parse(pattern, syntax.ParseOptions{RegexOptions: options, MaintainCaptureOrder: true})
+}
+
+// inlineOptions refuses letters of (?...) that mean something else, or
+// nothing, in PCRE.
+func inlineOptions(pattern string) error {
+	for i := 0; i+2 < len(pattern); i++ {
+		if pattern[i] == '\\' {
+			i++
+			continue
+		}
+		if pattern[i] != '(' || pattern[i+1] != '?' {
+			continue
+		}
+		for k := i + 2; k < len(pattern); k++ {
+			switch c := pattern[k]; {
+			case c == 'i' || c == 'm' || c == 's' || c == 'x' || c == '-':
+				continue
+			case k > i+2 || c != 'P':
+				if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+					return fmt.Errorf("the option %q is not supported", c)
+				}
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// errTooLarge ends the compilation of a pattern whose repetitions, written
+// out, are too many.
+var errTooLarge = errors.New("the pattern is too large with its repetitions written out")
+
+// compiler makes a program of a tree. After the first error it emits nothing.
+type compiler struct {
+	p     *Program
+	setAt map[byteSet]int32
+	err   error
+}
+
+// emit appends an instruction and returns where it stands.
+func (c *compiler) emit(i instruction) int32 {
+	if c.err == nil && len(c.p.code) >= maxProgram {
+		c.err = errTooLarge
+	}
+	if c.err != nil {
+		return 0
+	}
+	c.p.code = append(c.p.code, i)
+	return int32(len(c.p.code) - 1)
+}
+
+// here is where the next instruction will stand.
+func (c *compiler) here() int32 { return int32(len(c.p.code)) }
+
+// at returns an instruction to be completed.
+func (c *compiler) at(i int32) *instruction {
+	if c.err != nil {
+		return &instruction{}
+	}
+	return &c.p.code[i]
+}
+
+func (c *compiler) register() int32 {
+	c.p.registers++
+	return int32(c.p.registers - 1)
+}
+
+// set returns the number of a set of bytes.
+func (c *compiler) set(s byteSet) int32 {
+	n, ok := c.setAt[s]
+	if !ok {
+		n = int32(len(c.p.sets))
+		c.p.sets = append(c.p.sets, s)
+		c.setAt[s] = n
+	}
+	return n
+}
+
+// setOf returns the bytes that a node for one character takes.
+func (c *compiler) setOf(n *syntax.RegexNode) int32 {
+	var s byteSet
+	for b := range 256 {
+		r := rune(b)
+		var in bool
+		switch {
+		case n.IsOneFamily():
+			in = r == n.Ch || n.Options&syntax.IgnoreCase != 0 && fold(byte(b)) == foldRune(n.Ch)
+		case n.IsNotoneFamily():
+			in = r != n.Ch
+		default:
+			in = n.Set.CharIn(r)
+		}
+		if in {
+			s.add(byte(b))
+		}
+	}
+	return c.set(s)
+}
+
+// fold is a byte without regard to case: of letters of ASCII, as in HTCondor.
+func fold(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		b += 'a' - 'A'
+	}
+	return b
+}
+
+func foldRune(r rune) byte {
+	if r > math.MaxUint8 {
+		return 0
+	}
+	return fold(byte(r))
+}
