@@ -47,6 +47,10 @@ func Snapshot(s Subject) []Finding {
 	c.slots()
 	c.cron()
 	c.programs()
+	c.directories()
+	c.daemonList()
+	c.sizes()
+	c.ports()
 	c.sources()
 	return c.list
 }
@@ -176,6 +180,10 @@ func (c *checker) unparsable(s config.Setting) Finding {
 	}
 	if bareText.MatchString(s.Value) && c.isPublished(bare(s.Name)) {
 		return found(Unquoted, s, "is no expression, so that the attribute is left out", s.Name+` = "`+s.Value+`"`)
+	}
+	if right := inUnits(bare(s.Name), s.Value); right != "" {
+		f.Message, f.Instead = "is a number with a unit, which is no expression", right
+		return f
 	}
 	opens, closes := parentheses(s.Value)
 	switch missing := c.unset(s); {

@@ -40,8 +40,11 @@ func (c *checker) expressions() {
 		c.alwaysError(s, n)
 		c.nearNames(s, n)
 		c.times(s, n)
+		c.exclusive(s, n)
 		if _, base := slotTypeKnob(name); isPolicy(base) {
 			c.wrongAd(s, n)
+			c.truthWord(s, n)
+			c.unquoted(s, n)
 		}
 	}
 }
@@ -70,8 +73,11 @@ func (c *checker) alwaysError(s config.Setting, n *node) bool {
 
 // nearNames reports attributes that look misspelt.
 func (c *checker) nearNames(s config.Setting, n *node) {
-	const shortest = 6
 	n.all(func(m *node) bool {
+		shortest := 6
+		if m.scope != "" {
+			shortest = 4 // nobody means a name of another kind
+		}
 		if m.op != opAttr || len(m.name) < shortest || c.isKnown(m.name) || c.isResource(m.name) {
 			return true
 		}

@@ -128,6 +128,8 @@ func codeOf(p *config.Problem) Code {
 			return OldAttribute
 		}
 		return Obsolete
+	case config.SetTwice:
+		return SetTwice
 	case config.UnsetReference:
 		return Unset
 	case config.BadValue:
@@ -159,6 +161,11 @@ func problem(p *config.Problem) Finding {
 	}
 	if f.Instead == "" {
 		f.Instead = ruleOf(code).Instead
+	}
+	if code == WrongType {
+		if right := inUnits(p.Knob, p.Value); right != "" {
+			f.Message, f.Instead = f.Message+": it takes no unit", right
+		}
 	}
 	return f
 }

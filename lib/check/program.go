@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/config"
@@ -48,6 +49,55 @@ func (c *checker) programs() {
 			continue // nothing, or looked for elsewhere
 		}
 		c.program(s, path)
+	}
+}
+
+// executeKnob is the directory in which jobs run, of all slots or of one.
+var executeKnob = regexp.MustCompile(`(?i)^(?:SLOT[0-9]+_)?EXECUTE$`)
+
+// directories looks at the directories that somebody named for jobs.
+func (c *checker) directories() {
+	if c.Files == nil {
+		return
+	}
+	for _, s := range c.set {
+		path := strings.TrimSpace(s.Value)
+		if !executeKnob.MatchString(bare(s.Name)) || path == "" {
+			continue
+		}
+		switch facts, err := c.Files.Facts(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			c.add(found(NoDirectory, s, "names a directory that does not exist", "a directory, made beforehand"))
+		case err == nil && !facts.Dir:
+			c.add(found(NoDirectory, s, "names a file, not a directory", "a directory, made beforehand"))
+		}
+	}
+}
+
+// daemons are the programs that condor_master knows, and those of a pool.
+var daemons = [...]string{
+	"MASTER", "STARTD", "SCHEDD", "COLLECTOR", "NEGOTIATOR", "KBDD", "SHARED_PORT", "CREDD", "HAD", "REPLICATION", "DEFRAG", "GANGLIAD",
+	"ROOSTER", "TRANSFERER", "JOB_ROUTER", "VIEW_COLLECTOR", "DATABASE", "LEASEMANAGER", "GRIDMANAGER", "STORK", "QUILL", "PROCD", "ANNEXD", "AP_MONITOR",
+	"PLACEMENTD", "LIBRARIAN",
+}
+
+// daemonList looks at the names of the daemons to start.
+func (c *checker) daemonList() {
+	s, ok := c.setting("DAEMON_LIST")
+	if !ok {
+		return
+	}
+	for _, name := range splitList(s.Value) {
+		upper := strings.TrimSuffix(strings.ToUpper(name), "+")
+		if _, has := c.isSet[strings.ToLower(upper)]; has || slices.Contains(daemons[:], upper) {
+			continue
+		}
+		for _, d := range daemons {
+			if oneApart(upper, d) {
+				c.add(found(NoDaemon, s, "names "+name+", which is no daemon", d))
+				break
+			}
+		}
 	}
 }
 

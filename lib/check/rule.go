@@ -24,6 +24,8 @@ const (
 	Unset        Code = "EP012"
 	OldAttribute Code = "EP013"
 	NoEffect     Code = "EP014"
+	SetTwice     Code = "EP015"
+	NoDaemon     Code = "EP016"
 
 	WrongType       Code = "EP020"
 	OutOfRange      Code = "EP021"
@@ -45,6 +47,7 @@ const (
 	VacateUndefined Code = "EP037"
 	NeverStarts     Code = "EP038"
 	NoCondition     Code = "EP039"
+	NeverMet        Code = "EP040"
 
 	SlotTooLarge Code = "EP050"
 	SlotOdd      Code = "EP051"
@@ -55,6 +58,7 @@ const (
 	NotProgram   Code = "EP061"
 	OthersWrite  Code = "EP062"
 	ConfigUnsafe Code = "EP063"
+	NoDirectory  Code = "EP064"
 )
 
 // Rule is one row of the table of findings.
@@ -130,6 +134,14 @@ var ruleTable = [...]Rule{
 		"START, RANK and their kin are replaced for a slot type, not for a slot, and IS_OWNER belongs to the whole machine.",
 		"Set it for the slot type, or test SlotID in the expression.",
 		"SLOT1_START = False\n"},
+	{SetTwice, Warning, "a knob that is set twice in one file",
+		"The last value counts, and the one above is not used. Often a line was copied and only one of the two changed.",
+		"Delete the line that does not count, or build the value with $(NAME).",
+		"START = True\nSTART = KeyboardIdle > 900\n"},
+	{NoDaemon, Warning, "a name in DAEMON_LIST that is almost a daemon",
+		"condor_master starts what DAEMON_LIST names and finds the program in the knob of the same name. Without one it starts nothing.",
+		"Write the name of the daemon.",
+		"DAEMON_LIST = MASTER, STRATD\n"},
 
 	{WrongType, Error, "a value of the wrong type",
 		"The daemon does not start with it, or uses the default.",
@@ -160,7 +172,7 @@ var ruleTable = [...]Rule{
 		"Write (time() - EnteredCurrentActivity) > 600.",
 		"PREEMPT = EnteredCurrentActivity > 600\n"},
 	{Unquoted, Warning, "an attribute whose value should be a string in quotes",
-		"The value of an attribute in STARTD_ATTRS is an expression. A bare word is the name of another attribute, which nobody has: it comes to undefined, without an error.",
+		"A word in an expression is the name of an attribute, and so it is in the value of an attribute in STARTD_ATTRS. A bare word is the name of another attribute, which nobody has: it comes to undefined, without an error.",
 		"Put the text in double quotes.",
 		"GenomeDBName = FruitFlies\nSTARTD_ATTRS = GenomeDBName\n"},
 	{NotDefined, Warning, "an attribute that is listed but not set",
@@ -212,6 +224,10 @@ var ruleTable = [...]Rule{
 		"A string, error or undefined counts as false.",
 		"Write True, False or a comparison.",
 		"PREEMPT = \"true\"\n"},
+	{NeverMet, Warning, "comparisons that exclude each other",
+		"No value is below 30 and above 900, so that the whole is never true; joined by || such comparisons are true of every number.",
+		"Exchange && and ||, or the numbers. A time over midnight is ClockMin > 1200 || ClockMin < 360.",
+		"START = KeyboardIdle < 30 && KeyboardIdle > 900\n"},
 
 	{SlotTooLarge, Error, "slots that do not fit the machine",
 		"Slots that ask for more than there is are broken, and their resources are not used.",
@@ -246,4 +262,8 @@ var ruleTable = [...]Rule{
 		"Who may write to it decides what the daemon does and, through programs it names, may run anything as root.",
 		"chmod o-w, and give it to root.",
 		"include : /tmp/shared.conf\n"},
+	{NoDirectory, Error, "a directory that is not there",
+		"Jobs run below EXECUTE. Without it no job can be started.",
+		"Make the directory, or correct the path.",
+		"EXECUTE = /no/such/directory\n"},
 }

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -122,8 +123,18 @@ func (l *loader) keep(name, value string, origin Origin, earlier []Origin) {
 	if e.departed && l.o.Trace != nil {
 		l.o.Trace(name, e.raw, e.origin)
 	}
+	if was := e.origin; was.Kind == File && origin.Kind == File && was.File == origin.File && was.Line < origin.Line && len(earlier) == 0 && e.raw != value && isKnob(name) {
+		l.report(&Problem{File: origin.File, Line: origin.Line, Column: origin.Column, EndLine: origin.EndLine, Severity: Warning, Class: SetTwice, Knob: name, Value: value,
+			Message: fmt.Sprintf("is set again: its value of line %d, %s, does not count", was.Line, clip(e.raw)), Want: "one of the two lines"})
+	}
 	e.departed = e.departed || strings.Contains(name, ".") || !matchesDefault(name, value, l.m.windows)
 	e.raw, e.origin, e.earlier = value, origin, earlier
+}
+
+// isKnob reports whether a name is a knob, and not merely one that a family
+// would take.
+func isKnob(name string) bool {
+	return findKnob(bareName(name)) != nil && !isLooseFamily(bareName(name), nil)
 }
 
 // assign stores a value in which references to name itself mean its value so

@@ -53,6 +53,7 @@ const (
 	NearMiss               // a name that is almost a knob
 	ObsoleteName           // a knob that does nothing any more
 	UnsetReference         // $(X) of something that nothing sets
+	SetTwice               // a knob that has another value further up in the same file
 	Suspicious             // legal, but hardly meant
 	TooMuch                // a limit of this package was met
 )
@@ -62,7 +63,7 @@ var classNames = [...]string{
 	UnclosedIf: "if-unclosed", BadInclude: "include", IncludeKeyword: "include-keyword", BadUse: "use", OpenHereDocument: "heredoc-eof",
 	ColonAssignment: "colon", Statement: "statement", BadFunction: "macro-function", Endless: "endless", BadValue: "bad-value",
 	LocalMissing: "local-missing", RootMissing: "root-missing", BadCommand: "command", NearMiss: "near-miss", ObsoleteName: "obsolete", UnsetReference: "unset",
-	Suspicious: "suspicious", TooMuch: "too-much",
+	SetTwice: "set-twice", Suspicious: "suspicious", TooMuch: "too-much",
 }
 
 // String returns the short name of c.

@@ -43,6 +43,9 @@ func nearest(name string) (string, bool) {
 		}
 	}
 	shape, numbers := numbered(name)
+	if rest, ok := strings.CutPrefix(shape, "SLOT<N>_TYPE_"); ok && found == "" {
+		return "SLOT_TYPE_" + numbers[0] + "_" + rest, true // the number has moved
+	}
 	if len(numbers) > 0 {
 		for i := range familyTable {
 			pattern := familyTable[i].Name
