@@ -6,7 +6,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,9 +52,15 @@ func TestSlotExecute(t *testing.T) {
 	}
 	p.nothingLeft(t)
 
-	p.write(t, "bad.conf", "SLOT1_EXECUTE = "+p.dir+"/job.sh\n")
-	if status, _, stderr := p.ep(t, "run", "-config", "bad.conf", "job.sub"); status == exitOK || !strings.Contains(stderr, "EXECUTE") {
-		t.Errorf("a file as a directory: status %d, %s", status, stderr)
+	// A slot without its directory is broken; nothing is made in its place.
+	for dir, why := range map[string]string{"job.sh": "Execute directory " + p.dir + "/job.sh is invalid", "gone": "SLOT1_EXECUTE: (errno=2) No such file or directory"} {
+		p.write(t, "bad.conf", "SLOT1_EXECUTE = "+p.dir+"/"+dir+"\n")
+		if status, stdout, stderr := p.ep(t, "run", "-config", "bad.conf", "job.sub"); status == exitOK || !strings.Contains(stdout+stderr, why) {
+			t.Errorf("%s as a directory: status %d\n%s%s", dir, status, stdout, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "gone")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the missing directory: %v", err)
 	}
 }
 

@@ -174,11 +174,14 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	for _, path := range append([]string{execute}, owner.Elsewhere...) {
-		if err := run.CheckExecute(path); err != nil {
-			return res, err
-		}
+	if err := run.CheckExecute(execute); err != nil {
+		return res, err
 	}
+	h, err := p.Host(execute, snap)
+	if err != nil {
+		return res, err
+	}
+	elsewhere = run.CheckSlotExecutes(elsewhere, h.Errno)
 	for _, e := range inv.Apply(ctx, time.Now(), p.Volume(execute, snap), machine.ConfigScanner(snap)) {
 		if errs.Is(e, errs.Invalid) {
 			return res, e
@@ -201,7 +204,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, closeLogs()) }()
-	occupied, err := occupy(ctx, p, dir, owner, inv.FullHostname, log)
+	occupied, err := occupy(ctx, p, dir, execute, elsewhere, inv.FullHostname, log)
 	if err != nil {
 		return res, err
 	}
@@ -218,10 +221,6 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		log.Warn("machine", "err", e)
 	}
 
-	h, err := p.Host(execute, snap)
-	if err != nil {
-		return res, err
-	}
 	show := newReporter(f.json, stdout)
 	for _, w := range snap.Warnings() {
 		show.problem(warningText(&w))
@@ -257,16 +256,22 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 // occupy keeps startds from directories of sandboxes that are not below our own
 // one. Other runs may use them beside us: each clears away only what its own
 // starters left.
-func occupy(ctx context.Context, p *thishost.Platform, dir *run.Dir, owner run.Owner, machine string, log *slog.Logger) (*run.Occupied, error) {
+func occupy(ctx context.Context, p *thishost.Platform, dir *run.Dir, execute string, elsewhere []machine.SlotExecute, name string, log *slog.Logger) (*run.Occupied, error) {
+	paths := []string{execute}
+	for _, x := range elsewhere {
+		if x.Unusable == "" {
+			paths = append(paths, x.Path)
+		}
+	}
 	var places []run.Place
-	for _, path := range append([]string{owner.Execute}, owner.Elsewhere...) {
+	for _, path := range paths {
 		if path != dir.Execute() && !slices.ContainsFunc(places, func(p run.Place) bool { return p.Value == path }) {
 			places = append(places, run.ExecutePlace("EXECUTE", path))
 		}
 	}
 	return run.Occupy(ctx, run.Occupation{
 		Lock: p.Lock, Share: host.Together, Log: log,
-		Me: host.Holder{Program: "condor_ep run", Machine: machine, Proc: p.Census.Self(), Since: time.Now()},
+		Me: host.Holder{Program: "condor_ep run", Machine: name, Proc: p.Census.Self(), Since: time.Now()},
 	}, places...)
 }
 

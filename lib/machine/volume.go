@@ -31,6 +31,9 @@ type Volume struct {
 type SlotExecute struct {
 	Slot int
 	Path string
+	// Unusable is why no sandbox can be made there, "" if one can. It is found
+	// out once, before the slots are made; a SlotExecute as configured has none.
+	Unusable string
 }
 
 // RecomputesDisk reports whether the free disk is to be measured over and over
@@ -77,7 +80,7 @@ func SlotExecutes(snap *config.Snapshot) ([]SlotExecute, error) {
 		case !isAbsolute(s.Value):
 			bad("is not an absolute path", "the full path of a directory")
 		default:
-			out = append(out, SlotExecute{n, s.Value})
+			out = append(out, SlotExecute{Slot: n, Path: s.Value})
 		}
 	}
 	slices.SortFunc(out, func(a, b SlotExecute) int { return cmp.Compare(a.Slot, b.Slot) })

@@ -22,9 +22,9 @@ func TestSlotExecutes(t *testing.T) {
 	}{
 		{"EXECUTE = /x", nil, nil},
 		{"SLOT2_EXECUTE = /b\nslot10_execute = /c/$(SLOT2_EXECUTE)\nSLOT1_EXECUTE = D:\\x",
-			[]SlotExecute{{1, `D:\x`}, {2, "/b"}, {10, "/c//b"}}, nil},
+			[]SlotExecute{{Slot: 1, Path: `D:\x`}, {Slot: 2, Path: "/b"}, {Slot: 10, Path: "/c//b"}}, nil},
 		{"SLOT1_EXECUTE =\nSLOTx_EXECUTE = /y\nSLOT_EXECUTE = /z\nSLOT1_EXECUTES = /z", nil, nil},
-		{"SLOT3_EXECUTE = there\nSLOT0_EXECUTE = /x\nSLOT99999999999999999999_EXECUTE = /x\nSLOT4_EXECUTE = /d", []SlotExecute{{4, "/d"}},
+		{"SLOT3_EXECUTE = there\nSLOT0_EXECUTE = /x\nSLOT99999999999999999999_EXECUTE = /x\nSLOT4_EXECUTE = /d", []SlotExecute{{Slot: 4, Path: "/d"}},
 			[]string{`ep.conf:1`, `SLOT3_EXECUTE`, `"there"`, "full path", "ep.conf:2", "SLOT0_EXECUTE", "ep.conf:3", "SLOT1 to"}},
 	} {
 		snap, err := config.Parse("ep.conf", tt.text, config.Options{Subsystem: "STARTD"})

@@ -20,6 +20,7 @@ const (
 	attrChildClaimIDs    = "ChildClaimIds"
 	attrClaimID          = "ClaimId"
 	attrClaimIDList      = "ClaimIdList"
+	attrDutyCycle        = "DaemonCoreDutyCycle"
 	attrLastHeardFrom    = "LastHeardFrom"
 	attrLastReconfig     = "DaemonLastReconfigTime"
 	attrMachine          = "Machine"
@@ -29,6 +30,7 @@ const (
 	attrNumClaims        = "NumClaims"
 	attrNumDynamicSlots  = "NumDynamicSlots"
 	attrPrivateNetwork   = "PrivateNetworkName"
+	attrRecentDutyCycle  = "RecentDaemonCoreDutyCycle"
 	attrRemoteAdmin      = "_condor_PrivRemoteAdminCapability"
 	attrRequirements     = "Requirements"
 	attrStart            = "Start"
@@ -50,14 +52,25 @@ type identity struct {
 	attached           string
 	old                bool // collectors are to be told as in the days without daemon ads
 	capability         string
+	duty               *DutyCycle
 }
+
+// DutyCycle is the share of time, from 0 to 1, during which the goroutine that
+// owns the engine does not wait: since the daemon began and during the window of
+// the statistics.
+type DutyCycle struct{ Whole, Recent float64 }
 
 func (p *Pool) identity() identity {
 	at, s := p.cfg.Address(), p.settings.Load()
-	return identity{
+	id := identity{
 		address: at.String(), addressV1: at.AddressV1(), network: s.PrivateNetwork, start: p.cfg.Start, reread: p.reread.Load(),
 		attached: s.Attached, old: s.DaemonAd == DaemonAdNever,
 	}
+	if p.cfg.Duty != nil {
+		d := p.cfg.Duty()
+		id.duty = &d
+	}
+	return id
 }
 
 // public completes the ad of a slot as it is sent and shown: where we are and
@@ -76,6 +89,10 @@ func (id *identity) public(ad *classad.Ad) {
 	}
 	ad.SetInt(attrStartTime, id.start)
 	ad.SetInt(attrLastReconfig, id.reread)
+	if id.duty != nil { // in the ads of slots too, as HTCondor has it
+		ad.SetReal(attrDutyCycle, id.duty.Whole)
+		ad.SetReal(attrRecentDutyCycle, id.duty.Recent)
+	}
 	if v, _ := ad.EvalString(attrMyType, nil); v != typeDaemon {
 		ad.SetString(attrStartdIPAddr, id.address)
 	}

@@ -100,6 +100,10 @@ type Config struct {
 	// Self measures the daemon for its own ad; nil leaves that out.
 	Self func() (Self, error)
 
+	// Duty says how busy the goroutine that owns the engine is, for all ads; nil
+	// leaves that out. It may be called from any goroutine.
+	Duty func() DutyCycle
+
 	// Updated is told once that a collector has been sent all ads.
 	Updated func()
 

@@ -5,6 +5,8 @@ package run
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // someones is a host.PrivateDirs of a system on which the named directories,
@@ -213,5 +216,36 @@ func TestCheckExecute(t *testing.T) {
 	}
 	if err := CheckExecute(filepath.Join(file, "execute")); !errs.Is(err, errs.Denied) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A directory of a slot that is not there is not made: it may be a disk that is
+// not mounted.
+func TestCheckSlotExecutes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, missing := filepath.Join(dir, "file"), filepath.Join(dir, "missing")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	errno := func(err error) (int, string, bool) {
+		return 2, "No such file or directory", errors.Is(err, fs.ErrNotExist)
+	}
+	asked := []machine.SlotExecute{{Slot: 1, Path: dir}, {Slot: 2, Path: missing}, {Slot: 3, Path: file}, {Slot: 4, Path: missing}}
+	got := CheckSlotExecutes(asked, errno)
+	const access = "Error accessing execute directory %s specified in the configuration setting SLOT%d_EXECUTE: (errno=2) No such file or directory"
+	for i, want := range []string{"", fmt.Sprintf(access, missing, 2), "Execute directory " + file + " is invalid: ", fmt.Sprintf(access, missing, 4)} {
+		if why := got[i].Unusable; (why == "") != (want == "") || !strings.HasPrefix(why, want) {
+			t.Errorf("slot %d: %q, want %q", i+1, why, want)
+		}
+		if asked[i].Unusable != "" {
+			t.Error("what was asked has changed")
+		}
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("the probe is left: %v", left)
 	}
 }

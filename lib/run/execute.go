@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // executePatience is how long a file system may take to keep a small file.
@@ -27,6 +29,53 @@ func CheckExecute(dir string) error {
 		}
 		return testExecute(dir, nil, nil)
 	})
+}
+
+// CheckSlotExecutes returns the directories of single slots with what is wrong
+// with those that cannot be used. None is made: as in HTCondor, SLOT<N>_EXECUTE
+// names a place that the owner has prepared, such as a disk of its own, and one
+// that is not there is a disk that is not mounted. A directory that goes away
+// later is another matter (ep.MachineFault).
+func CheckSlotExecutes(all []machine.SlotExecute, errno host.Errno) []machine.SlotExecute {
+	all = slices.Clone(all)
+	known := make(map[string]error)
+	for i := range all {
+		x := &all[i]
+		err, ok := known[x.Path]
+		if !ok {
+			err = patiently(x.Path, func() error { return checkSlotExecute(x.Path) })
+			known[x.Path] = err
+		}
+		x.Unusable = unusableFor(*x, err, errno)
+	}
+	return all
+}
+
+// missingError is that a directory cannot even be looked at.
+type missingError struct{ error }
+
+func (m missingError) Unwrap() error { return m.error }
+
+func checkSlotExecute(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return missingError{err}
+	}
+	return testExecute(dir, nil, nil)
+}
+
+// unusableFor says what is wrong with a directory, "" for nothing. The words
+// are HTCondor's: they stand in SlotBrokenReason.
+func unusableFor(x machine.SlotExecute, err error, errno host.Errno) string {
+	var missing missingError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &missing) && errno != nil:
+		if n, text, ok := errno(err); ok {
+			return fmt.Sprintf("Error accessing execute directory %s specified in the configuration setting SLOT%d_EXECUTE: (errno=%d) %s", x.Path, x.Slot, n, text)
+		}
+	}
+	return fmt.Sprintf("Execute directory %s is invalid: %v", x.Path, err)
 }
 
 // patiently gives a test of dir some time to end. One that does not answer

@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -29,6 +30,7 @@ func (n *node) divide() (*slot.Ledger, error) {
 		return nil, err
 	}
 	n.found = found.Inventories
+	layout.Unusable = unusable(n.o.SlotExecutes)
 	ledger, problems := slot.Build(layout, n.o.Inventory)
 	n.problems = problems
 	for _, p := range problems {
@@ -39,4 +41,15 @@ func (n *node) divide() (*slot.Ledger, error) {
 		}
 	}
 	return ledger, nil
+}
+
+// unusable is why slots have no directory for sandboxes, by their number.
+func unusable(all []machine.SlotExecute) map[int]string {
+	out := make(map[int]string)
+	for _, x := range all {
+		if x.Unusable != "" {
+			out[x.Slot] = x.Unusable
+		}
+	}
+	return out
 }

@@ -45,6 +45,7 @@ type node struct {
 	knobs    map[string]string // the starter's
 	secured  string            // securityText, for starters
 	poll     time.Duration     // POLLING_INTERVAL
+	duty     *dutyCycle        // of the owner
 
 	// How the machine was divided. The ledger is the engine's; here it is only
 	// read.
@@ -107,7 +108,7 @@ func newNode(o Options) (*node, error) {
 	n := &node{
 		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
 		starters: make(map[claim.ActivationID]*activation), tests: make(map[string]*executeTest), failedAs: make(map[string]*host.Identity),
-		timer: time.NewTimer(time.Hour), started: time.Now(),
+		timer: time.NewTimer(time.Hour), started: time.Now(), duty: new(dutyCycle),
 	}
 	now := o.Host.Clock.Now()
 	if err := n.setIntervals(o.Config); err != nil {
@@ -166,6 +167,8 @@ func newNode(o Options) (*node, error) {
 func (n *node) setIntervals(s *config.Snapshot) error {
 	poll, err := s.Duration("POLLING_INTERVAL")
 	n.poll = max(poll, 100*time.Millisecond)
+	window, quantum := dutyWindow(s)
+	n.duty.configure(window, quantum)
 	return err
 }
 
@@ -200,6 +203,7 @@ func (n *node) post(f func(now clock.Instant)) {
 func (n *node) loop(ctx context.Context) (Result, error) {
 	var res Result
 	now := n.o.Host.Clock.Now()
+	n.duty.begin(now.Boot)
 	n.looked = now
 	n.ap.Submit(now)
 	n.step(now, ep.Tick{})
@@ -215,27 +219,28 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 			break
 		}
 		n.arm(now)
+		n.duty.rest(n.o.Host.Clock.Now().Boot)
 		select {
 		case f := <-n.inbox:
-			now = n.o.Host.Clock.Now()
+			now = n.woken()
 			f(now)
 		case <-n.timer.C:
-			if now = n.o.Host.Clock.Now(); now.Boot >= n.lookAt.Boot {
+			if now = n.woken(); now.Boot >= n.lookAt.Boot {
 				n.looked = now
 				n.sample()
 			}
 		case <-n.o.Reload:
-			now = n.o.Host.Clock.Now()
+			now = n.woken()
 			n.reload()
 		case <-n.o.Interrupt:
-			now = n.o.Host.Clock.Now()
+			now = n.woken()
 			n.interrupt(now, ep.Graceful)
 		case m := <-n.orders():
-			now = n.o.Host.Clock.Now()
+			now = n.woken()
 			n.ordered(now, m)
 		case <-cancelled:
 			cancelled = nil
-			now = n.o.Host.Clock.Now()
+			now = n.woken()
 			n.interrupts++
 			n.interrupt(now, ep.Fast)
 		}
@@ -246,6 +251,13 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	res.Counts, res.Interrupted, res.Restart = n.ap.Counts(), n.interrupts > 0 || n.end != "", n.restart
 	res.Ended = n.end != "" && n.interrupts == 0
 	return res, nil
+}
+
+// woken is when the owner has stopped to wait.
+func (n *node) woken() clock.Instant {
+	now := n.o.Host.Clock.Now()
+	n.duty.woke(now.Boot)
+	return now
 }
 
 // over reports whether there is nothing left to wait for.

@@ -37,6 +37,9 @@ type Host struct {
 	Private sandbox.Private
 	// Rand fills b with bytes nobody can guess.
 	Rand func(b []byte)
+	// Errno is for what a directory of a slot lacks; nil where the system has no
+	// such numbers.
+	Errno host.Errno
 
 	// Hangup and Terminate are the system's numbers of SIGHUP and SIGTERM, for
 	// the programs of the owner; 0 for none.
@@ -68,7 +71,8 @@ type Options struct {
 	// Execute is the directory of the sandboxes, Socket the path of the
 	// control socket ("" for none), Dir what status shows as the EP's place.
 	Execute, Socket, Dir string
-	// SlotExecutes are the directories of single slots, of SLOT<N>_EXECUTE.
+	// SlotExecutes are the directories of single slots, of SLOT<N>_EXECUTE, as
+	// CheckSlotExecutes found them.
 	SlotExecutes []machine.SlotExecute
 	Version      string
 

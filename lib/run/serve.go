@@ -28,10 +28,10 @@ type Serve struct {
 	Cookie    string
 	NewSecret func() claim.Secret
 	// Join makes the pool's side, which reaches the engine through owner, and
-	// returns our address, for claim ids. problems are what could not be made
+	// returns our address, for claim ids. duty says how busy the owner is; problems are what could not be made
 	// of the machine. It is called once, before the engine is there; the pool
 	// sees every effect.
-	Join func(owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error)
+	Join func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error)
 	// Orders end the run: a faster manner overrides a slower one.
 	Orders <-chan ep.Manner
 	// Settled is told when the machine is divided and its slots are there.
@@ -84,7 +84,7 @@ func (n *node) join() error {
 		return nil
 	}
 	var err error
-	n.pool, n.joined, err = s.Join(owner{n}, n.problems)
+	n.pool, n.joined, err = s.Join(owner{n}, n.duty.shares, n.problems)
 	return err
 }
 

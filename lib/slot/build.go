@@ -169,8 +169,15 @@ func (b *builder) takeFixed() {
 				}
 				break
 			}
+			if p.broken != nil && b.layout.Failure != FailContinue {
+				b.fail(t, p.broken.Reason)
+				return
+			}
 			if b.take(p) {
 				b.plans = append(b.plans, p)
+				if p.broken != nil {
+					b.problems = append(b.problems, Problem{Slot: ID{N: len(b.plans)}, TypeID: t.Number, Reason: p.broken.Reason})
+				}
 				continue
 			}
 			if b.layout.Failure != FailContinue || j > 0 {

@@ -41,6 +41,11 @@ type Layout struct {
 	Types     []Type     // ascending by Number; only types that make slots
 	Resources []Resource // custom resources, ascending by name
 	Failure   FailureMode
+
+	// Unusable is, by the number of the slot, why its execute directory
+	// (SLOT<N>_EXECUTE) cannot be used. Such a slot is made, and broken
+	// (BrokenExecuteDir).
+	Unusable map[int]string
 }
 
 // Type is one slot type.

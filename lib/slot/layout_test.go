@@ -372,3 +372,50 @@ func FuzzCountOrNames(f *testing.F) {
 		}
 	})
 }
+
+// A slot without an execute directory is broken with the reason and has no disk,
+// whatever share of it is written; its neighbours are whole.
+func TestUnusableExecute(t *testing.T) {
+	t.Parallel()
+	const why = "Error accessing execute directory /gone"
+	for _, shares := range []string{"50%", "cpus=2, memory=50%", "cpus=2,memory=50%,disk=50%", "cpus=2,memory=50%,disk=1000000000", "auto"} {
+		for _, mode := range []FailureMode{FailContinue, FailClear, FailAbort} {
+			cfg, inv, err := scan(t, "NUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = "+shares+"\nSLOT_TYPE_1_PARTITIONABLE = true\nNUM_SLOTS_TYPE_2 = 1\nSLOT_TYPE_2 = 50%\n",
+				fixedMachine{cpus: 4, memoryMiB: 8000, diskKiB: 80000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			inv.Volumes = []machine.Volume{{ID: "/gone", Paths: []string{"/gone"}, Slots: []int{1}}}
+			layout, err := LayoutFrom(cfg, inv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layout.Failure, layout.Unusable = mode, map[int]string{1: why}
+			led, problems := Build(layout, inv)
+			if err := led.Check(); err != nil {
+				t.Error(shares, err)
+			}
+			if len(problems) != 1 {
+				t.Fatalf("%s, %v: %v", shares, mode, problems)
+			}
+			got := problems[0]
+			if mode != FailContinue {
+				if describe(led) != "" || got.TypeID != 1 || !got.Slot.IsZero() || got.Fatal != (mode == FailAbort) || !strings.HasPrefix(got.Detail, why) {
+					t.Errorf("%s, %v: %s%+v", shares, mode, describe(led), got)
+				}
+				continue
+			}
+			if (got.Slot != ID{N: 1}) || got.Reason != why {
+				t.Errorf("%s: %+v", shares, got)
+			}
+			s1, _ := led.Slot(ID{N: 1})
+			s2, _ := led.Slot(ID{N: 2})
+			if s1.Broken == nil || *s1.Broken != (BrokenReason{Code: BrokenExecuteDir, Reason: why}) || s1.Total.DiskKiB != 0 || s1.Total.Cpus != 2 || s1.Free.Cpus != 0 {
+				t.Errorf("%s: %+v", shares, s1)
+			}
+			if s2.Broken != nil || s2.Free.DiskKiB != 40000 {
+				t.Errorf("%s: %+v", shares, s2)
+			}
+		}
+	}
+}

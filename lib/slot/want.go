@@ -104,7 +104,22 @@ func (b *builder) want(t *Type) (*plan, error) {
 			p.custom[i] = blanket.of(b.resources[i].Count, 0)
 		}
 	}
+	b.homeless(p)
 	return p, nil
+}
+
+// homeless breaks a plan whose execute directory cannot be used. The rest of
+// the slot is made all the same, and shown; without a directory it has no disk,
+// however much was asked for, and lacks nothing else for that.
+func (b *builder) homeless(p *plan) {
+	why, unusable := b.layout.Unusable[len(b.plans)+1]
+	if !unusable {
+		return
+	}
+	p.broken = &BrokenReason{Code: BrokenExecuteDir, Reason: why}
+	if p.volume.size <= 0 {
+		p.disk = amount{}
+	}
 }
 
 // leastDiskKiB is the least that an explicit share of disk comes to.

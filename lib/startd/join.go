@@ -27,12 +27,12 @@ import (
 )
 
 // join opens the door and makes the pool's side behind it.
-func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
+func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
 		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
 		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) },
 		StoreToken: func(token string) (string, error) { return d.methods.Load().StoreToken(token) },
-		History:    d.history, Self: d.measure, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
+		History:    d.history, Self: d.measure, Duty: duty, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: d.told, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,

@@ -17,25 +17,26 @@ import (
 )
 
 // occupy keeps other startds from our directories, our log and our name. The
-// directories of sandboxes are made if they are not there.
-func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute string, elsewhere []machine.SlotExecute) (*run.Occupied, error) {
+// directories of sandboxes are tested as well: EXECUTE is made if it is not
+// there, and nothing begins without it; those of single slots come back with
+// what is wrong with them.
+func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute string, elsewhere []machine.SlotExecute, errno host.Errno) (*run.Occupied, []machine.SlotExecute, error) {
 	name := ad.DaemonName(d.snap.String("STARTD_NAME"), d.inv.FullHostname)
+	if err := run.CheckExecute(execute); err != nil {
+		return nil, nil, err
+	}
+	elsewhere = run.CheckSlotExecutes(elsewhere, errno)
 	places := []run.Place{run.ExecutePlace("EXECUTE", execute)}
 	taken := map[string]bool{execute: true}
 	for _, x := range elsewhere {
-		if !taken[x.Path] { // several slots may share one
+		if !taken[x.Path] && x.Unusable == "" { // several slots may share one
 			taken[x.Path] = true
 			places = append(places, run.ExecutePlace(fmt.Sprintf("SLOT%d_EXECUTE", x.Slot), x.Path))
 		}
 	}
-	for dir := range taken {
-		if err := run.CheckExecute(dir); err != nil {
-			return nil, err
-		}
-	}
 	set, err := observe.LogSettingsFrom(d.snap, subsystem)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !set.Syslog {
 		places = append(places, run.LogPlace("STARTD_LOG", logPath(d.snap, set)))
@@ -43,8 +44,9 @@ func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute stri
 	if lock := d.snap.String("LOCK"); lock != "" {
 		places = append(places, run.NamePlace("STARTD_NAME", name, filepath.Clean(lock)))
 	}
-	return run.Occupy(ctx, run.Occupation{
+	occupied, err := run.Occupy(ctx, run.Occupation{
 		Lock: d.o.Platform.Lock, Patience: run.OccupyPatience, Log: d.log,
 		Me: host.Holder{Program: "condor_startd", Name: name, Machine: d.inv.FullHostname, Proc: self, Since: time.Now()},
 	}, places...)
+	return occupied, elsewhere, err
 }

@@ -132,7 +132,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		return daemon.ExitException, err
 	}
 	// Before anything is touched that may be another startd's.
-	occupied, err := d.occupy(ctx, h.Census.Self(), execute, elsewhere)
+	occupied, elsewhere, err := d.occupy(ctx, h.Census.Self(), execute, elsewhere, h.Errno)
 	if err != nil {
 		return daemon.ExitException, err
 	}
@@ -168,8 +168,8 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		Problem: func(error) {}, // they are logged
 		Serve: &run.Serve{
 			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
-			Join: func(owner pool.Owner, problems []slot.Problem) (*pool.Pool, string, error) {
-				return d.join(ctx, &around, owner, problems)
+			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
+				return d.join(ctx, &around, owner, duty, problems)
 			},
 			Settled: func() { d.settled(ctx, &around) },
 		},
@@ -204,10 +204,13 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	return status, nil
 }
 
+// paths are the directories that can be used.
 func paths(all []machine.SlotExecute) []string {
 	var out []string
 	for _, x := range all {
-		out = append(out, x.Path)
+		if x.Unusable == "" {
+			out = append(out, x.Path)
+		}
 	}
 	return out
 }

@@ -93,6 +93,7 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census, Private: account.Directories{}.Private,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
+		Errno:  proc.Errno,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, Access: files,
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, starter.Channel, error) {
