@@ -218,7 +218,7 @@ func divide(o origin) (*division, error) {
 			d.exprs[s.TypeID], _ = policy.ExpressionsFrom(snap, s.TypeID)
 		}
 	}
-	d.ads, err = ad.New(ad.Source{Config: snap, Inventory: inv, Ledger: d.ledger, Policy: d.exprs, Location: time.Local}, d.now)
+	d.ads, err = ad.New(ad.Source{Config: snap, Inventory: inv, Ledger: d.ledger, Policy: d.exprs, Location: time.Local}, d.now.Add(-startup))
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func (d *division) rehearse(runner *hook.Runner, span time.Duration) (overlay fu
 		for _, p := range problems {
 			r.warn(p)
 		}
-		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewBoard(cron, d.now.Wall.Add(-startup))}
+		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewBoard(cron)}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for end := d.now.Add(span); r.now.Boot < end.Boot; {
@@ -110,7 +110,7 @@ func (r *rehearsal) publish() {
 			name, _ := a.Ad().EvalString("Name", nil)
 			slots = append(slots, hook.Slot{ID: s.ID, Name: name, TypeID: s.TypeID, Ad: a.Ad()})
 		}
-		for _, p := range r.families[i].board.Publish(r.now.Wall, slots) {
+		for _, p := range r.families[i].board.Publish(slots) {
 			r.d.ads.Publish(p.Source, p.Slot, p.Attrs)
 		}
 	}

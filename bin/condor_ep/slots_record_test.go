@@ -216,9 +216,8 @@ var otherwise = map[string]apart{
 		warning: "slot3: IS_OWNER = Value > 5 is undefined, neither true nor false",
 	},
 	"slot-cron-37": {
-		why: "note 47: the original crashes over METRICS without a SlotMergeConstraint", slots: 3,
-		attrs:   map[string]string{"State": `"Unclaimed"`, "UptimeTempPeak": "", "LastUpdate": ""},
-		warning: "an ad of a job with METRICS needs a SlotMergeConstraint",
+		why: "note 47: the original crashes over the first ad of a job with METRICS that has no tag", slots: 3,
+		attrs: map[string]string{"State": `"Unclaimed"`, "UptimeTempPeak": "2", "UptimeHeatSeconds": ""},
 	},
 	"slot-cron-31": {
 		why:   "note 38: a program does not change how many CPUs a slot has; the recorded ad says it does, and would be matched to what cannot be given",

@@ -36,6 +36,8 @@ type settings struct {
 	nested  bool // properties in which instances differ stand in ads, not in lists
 	verbose bool // such an ad has all properties of the instance
 
+	uptimes bool // Uptime<R>Seconds is told (ADVERTISE_CMR_UPTIME_SECONDS)
+
 	keyboardSlots int64         // the first so many slots feel the keyboard
 	consoleSlots  int64         // and these the console
 	idleBoost     time.Duration // that the others have been idle before the start
@@ -73,6 +75,8 @@ func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
 	s.nested, err = cfg.Bool("USE_NESTED_CUSTOM_RESOURCE_PROPS")
 	bad = append(bad, err)
 	s.verbose = s.nested
+	s.uptimes, err = cfg.Bool("ADVERTISE_CMR_UPTIME_SECONDS")
+	bad = append(bad, err)
 	if set, ok := cfg.Lookup("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS"); ok && strings.TrimSpace(set.Value) != "" {
 		s.verbose, err = cfg.Bool("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS")
 		bad = append(bad, err)

@@ -34,6 +34,7 @@ func (a *Slot) Snapshot(now clock.Instant) *classad.Ad {
 	a.times(out, now)
 	if a.over != nil {
 		out.Update(a.over)
+		a.metered(out, now)
 	}
 	if a.s.Kind == slot.Partitionable && a.m.set.hasRollup {
 		a.rollup(out, &env)

@@ -5,6 +5,7 @@ package hook
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -42,25 +43,26 @@ type posted struct {
 	job   string
 	tag   string
 	ad    *classad.Ad
-	keyed bool               // it says which slots it is for
-	total map[string]float64 // of its metrics, since the board began
+	keyed bool // it says which slots it is for
+	// gauges are its metrics. What was measured counts for the slots that the ad
+	// is for: that have the resource, where it has a SlotMergeConstraint that says
+	// so, all slots where it says nothing.
+	gauges []gauge
 }
 
 // Board holds the last output of every job and lays it out over the slots. It
 // is owned by one goroutine.
 type Board struct {
-	cron  Cron
-	began time.Time
-	ads   []posted // in order of first arrival
+	cron Cron
+	ads  []posted // in order of first arrival
 
 	shown  map[slot.ID]string // what was published, as text
 	source string
 }
 
-// NewBoard returns an empty board. began is the instant from which metrics are
-// averaged.
-func NewBoard(c Cron, began time.Time) *Board {
-	return &Board{cron: c, began: began, shown: map[slot.ID]string{}, source: c.Family}
+// NewBoard returns an empty board.
+func NewBoard(c Cron) *Board {
+	return &Board{cron: c, shown: map[slot.ID]string{}, source: c.Family}
 }
 
 // Reconfigure takes a new list of jobs over. The ads of jobs that are no longer
@@ -68,6 +70,11 @@ func NewBoard(c Cron, began time.Time) *Board {
 func (b *Board) Reconfigure(c Cron) {
 	b.cron = c
 	b.ads = slices.DeleteFunc(b.ads, func(p posted) bool { return b.index(p.job) < 0 })
+	for i := range b.ads {
+		p := &b.ads[i]
+		measured := b.job(p).Metrics
+		p.gauges = slices.DeleteFunc(p.gauges, func(g gauge) bool { return !slices.Contains(measured, g.metric) })
+	}
 }
 
 func (b *Board) index(job string) int {
@@ -88,21 +95,19 @@ func (b *Board) Put(job string, block Block, at time.Time) (update bool, err err
 		_, has := p.ad.Lookup(name)
 		p.keyed = p.keyed || has
 	}
-	if _, constrained := p.ad.Lookup(attrConstraint); len(j.Metrics) > 0 && !constrained {
-		return false, errs.E("hook.Put", errs.Invalid, j.Name, fmt.Errorf("an ad of a job with METRICS needs a %s that says whose resource it measures", attrConstraint))
-	}
 	at = at.UTC()
 	k := slices.IndexFunc(b.ads, func(q posted) bool { return q.job == p.job && q.tag == p.tag })
 	var before *classad.Ad
 	if k >= 0 {
 		before = b.ads[k].ad
-		p.total = b.ads[k].total
+		p.gauges = b.ads[k].gauges
 	} else if b.tags(p.job) >= maxTags {
 		return false, errs.E("hook.Put", errs.Exhausted, j.Name, fmt.Errorf("the job has printed more than %d different tags", maxTags))
 	}
-	p.measure(j)
-	changed := before == nil || !sameBut(before, p.ad, j.Prefix+"LastUpdate")
-	p.ad.SetInt(j.Prefix+"LastUpdate", at.Unix())
+	stamp := j.Prefix + "LastUpdate"
+	changed := before == nil || !sameBut(before, p.ad, stamp)
+	p.ad.SetInt(stamp, at.Unix())
+	p.measure(j, before, stamp)
 	if k >= 0 {
 		b.ads[k] = p
 	} else {
@@ -128,22 +133,59 @@ func (b *Board) tags(job string) int {
 }
 
 // measure adds the figures of a new ad to those before.
-func (p *posted) measure(j *Job) {
-	if len(j.Metrics) == 0 {
-		return
-	}
-	if p.total == nil {
-		p.total = map[string]float64{}
-	}
-	for _, m := range j.Metrics {
-		if v, ok := p.ad.EvalReal(m.Attr(), nil); ok && v == v {
-			old, seen := p.total[m.Attr()]
-			if seen {
-				v = m.combine(old, v)
-			}
-			p.total[m.Attr()] = v
+func (p *posted) measure(j *Job, before *classad.Ad, stamp string) {
+	if before != nil {
+		since, _ := before.Lookup(stamp)
+		for i := range p.gauges {
+			p.gauges[i].turn(since)
 		}
 	}
+	now, _ := p.ad.Lookup(stamp)
+	for _, m := range j.Metrics {
+		v, ok := p.ad.EvalReal(m.Attr(), nil)
+		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		g := gaugeOf(p.gauges, m)
+		seen := g != nil
+		if !seen {
+			p.gauges = append(p.gauges, gauge{metric: m})
+			g = &p.gauges[len(p.gauges)-1]
+		}
+		g.take(v, now, seen)
+	}
+}
+
+// JobBegins is told that a job begins in a slot: from then on what is measured
+// of the resources of the slot counts for that job.
+func (b *Board) JobBegins(s *Slot) {
+	for i := range b.ads {
+		p := &b.ads[i]
+		if !b.reaches(p, s) {
+			continue
+		}
+		for k := range p.gauges {
+			p.gauges[k].begins(s.ID)
+		}
+	}
+}
+
+// ClaimEnds is told that the claim of a slot is over, so that nothing measured
+// counts for a job that ran under it.
+func (b *Board) ClaimEnds(id slot.ID) {
+	for i := range b.ads {
+		for k := range b.ads[i].gauges {
+			if g := &b.ads[i].gauges[k]; g.job == id {
+				g.ends()
+			}
+		}
+	}
+}
+
+// reaches reports whether a slot gets an ad.
+func (b *Board) reaches(p *posted, s *Slot) bool {
+	j := b.job(p)
+	return (len(j.Slots) == 0 || slices.Contains(j.Slots, s.ID.N)) && p.isFor(s)
 }
 
 func sameBut(a, b *classad.Ad, except string) bool {
@@ -182,7 +224,7 @@ func (p *posted) isFor(s *Slot) bool {
 // An ad that says which slots it is for, or whose job may reach only some,
 // counts before one for all; else the later job of the list counts, and of one
 // job the tag that came up later. The ads are the caller's.
-func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
+func (b *Board) Publish(slots []Slot) []ep.Published {
 	ordered := make([]*posted, len(b.ads))
 	for i := range b.ads {
 		ordered[i] = &b.ads[i]
@@ -193,7 +235,7 @@ func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
 	ofAll := classad.NewAd()
 	var ofSome []*posted
 	for _, p := range ordered {
-		if j := b.job(p); p.keyed || len(j.Slots) > 0 {
+		if j := b.job(p); p.keyed || len(j.Slots) > 0 || len(p.gauges) > 0 {
 			ofSome = append(ofSome, p)
 		} else {
 			merge(ofAll, p.ad, j)
@@ -208,19 +250,15 @@ func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
 		own := classad.NewAd()
 		var measured figures
 		for _, p := range ofSome {
-			j := b.job(p)
-			if len(j.Slots) > 0 && !slices.Contains(j.Slots, s.ID.N) || !p.isFor(s) {
+			if !b.reaches(p, s) {
 				continue
 			}
-			merge(own, p.ad, j)
-			last, _ := p.ad.Lookup(j.Prefix + "LastUpdate")
-			for _, m := range j.Metrics {
-				if total, ok := p.total[m.Attr()]; ok {
-					measured.add(m, total, last)
-				}
+			merge(own, p.ad, b.job(p))
+			for k := range p.gauges {
+				measured.add(&p.gauges[k])
 			}
 		}
-		measured.show(own, now.Sub(b.began).Seconds())
+		measured.show(own)
 		out = b.tell(out, s.ID, own)
 	}
 	for id := range b.shown {
@@ -234,7 +272,7 @@ func (b *Board) Publish(now time.Time, slots []Slot) []ep.Published {
 // Selective reports whether an ad is for some slots only, so that other slots
 // need another Publish.
 func (b *Board) Selective() bool {
-	return slices.ContainsFunc(b.ads, func(p posted) bool { return p.keyed || len(b.job(&p).Slots) > 0 })
+	return slices.ContainsFunc(b.ads, func(p posted) bool { return p.keyed || len(b.job(&p).Slots) > 0 || len(p.gauges) > 0 })
 }
 
 // Overlay lays over the ad of the daemon what is for it: the ads of jobs that
@@ -254,14 +292,11 @@ func (b *Board) Overlay(daemon *classad.Ad) {
 			continue
 		}
 		merge(daemon, p.ad, j)
-		last, _ := p.ad.Lookup(j.Prefix + "LastUpdate")
-		for _, m := range j.Metrics {
-			if total, ok := p.total[m.Attr()]; ok {
-				measured.add(m, total, last)
-			}
+		for k := range p.gauges {
+			measured.add(&p.gauges[k])
 		}
 	}
-	measured.showRaw(daemon)
+	measured.show(daemon)
 }
 
 func (p *posted) isForDaemon(daemon *classad.Ad) bool {

@@ -27,7 +27,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T, slots int, c Cron) *stage {
-	s := &stage{t: t, board: NewBoard(c, start.Wall), shown: map[slot.ID]*classad.Ad{}}
+	s := &stage{t: t, board: NewBoard(c), shown: map[slot.ID]*classad.Ad{}}
 	for n := 1; n <= slots; n++ {
 		a := classad.NewAd()
 		a.SetInt("SlotID", int64(n))
@@ -56,7 +56,7 @@ func (s *stage) put(job, text string, after time.Duration) (update bool) {
 
 // see returns what each slot shows, without LastUpdate.
 func (s *stage) see(after time.Duration) []string {
-	for _, p := range s.board.Publish(start.Wall.Add(after), s.slots) {
+	for _, p := range s.board.Publish(s.slots) {
 		s.calls++
 		s.shown[p.Slot] = p.Attrs
 	}
@@ -165,23 +165,107 @@ UptimeGPUsMemoryPeakUsage=30
 - g1
 `, time.Duration(second)*time.Second)
 	}
-	const average = "UptimeGPUsSecondsAverageUsage = (UptimeGPUsSeconds - StartOfJobUptimeGPUsSeconds) / (LastUpdateUptimeGPUsSeconds - FirstUpdateUptimeGPUsSeconds);"
-	s.want(4*time.Second,
-		"DeviceGPUsAverageUsage = 1.5; DeviceGPUsMemoryPeakUsage = 20.0; GPUsMemoryUsage = 20.0; "+average,
-		"DeviceGPUsAverageUsage = 2.5; DeviceGPUsMemoryPeakUsage = 30.0; GPUsMemoryUsage = 30.0; "+average, "")
+	figures := func(peak, sum string) string {
+		return "GPUsMemoryUsage = " + peak + "; LastUpdateUptimeGPUsMemoryPeakUsage = 1772600770; LastUpdateUptimeGPUsSeconds = 1772600770; " +
+			"UptimeGPUsMemoryPeakUsage = " + peak + "; UptimeGPUsSeconds = " + sum + "; " + average
+	}
+	s.want(4*time.Second, figures("20.0", "6.0"), figures("30.0", "10.0"), "")
 
 	// A slot with both has the sum and the larger.
 	s.slots[0].Ad.SetString("AssignedGPUs", "g0,g1")
-	if got := s.see(4 * time.Second)[0]; !strings.HasPrefix(got, "DeviceGPUsAverageUsage = 4.0; DeviceGPUsMemoryPeakUsage = 30.0;") {
-		t.Error(got)
+	if d := cmp.Diff(figures("30.0", "16.0"), s.see(4 * time.Second)[0]); d != "" {
+		t.Error(d)
 	}
+}
 
-	// Where HTCondor dies, the ad is left out and said to be.
-	p := &Parser{}
-	for _, b := range p.Feed([]byte("UptimeGPUsSeconds=1\n-\n")) {
-		if _, err := s.board.Put("j", b, start.Wall); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "SlotMergeConstraint") {
-			t.Errorf("without a constraint: %v", err)
+// An ad of a monitor that says nothing of slots is for all of them, whether it
+// measures something or not: HTCondor's own monitors end with one.
+func TestMetricsOfAll(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 2, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j", Metrics: []Metric{{Resource: "GPUs"}}}}})
+	if !s.put("j", "SlotMergeConstraint = StringListMember(\"g1\",AssignedGPUs)\nUptimeGPUsSeconds=1\n- g1\nMonitored = true\n-GLOBAL update:true\n", 0) {
+		t.Error("no update")
+	}
+	s.want(0, "Monitored = true;", "LastUpdateUptimeGPUsSeconds = 1772600767; Monitored = true; UptimeGPUsSeconds = 1.0; "+average)
+	s.put("j", "UptimeGPUsSeconds=4\n-\n", time.Second)
+	for i, sum := range []string{"4.0", "5.0"} {
+		if got := s.see(time.Second)[i]; !strings.Contains(got, "UptimeGPUsSeconds = "+sum+";") {
+			t.Errorf("slot %d: %s, want %s", i+1, got, sum)
 		}
+	}
+	s.board.Reconfigure(Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j"}}})
+	if got := s.see(time.Second)[1]; strings.Contains(got, "AverageUsage") {
+		t.Errorf("measured no more: %s", got)
+	}
+}
+
+const average = "UptimeGPUsSecondsAverageUsage = (UptimeGPUsSeconds - StartOfJobUptimeGPUsSeconds) / (LastUpdateUptimeGPUsSeconds - FirstUpdateUptimeGPUsSeconds);"
+
+// What a job is charged with: whole intervals, the first being that in which it
+// began, and the largest of what was measured since then.
+func TestMetricsOfJobs(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 1, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j", Metrics: []Metric{{Resource: "GPUs"}, {Resource: "GPUsMemory", Peak: true}}}}})
+	s.slots[0].Ad.SetString("AssignedGPUs", "g0,g1")
+	second := 0
+	sample := func(seconds, sum0, sum1, peak0, peak1 int) {
+		second += seconds
+		s.put("j", fmt.Sprintf("SlotMergeConstraint = StringListMember(\"g0\",AssignedGPUs)\nUptimeGPUsSeconds=%d\nUptimeGPUsMemoryPeakUsage=%d\n- g0\n"+
+			"SlotMergeConstraint = StringListMember(\"g1\",AssignedGPUs)\nUptimeGPUsSeconds=%d\nUptimeGPUsMemoryPeakUsage=%d\n- g1\n", sum0, peak0, sum1, peak1),
+			time.Duration(second)*time.Second)
+	}
+	want := func(when, usage, charge string) {
+		t.Helper()
+		s.see(0)
+		ad := s.shown[s.slots[0].ID]
+		show := func(name string) string { return classad.Literal(ad.Eval(name, nil)).Text(classad.Old) }
+		if got := show("GPUsMemoryUsage"); got != usage {
+			t.Errorf("%s: the peak is %s, want %s", when, got, usage)
+		}
+		if got := show("UptimeGPUsSecondsAverageUsage"); got != charge {
+			t.Errorf("%s: the average is %s, want %s", when, got, charge)
+		}
+	}
+	sample(0, 100, 100, 90, 50)
+	want("without a job", "90.0", "undefined")
+	s.board.JobBegins(&s.slots[0])
+	want("before the job's first sample", "undefined", "undefined")
+	sample(10, 10, 20, 5, 7)
+	want("after the first sample", "7.0", "3.0")
+	sample(10, 30, 0, 4, 3)
+	want("after the second", "7.0", "3.0")
+	sample(20, 0, 60, 4, 30)
+	want("after the third", "30.0", "3.0")
+	s.board.JobBegins(&s.slots[0]) // under the same claim
+	want("with the second job", "undefined", "undefined")
+	sample(10, 1, 1, 2, 1)
+	want("after its sample", "2.0", "0.2")
+	s.board.ClaimEnds(slot.ID{N: 7})
+	want("after the end of another claim", "2.0", "0.2")
+	s.board.ClaimEnds(s.slots[0].ID)
+	s.see(0)
+	for _, name := range []string{"GPUsMemoryUsage", "StartOfJobUptimeGPUsSeconds", "FirstUpdateUptimeGPUsSeconds"} {
+		if _, there := s.shown[s.slots[0].ID].Lookup(name); there {
+			t.Errorf("%s outlives the claim", name)
+		}
+	}
+	sample(10, 1, 1, 2, 1)
+	want("without a job again", "2.0", "undefined")
+	if v, _ := s.shown[s.slots[0].ID].EvalReal("UptimeGPUsSeconds", nil); v != 324 {
+		t.Errorf("in all %v", v)
+	}
+}
+
+// A job is charged only with what is measured of its own slot.
+func TestMetricsOfAnotherSlot(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 2, Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j", Metrics: []Metric{{Resource: "GPUs"}}, Slots: []int{1}}}})
+	s.put("j", "UptimeGPUsSeconds=5\n-\n", 0)
+	s.board.JobBegins(&s.slots[1]) // which the program does not reach
+	s.put("j", "UptimeGPUsSeconds=5\n-\n", time.Second)
+	s.see(0)
+	if _, charged := s.shown[s.slots[0].ID].Lookup("StartOfJobUptimeGPUsSeconds"); charged {
+		t.Error("a slot without a job is charged")
 	}
 }
 
@@ -205,7 +289,7 @@ func TestBoardBounds(t *testing.T) {
 
 func BenchmarkBoard(b *testing.B) {
 	c := Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j"}}}
-	board := NewBoard(c, start.Wall)
+	board := NewBoard(c)
 	var slots []Slot
 	for n := range 1024 {
 		a := classad.NewAd()
@@ -224,7 +308,7 @@ func BenchmarkBoard(b *testing.B) {
 				}
 			}
 		}
-		if got := len(board.Publish(start.Wall, slots)); got != 514 {
+		if got := len(board.Publish(slots)); got != 514 {
 			b.Fatal(got)
 		}
 	}
@@ -235,7 +319,7 @@ func BenchmarkBoard(b *testing.B) {
 func TestBoardDynamicSlots(t *testing.T) {
 	t.Parallel()
 	cron, _ := CronFrom(parseConfig(t, "STARTD_CRON_JOBLIST = j\nSTARTD_CRON_j_EXECUTABLE = /j\nSTARTD_CRON_j_PERIOD = 1\n"))
-	b := NewBoard(cron, start.Wall)
+	b := NewBoard(cron)
 	var p Parser
 	blocks := append(p.Feed([]byte("SlotMergeConstraint = PartitionableSlot\nOf = \"parent\"\n- a\nSlotId = 1\nBoth = 1\n- b\n")), p.End()...)
 	for _, block := range blocks {
@@ -250,7 +334,7 @@ func TestBoardDynamicSlots(t *testing.T) {
 		{ID: slot.ID{N: 2, Sub: 1}, Name: "slot2_1@h", Ad: other},
 	}
 	say := func() (out []string) {
-		for _, p := range b.Publish(start.Wall, slots) {
+		for _, p := range b.Publish(slots) {
 			_, of := p.Attrs.Lookup("Of")
 			_, both := p.Attrs.Lookup("Both")
 			out = append(out, fmt.Sprint(p.Slot, of, both, p.Attrs.Len() == 0))

@@ -17,9 +17,9 @@
 //
 //	cron, problems := hook.CronFrom(snapshot)
 //	schedule := hook.NewSchedule(cron)
-//	board := hook.NewBoard(cron, now)
+//	board := hook.NewBoard(cron)
 //	for _, start := range schedule.Due(now, allowed) {
 //		run, err := runner.Start(ctx, start.Job, func(b hook.Block) { … board.Put(start.Job.Name, b, now) … })
 //	}
-//	for _, p := range board.Publish(now, slots) { engine.Step(now, p) }
+//	for _, p := range board.Publish(slots) { engine.Step(now, p) }
 package hook

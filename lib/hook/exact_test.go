@@ -40,7 +40,7 @@ func TestDynamicSlotsExactly(t *testing.T) {
 		// What a slot shows: what was said of it, or of its parent as long as
 		// nothing was said of it, and under that what was said of all.
 		told := map[slot.ID]*classad.Ad{}
-		for _, p := range s.board.Publish(start.Wall, s.slots) {
+		for _, p := range s.board.Publish(s.slots) {
 			told[p.Slot] = p.Attrs
 		}
 		got := ""
@@ -65,7 +65,7 @@ func TestDynamicSlotsExactly(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%q: got %s, want %s", c.printed, got, c.want)
 		}
-		if again := s.board.Publish(start.Wall, s.slots); len(again) != 0 {
+		if again := s.board.Publish(s.slots); len(again) != 0 {
 			t.Errorf("%q: told twice: %v", c.printed, again)
 		}
 	}

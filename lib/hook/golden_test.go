@@ -143,7 +143,7 @@ func runAll(t *testing.T, cfg *config.Snapshot, spawner host.Spawner) *Board {
 	for _, p := range problems {
 		t.Log(p)
 	}
-	board := NewBoard(cron, start.Wall.Add(-time.Second))
+	board := NewBoard(cron)
 	schedule := NewSchedule(cron)
 	runner := &Runner{Spawner: spawner, Env: []string{"PATH=/bin"}, Dir: "/log"}
 	for range 10 {
@@ -230,7 +230,7 @@ func TestRecordedCron(t *testing.T) {
 			for i, s := range slots {
 				before[i] = attrs(machineAds, s.ID)
 			}
-			for _, p := range board.Publish(start.Wall, slots) {
+			for _, p := range board.Publish(slots) {
 				machineAds.Publish(p.Source, p.Slot, p.Attrs)
 			}
 			if len(slots) != len(r.Slots) {

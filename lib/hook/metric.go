@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // Metric is one figure that a job measures of a resource. The job prints how
@@ -56,50 +57,121 @@ func metricOf(j *Job, attr string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// measured is what the ads of a job's instances amount to for one slot.
-type measured struct {
-	metric     Metric
-	total      float64 // since the start
-	lastUpdate *classad.Expr
+// gauge is one metric of one ad, as it was measured since the board began and
+// since the job began to which what the ad is about was given. HTCondor's names
+// for what is shown of it are Uptime<Resource>…, StartOfJobUptime<Resource>… and
+// the like.
+type gauge struct {
+	metric Metric
+	total  float64       // since the board began
+	last   *classad.Expr // when it was printed last
+
+	job   slot.ID // in which the last job began, zero after its claim
+	reset bool    // no ad came since then
+
+	// Of a sum: what it was when the job's first whole interval began, and when
+	// that was: at the last ad before the job's first one.
+	start float64
+	first *classad.Expr // nil as long as there is no such interval
+
+	peak   float64 // of a peak: the largest since the job began
+	peaked bool    // there is one
 }
 
-// figures are the metrics of one slot, in order of their first ad.
-type figures []measured
+// begins is told that a job begins: it is charged with nothing from before.
+func (g *gauge) begins(in slot.ID) {
+	g.job, g.reset, g.start, g.first, g.peaked = in, true, g.total, nil, false
+}
 
-func (f *figures) add(m Metric, total float64, last *classad.Expr) {
-	for i := range *f {
-		if at := &(*f)[i]; at.metric == m {
-			at.total, at.lastUpdate = m.combine(at.total, total), last
-			return
+// ends is told that the claim is over under which the job ran.
+func (g *gauge) ends() { g.job, g.reset, g.first, g.peaked = slot.ID{}, false, nil, false }
+
+// turn is told that another ad comes; since is when the one before it came.
+// Only whole intervals count for a job, so the first one is that in which it
+// began.
+func (g *gauge) turn(since *classad.Expr) {
+	if g.reset {
+		g.reset, g.start, g.first = false, g.total, since
+	}
+}
+
+// take adds what an ad says.
+func (g *gauge) take(v float64, at *classad.Expr, seen bool) {
+	if seen {
+		g.total = g.metric.combine(g.total, v)
+	} else {
+		g.total = v
+	}
+	g.last = at
+	if g.metric.Peak {
+		if g.peaked {
+			v = math.Max(g.peak, v)
+		}
+		g.peak, g.peaked = v, true
+	}
+}
+
+// gaugeOf returns the gauge of a metric, nil if there is none.
+func gaugeOf(all []gauge, m Metric) *gauge {
+	for i := range all {
+		if all[i].metric == m {
+			return &all[i]
 		}
 	}
-	*f = append(*f, measured{m, total, last})
+	return nil
 }
 
-// show writes what a slot advertises of its metrics: seconds is how long the
-// board has been measuring.
-func (f figures) show(ad *classad.Ad, seconds float64) {
-	for _, m := range f {
-		resource, attr := m.metric.Resource, m.metric.Attr()
-		if m.metric.Peak {
-			ad.SetReal("Device"+resource+"PeakUsage", m.total)
-			ad.SetReal(resource+"Usage", m.total)
-			continue
+// figures are the gauges of one slot by metric, each over all ads that are for
+// the slot: amounts are added, of peaks the largest counts.
+type figures []gauge
+
+func (f *figures) add(g *gauge) {
+	at := gaugeOf(*f, g.metric)
+	if at == nil {
+		*f = append(*f, *g)
+		return
+	}
+	at.total, at.last = g.metric.combine(at.total, g.total), g.last
+	switch {
+	case g.job.IsZero():
+	case at.job.IsZero():
+		at.job, at.start, at.first = g.job, g.start, g.first
+	default:
+		at.start += g.start
+		if g.first != nil {
+			at.first = g.first
 		}
-		if seconds > 0 {
-			ad.SetReal("Device"+resource+"AverageUsage", m.total/seconds)
+	}
+	if g.peaked {
+		if at.peaked {
+			at.peak = math.Max(at.peak, g.peak)
+		} else {
+			at.peak = g.peak
 		}
-		ad.Set(attr+"AverageUsage", averageOf(attr))
+		at.peaked = true
 	}
 }
 
-// showRaw writes the figures themselves, as the daemon's own ad has them.
-func (f figures) showRaw(ad *classad.Ad) {
-	for _, m := range f {
-		attr := m.metric.Attr()
-		ad.SetReal(attr, m.total)
-		ad.Set("LastUpdate"+attr, m.lastUpdate)
-		if !m.metric.Peak {
+// show writes the figures as policies see them; what of it collectors are told
+// is the affair of package ad.
+func (f figures) show(ad *classad.Ad) {
+	for _, g := range f {
+		attr := g.metric.Attr()
+		ad.SetReal(attr, g.total)
+		ad.Set("LastUpdate"+attr, g.last)
+		switch {
+		case g.metric.Peak && g.peaked:
+			ad.SetReal(g.metric.Resource+"Usage", g.peak)
+		case g.metric.Peak && !g.job.IsZero():
+			// The job has no peak yet; that of the one before is not its own.
+			ad.SetValue(g.metric.Resource+"Usage", classad.Undefined())
+		case !g.metric.Peak:
+			if !g.job.IsZero() {
+				ad.SetReal("StartOfJob"+attr, g.start)
+			}
+			if g.first != nil {
+				ad.Set("FirstUpdate"+attr, g.first)
+			}
 			ad.Set(attr+"AverageUsage", averageOf(attr))
 		}
 	}
@@ -109,4 +181,16 @@ func (f figures) showRaw(ad *classad.Ad) {
 // where its first and last values are.
 func averageOf(attr string) *classad.Expr {
 	return classad.MustParseExpr("(" + attr + " - StartOfJob" + attr + ") / (LastUpdate" + attr + " - FirstUpdate" + attr + ")")
+}
+
+// UsageAttrs are the attributes by which a job's ad and log learn what the job
+// used of the resources that are measured.
+func (c *Cron) UsageAttrs() []string {
+	var out []string
+	for i := range c.Jobs {
+		for _, m := range c.Jobs[i].Metrics {
+			out = append(out, m.Resource+"Usage", m.Resource+"AverageUsage", "Recent"+m.Resource+"Usage")
+		}
+	}
+	return out
 }

@@ -102,6 +102,11 @@ func (id *identity) public(ad *classad.Ad) {
 // access point that has it to itself through.
 func (id *identity) told(ad *classad.Ad) {
 	id.public(ad)
+	id.secret(ad)
+}
+
+// secret adds to the public ad what only collectors are told.
+func (id *identity) secret(ad *classad.Ad) {
 	if id.attached != "" {
 		ad.SetString(attrStart, "Directly attached to schedd "+id.attached)
 	}

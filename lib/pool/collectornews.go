@@ -238,11 +238,18 @@ func (p *Pool) toldIdentity() identity {
 
 // queueSlot makes the ads of a slot and queues them for collectors.
 func (p *Pool) queueSlot(t Turn, id *identity, v *ep.SlotView, to []*sender) {
-	if len(to) == 0 {
+	if len(to) == 0 && t.Told == nil {
 		return
 	}
 	ad := t.Engine.PublicAd(v.ID)
-	id.told(ad)
+	id.public(ad)
+	if t.Told != nil {
+		t.Told(v.ID, ad)
+	}
+	if len(to) == 0 {
+		return
+	}
+	id.secret(ad)
 	u := &update{kind: typeSlot, name: v.FullName, command: updateStartdAd, public: ad}
 	if v.Kind == slot.Partitionable {
 		u.private = id.private(v, ad, partsOf(t.Engine, v.ID))

@@ -31,6 +31,9 @@ type Turn struct {
 	Engine *ep.Engine
 	// Step tells the engine what happened and has all performed that follows.
 	Step func(ep.Event)
+	// Told is shown the ad of each slot that collectors are told, without secrets;
+	// nil for nobody.
+	Told func(id slot.ID, ad *classad.Ad)
 }
 
 // Owner reaches the goroutine that owns the engine.

@@ -37,14 +37,14 @@ type benchmarks struct {
 	figures  map[string]float64 // what is advertised, over all rounds
 }
 
-func newBenchmarks(o Options, now clock.Instant) *benchmarks {
+func newBenchmarks(o Options) *benchmarks {
 	cron, problems := hook.BenchmarksFrom(o.Config)
 	for _, p := range problems {
 		o.Log.Warn("benchmark", "err", p)
 	}
 	return &benchmarks{
 		stop: func(error) {},
-		cron: cron, board: hook.NewBoard(cron, now.Wall), figures: make(map[string]float64),
+		cron: cron, board: hook.NewBoard(cron), figures: make(map[string]float64),
 		runner: hook.Runner{Spawner: o.Host.Spawner, Census: o.Host.Census, Env: o.StarterEnv, Dir: o.Config.String("LOG")},
 	}
 }
@@ -130,7 +130,7 @@ func (n *node) benchmarkPrinted(now clock.Instant, job hook.Job, block hook.Bloc
 			slots = append(slots, hook.Slot{ID: v.ID, Name: v.FullName, TypeID: int(typeID), Ad: ad})
 		}
 	}
-	for _, p := range b.board.Publish(now.Wall, slots) {
+	for _, p := range b.board.Publish(slots) {
 		n.step(now, p)
 	}
 	n.moved = true

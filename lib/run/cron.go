@@ -9,7 +9,10 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter"
 )
 
 // hookGrace is how long a periodic program has between the request to end and
@@ -57,13 +60,13 @@ type cronRun struct {
 	hup, stop bool      // asked for before it ran
 }
 
-func newCron(o Options, now clock.Instant) *cron {
+func newCron(o Options) *cron {
 	jobs, problems := hook.CronFrom(o.Config)
 	for _, p := range problems {
 		o.Log.Warn("cron", "err", p)
 	}
 	return &cron{
-		jobs: jobs, runner: hooks(o), schedule: hook.NewSchedule(jobs), board: hook.NewBoard(jobs, now.Wall),
+		jobs: jobs, runner: hooks(o), schedule: hook.NewSchedule(jobs), board: hook.NewBoard(jobs),
 		runs: make(map[string]*cronRun), moved: true,
 	}
 }
@@ -209,15 +212,64 @@ func (n *node) hookEnded(now clock.Instant, name string, r *cronRun) {
 // on the board is for.
 func (c *cron) slotsChanged() { c.dirty = c.dirty || c.board.Selective() }
 
+// hookSlot is a slot as the board sees it.
+func (n *node) hookSlot(id slot.ID, name string) hook.Slot {
+	ad := n.eng.SlotAd(id)
+	typeID, _ := ad.EvalInt("SlotTypeID", nil)
+	return hook.Slot{ID: id, Name: name, TypeID: int(typeID), Ad: ad}
+}
+
+// jobBegins has what is measured of the slot's resources counted for its job.
+func (n *node) jobBegins(id slot.ID) {
+	if v, ok := n.eng.SlotView(id); ok {
+		s := n.hookSlot(id, v.FullName)
+		n.cron.board.JobBegins(&s)
+		n.cron.slotsChanged()
+	}
+}
+
+// claimEnds has nothing more counted for the jobs of a claim.
+func (c *cron) claimEnds(id slot.ID) {
+	c.board.ClaimEnds(id)
+	c.slotsChanged()
+}
+
+// slotTold passes the ad of a slot that the pool is told on to the starter of its
+// job, as long as that runs.
+func (n *node) slotTold(id slot.ID, ad *classad.Ad) {
+	v, ok := n.eng.SlotView(id)
+	if !ok || v.Activation == "" {
+		return
+	}
+	a := n.starters[v.Activation]
+	if a == nil || a.handle == nil || a.dir == "" || a.record != nil {
+		return
+	}
+	used := classad.NewAd()
+	for _, name := range n.cron.jobs.UsageAttrs() {
+		if _, there := ad.Lookup(name); !there {
+			continue
+		}
+		// A job that has not been measured is told so, since its ad may still have
+		// the figures of an earlier run.
+		v := ad.Eval(name, nil)
+		if _, number := v.AsNumber(); number || v.Kind() == classad.KindUndefined {
+			used.SetValue(name, v)
+		}
+	}
+	o := starter.Order{Op: starter.OpSlotAd, SlotAd: ad.Text(classad.Old), Usage: used.Text(classad.Old)}
+	if err := a.handle.TellSlot(o); err != nil && !errs.Is(err, errs.NotFound) {
+		n.o.Log.Warn("the starter is not told of its slot", "activation", v.Activation, "err", err)
+	}
+}
+
 // publishCron tells the engine what the slots show of the board.
 func (n *node) publishCron(now clock.Instant) {
 	var slots []hook.Slot
 	for v := range n.eng.Views() {
-		ad := n.eng.SlotAd(v.ID)
-		typeID, _ := ad.EvalInt("SlotTypeID", nil)
-		slots = append(slots, hook.Slot{ID: v.ID, Name: v.FullName, TypeID: int(typeID), Ad: ad})
+		slots = append(slots, n.hookSlot(v.ID, v.FullName))
 	}
-	for _, p := range n.cron.board.Publish(now.Wall, slots) {
+	for _, p := range n.cron.board.Publish(slots) {
 		n.step(now, p)
 		n.moved = true
 	}

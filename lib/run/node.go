@@ -131,8 +131,8 @@ func newNode(o Options) (*node, error) {
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
 	}
-	n.bench = newBenchmarks(o, now)
-	n.cron = newCron(o, now)
+	n.bench = newBenchmarks(o)
+	n.cron = newCron(o)
 	n.newBackfill()
 	if err := n.join(); err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
@@ -403,6 +403,7 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		if e.ByClient {
 			n.tell(now, observe.EPReleaseClaim, e.Slot, func(a *classad.Ad) { a.SetBool("Success", true) })
 		}
+		n.cron.claimEnds(e.Slot)
 		n.queue = append(n.queue, n.ap.ClaimEnded(now, e)...)
 		n.moved = true
 	case ep.Transitioned:
@@ -460,6 +461,7 @@ func (n *node) start(e ep.StartStarter) {
 	a := &activation{start: e}
 	a.start.MachineAd = nil // which nobody needs any more
 	n.starters[e.Activation] = a
+	n.jobBegins(e.Slot)
 	shadow := n.pool != nil && n.pool.HasShadow(e.Activation)
 	told := e
 	if shadow {

@@ -51,7 +51,7 @@ func (o owner) Do(ctx context.Context, f func(pool.Turn)) error {
 		if !taken.CompareAndSwap(false, true) {
 			return
 		}
-		f(pool.Turn{Now: now, Engine: o.n.eng, Step: func(ev ep.Event) { o.n.step(now, ev) }})
+		f(pool.Turn{Now: now, Engine: o.n.eng, Step: func(ev ep.Event) { o.n.step(now, ev) }, Told: o.n.slotTold})
 		close(done)
 	}
 	select {

@@ -30,6 +30,7 @@ import (
 const (
 	JobAdFile     = ".job.ad"
 	MachineAdFile = ".machine.ad"
+	UpdateAdFile  = ".update.ad" // in the starter's own directory
 	StdoutFile    = "_condor_stdout"
 	StderrFile    = "_condor_stderr"
 
@@ -166,6 +167,21 @@ func (s *Sandbox) WriteAds(job, machine string) error {
 		if err := s.writeNew(s.scratch, f.name, f.text, 0o444); err != nil {
 			return errs.E("sandbox.WriteAds", kindOf(err), f.name, err)
 		}
+	}
+	return nil
+}
+
+// WriteUpdateAd writes the slot's ad as it is now, in old syntax, into the
+// starter's own directory, where the job may read it and nobody but the starter
+// write. A reader sees the old text or the new.
+func (s *Sandbox) WriteUpdateAd(text string) error {
+	const next = UpdateAdFile + ".tmp"
+	err := s.own.WriteFile(next, []byte(text), 0o644)
+	if err == nil {
+		err = s.own.Rename(next, UpdateAdFile)
+	}
+	if err != nil {
+		return errs.E("sandbox.WriteUpdateAd", kindOf(err), UpdateAdFile, err)
 	}
 	return nil
 }

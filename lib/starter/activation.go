@@ -112,6 +112,7 @@ type activation struct {
 	calls    chan func() []duty // what others want done, from outside of the activation
 	over     chan struct{}      // closed when the last word is said
 	jobEnv   []string           // the job's
+	metered  *classad.Ad        // what monitors say that the job uses, nil for nothing
 }
 
 func newActivation(h Host, env []string, report func(Report)) *activation {
@@ -267,6 +268,10 @@ func (a *activation) take(o Order) []duty {
 			a.side = newAfar(a, o.Plan.Shadow)
 		}
 		return a.life.planned(o.Plan)
+	}
+	if o.Op == OpSlotAd {
+		a.slotAd(o)
+		return nil
 	}
 	a.logOrder(o)
 	switch o.Op {

@@ -453,7 +453,7 @@ func (s *afar) condition(a *activation, state string) condition {
 		state: state, interval: a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates), usage: u, peakRSS: s.peak,
 		diskKiB: a.disk.KiB, files: a.disk.Files, moved: a.job != nil && a.job.transfer, started: a.record.Started,
 		address: s.address(), metric: a.plan.knob("MEMORY_USAGE_METRIC"), nested: s.caller.AtLeast(25, 3, 0),
-		vacated: a.life.evicted, window: a.plan.seconds("STATISTICS_WINDOW_SECONDS", statsWindow),
+		vacated: a.life.evicted, metered: a.metered, window: a.plan.seconds("STATISTICS_WINDOW_SECONDS", statsWindow),
 	}
 	if state != "" && !s.began.IsZero() {
 		now := s.clock.Now().Wall

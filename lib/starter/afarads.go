@@ -113,6 +113,7 @@ type condition struct {
 	delayed   *classad.Ad
 	nested    bool // the shadow takes ChirpDelayedAttrs
 	vacated   *eviction
+	metered   *classad.Ad   // of resources that monitors measure
 	recent    blockIO       // during the last window
 	counted   time.Duration // since when the job is measured
 	window    time.Duration
@@ -164,6 +165,9 @@ func (c condition) ad() *classad.Ad {
 		} else {
 			ad.Update(c.delayed)
 		}
+	}
+	if c.metered != nil {
+		ad.Update(c.metered)
 	}
 	return ad
 }

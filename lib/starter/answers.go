@@ -18,9 +18,12 @@ import (
 // over before the starter had its turn.
 const answerWithin = 10 * time.Second
 
-// pingWithin is answerWithin for a ping, by which no job has to leave: a machine
-// that swaps may keep a starter from running for a while.
+// pingWithin is answerWithin for what is patient: a machine that swaps may keep a
+// starter from running for a while.
 const pingWithin = time.Minute
+
+// patient reports whether an order is one by which no job has to leave.
+func patient(op string) bool { return op == OpPing || op == OpSlotAd }
 
 // pingAfter is how long a starter may say nothing before it is asked whether it
 // reads its orders.
@@ -50,7 +53,7 @@ func (a *answers) expect(op string) {
 	}
 	a.owed = append(a.owed, op)
 	// An order may be sent while a ping is not answered yet: its time is shorter.
-	if len(a.owed) == 1 || a.owed[0] == OpPing && op != OpPing {
+	if len(a.owed) == 1 || patient(a.owed[0]) && !patient(op) {
 		a.arm()
 	}
 }
@@ -68,7 +71,7 @@ func (a *answers) arm() {
 // half is half of the time that the starter has for the answers it owes.
 func (a *answers) half() time.Duration {
 	for _, op := range a.owed {
-		if op != OpPing {
+		if !patient(op) {
 			return a.within
 		}
 	}

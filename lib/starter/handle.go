@@ -31,7 +31,8 @@ type Handle struct {
 	mu       sync.Mutex
 	quiet    *time.Timer // until the starter is pinged; nil before it has a plan
 	settled  func()      // see whenSettled
-	execute  string      // of the plan
+	ads      slotAds
+	execute  string // of the plan
 	ended    bool
 	problem  error
 	leftover int
@@ -85,6 +86,38 @@ func (h *Handle) Leftovers() int {
 // orders it is asked after a minute of silence whether it reads any, and has two
 // more to answer.
 func (h *Handle) Send(o Order) error { return h.send(message{op: o.Op}, o) }
+
+// slotAds has one OpSlotAd on its way at most: a starter that is slow to read
+// gets the latest when it has read the last.
+type slotAds struct {
+	owed bool   // one has no answer yet
+	next *Order // the latest that waits for it
+}
+
+// TellSlot hands the slot's ad to the starter, in the place of one that it has not
+// been sent yet. The order must be an OpSlotAd.
+func (h *Handle) TellSlot(o Order) error {
+	h.mu.Lock()
+	if h.ads.owed {
+		h.ads.next = &o
+		h.mu.Unlock()
+		return nil
+	}
+	h.ads.owed = true
+	h.mu.Unlock()
+	return h.Send(o)
+}
+
+// slotTold sends the ad that waits, if any.
+func (h *Handle) slotTold() {
+	h.mu.Lock()
+	next := h.ads.next
+	h.ads = slotAds{owed: next != nil}
+	h.mu.Unlock()
+	if next != nil {
+		_ = h.Send(*next) // one that is gone needs none
+	}
+}
 
 // send is Send for a message that lacks only its line.
 func (h *Handle) send(m message, o Order) error {
@@ -172,6 +205,9 @@ func (h *Handle) follow(stdout *os.File) {
 		h.heard()
 		if r.Op == OpTaken {
 			h.orders.open.answered()
+			if r.Order == OpSlotAd {
+				h.slotTold()
+			}
 			return
 		}
 		if r.Op == OpEnded {

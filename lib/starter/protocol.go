@@ -110,6 +110,9 @@ const (
 	OpHardKill = "hardkill" // SIGKILL to everything
 	// OpCheckpoint asks to save the state of a virtual machine, which goes on.
 	OpCheckpoint = "checkpoint"
+	// OpSlotAd brings the slot's ad as the pool is told it now: for the job, who
+	// finds it in a file, and with what the machine's monitors say that the job uses.
+	OpSlotAd = "slot-ad"
 	// OpPing asks whether the starter reads its orders. All it does is answer.
 	OpPing = "ping"
 )
@@ -140,6 +143,10 @@ type Order struct {
 	// program has ended by itself may still be sent, as long as it moves. 0 is as
 	// long as for a starter whose startd is gone.
 	OutputLimit time.Duration `json:"output_limit,omitempty"`
+	// SlotAd and Usage are ads in old syntax, of OpSlotAd. Usage has nothing but
+	// numbers and undefined values, by the names under which the job's ad gets them.
+	SlotAd string `json:"slot_ad,omitempty"`
+	Usage  string `json:"usage,omitempty"`
 }
 
 // The operations of a Report.
