@@ -63,6 +63,14 @@ func TestLayout(t *testing.T) {
 	if err := s.WriteAds("A = 1\n", "B = 2\n"); err != nil {
 		t.Fatal(err)
 	}
+	for _, text := range []string{"C = 3\n", "C = 4\n"} {
+		if err := s.WriteUpdateAd(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(s.Dir(), "htcondor/.update.ad")); string(text) != "C = 4\n" {
+		t.Errorf("%q, %v", text, err)
+	}
 	got := map[string]string{}
 	err := filepath.WalkDir(execute, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == execute {
@@ -78,7 +86,7 @@ func TestLayout(t *testing.T) {
 	}
 	want := map[string]string{
 		"dir_4711": "drwxr-xr-x", "dir_4711/htcondor": "drwxr-xr-x", "dir_4711/user": "drwx------", "dir_4711/scratch": "drwx------",
-		"dir_4711/scratch/.job.ad": "-r--r--r--", "dir_4711/scratch/.machine.ad": "-r--r--r--",
+		"dir_4711/htcondor/.update.ad": "-rw-r--r--", "dir_4711/scratch/.job.ad": "-r--r--r--", "dir_4711/scratch/.machine.ad": "-r--r--r--",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -226,6 +226,46 @@ func TestShadowSuspension(t *testing.T) {
 	}
 }
 
+// What monitors measured is in what the shadow is told next, and the slot's ad
+// where the job finds it.
+func TestShadowMetered(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "", untilKilled)
+	p.until(OpRunning)
+	p.send(Order{Op: OpSlotAd, SlotAd: "Fish = 4\n", Usage: "SQUIDsAverageUsage = 2.5\nSQUIDsMemoryUsage = undefined\n"}, Order{Op: OpSuspend})
+	p.until(OpSuspended)
+	if text, err := os.ReadFile(filepath.Join(p.execute, "dir_1000/htcondor/.update.ad")); string(text) != "Fish = 4\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	p.send(Order{Op: OpSlotAd, SlotAd: "Fish = 5\n", Usage: "SQUIDsAverageUsage = 3.5\nSQUIDsMemoryUsage = 9.0\n"},
+		Order{Op: OpSlotAd, SlotAd: "Fish = 5\n", Usage: "no ad"}, Order{Op: OpSoftKill, Reason: "r", Code: 1011})
+	p.last()
+	end := <-p.ended
+	var told []string
+	for _, c := range p.shadow.Calls() {
+		if c.Request.Call == shadow.CallRegisterJobInfo {
+			told = append(told, used(c.Request.Ad))
+		}
+	}
+	if want := []string{"/", "2.5/undefined", "3.5/9.0", "3.5/9.0"}; !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+	if end.Exit == nil || used(end.Exit.Ad) != "3.5/9.0" {
+		t.Errorf("at the end: %+v", end.Exit)
+	}
+}
+
+// used is what an ad says of squids.
+func used(ad *classad.Ad) string {
+	var out [2]string
+	for i, name := range [...]string{"SQUIDsAverageUsage", "SQUIDsMemoryUsage"} {
+		if e, ok := ad.Lookup(name); ok {
+			out[i] = e.Text(classad.Old)
+		}
+	}
+	return out[0] + "/" + out[1]
+}
+
 // A shadow that goes away while the job runs finds it again; what was to be
 // told meanwhile is told then.
 func TestShadowReconnect(t *testing.T) {

@@ -287,6 +287,8 @@ func TestAnswers(t *testing.T) {
 		{"in time", []event{{0, OpSuspend}, {19 * time.Second, answer}}, never},
 		{"one of two", []event{{0, OpSuspend}, {0, OpSoftKill}, {19 * time.Second, answer}}, 39 * time.Second},
 		{"an order after a ping", []event{{0, OpPing}, {30 * time.Second, OpSoftKill}}, 50 * time.Second},
+		{"an order after a slot's ad", []event{{0, OpSlotAd}, {30 * time.Second, OpSoftKill}}, 50 * time.Second},
+		{"a slot's ad", []event{{0, OpSlotAd}, {0, OpPing}}, 2 * time.Minute},
 		{"a ping after an order", []event{{0, OpSoftKill}, {5 * time.Second, OpPing}}, 20 * time.Second},
 		{"the startd itself is slow", []event{{0, busy}, {0, OpSoftKill}, {5 * time.Minute, free}, {5 * time.Minute, answer}}, never},
 		{"answers that nobody asked for", []event{{0, answer}, {0, answer}, {0, OpSoftKill}}, 20 * time.Second},
@@ -321,4 +323,39 @@ func TestAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of a slot's ads at most one is on its way to the starter, and the last one
+// arrives.
+func TestTellSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newLaunched(t)
+		h := w.launch(t, nil)
+		tell := func(n int) {
+			if err := h.TellSlot(Order{Op: OpSlotAd, SlotAd: strconv.Itoa(n)}); err != nil {
+				t.Error(err)
+			}
+		}
+		for n := range 3 * mostWaiting {
+			tell(n)
+		}
+		if o := w.read(t); o.Op != OpSlotAd || o.SlotAd != "0" {
+			t.Errorf("the first is %+v", o)
+		}
+		h.slotTold()
+		if o, want := w.read(t), strconv.Itoa(3*mostWaiting-1); o.SlotAd != want {
+			t.Errorf("the second is %q, want %s", o.SlotAd, want)
+		}
+		h.slotTold()
+		h.slotTold() // which the starter makes up
+		tell(7)
+		if o := w.read(t); o.SlotAd != "7" {
+			t.Errorf("the third is %+v", o)
+		}
+		if err := h.Kill(); err != nil {
+			t.Error(err)
+		}
+		<-h.Exited()
+	})
 }
