@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
@@ -38,15 +39,20 @@ func CheckExecute(dir string) error {
 // later is another matter (ep.MachineFault).
 func CheckSlotExecutes(all []machine.SlotExecute, errno host.Errno) []machine.SlotExecute {
 	all = slices.Clone(all)
-	known := make(map[string]error)
-	for i := range all {
-		x := &all[i]
-		err, ok := known[x.Path]
-		if !ok {
-			err = patiently(x.Path, func() error { return checkSlotExecute(x.Path) })
-			known[x.Path] = err
+	found := make(map[string]*error)
+	var open sync.WaitGroup
+	for _, x := range all {
+		if found[x.Path] != nil {
+			continue // several slots may share one
 		}
-		x.Unusable = unusableFor(*x, err, errno)
+		err := new(error)
+		found[x.Path] = err
+		// At once: any number of dead file systems is waited for only as long as one.
+		open.Go(func() { *err = patiently(x.Path, func() error { return checkSlotExecute(x.Path) }) })
+	}
+	open.Wait()
+	for i := range all {
+		all[i].Unusable = unusableFor(all[i], *found[all[i].Path], errno)
 	}
 	return all
 }
