@@ -355,6 +355,9 @@ func (s *afar) bring(a *activation) {
 			got, err = s.receive(ctx)
 		}
 		if err == nil {
+			err = s.verify(ctx)
+		}
+		if err == nil {
 			err = s.manifestIn()
 		}
 		missed := false
@@ -366,7 +369,11 @@ func (s *afar) bring(a *activation) {
 			missed, err = s.awaitStart(ctx, a.job.ad)
 		}
 		if err == nil && !missed {
-			opened, err = s.openStreams(ctx, shadow.StreamOut)
+			kind := shadow.StreamOut
+			if a.job.keepsStd() {
+				kind = shadow.StreamAppend
+			}
+			opened, err = s.openStreams(ctx, kind)
 		}
 		return func() []duty {
 			a.record.BytesIn = got.bytes

@@ -6,6 +6,7 @@ package starter
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
@@ -54,45 +55,34 @@ func (s *afar) saved(a *activation) bool {
 }
 
 // checkpoint sends the state of the job, and starts it again if the startd
-// still wants that.
+// still wants that. A checkpoint that failed in a way which may pass stops
+// nothing: the next one may succeed.
 func (s *afar) checkpoint(a *activation) {
-	number, ok := s.checkpointNo, s.checkpointNo > 0
-	if n, has := a.job.ad.EvalInt("CheckpointNumber", nil); !ok && has {
-		number = int(n) + 1
-	}
-	s.checkpointNo = number + 1
+	s.executionExited()
+	number := s.nextCheckpoint()
 	ad := s.condition(a, "Exited").exit().ad()
 	s.spent = s.spent.plus(a.record.Usage)
 	a.record.Usage = host.Usage{}
 	ad.SetInt("CheckpointNumber", int64(number))
 	ad.SetInt("JobLastCheckpointTime", a.exitAt.Unix())
 	ad.SetInt("NewlyCommittedTime", int64(a.exitAt.Sub(a.record.Started).Seconds()))
-	ending := s.ending()
-	ending.Occasion, ending.Number = transfer.AtCheckpoint, number
-	plan, err := transfer.PlanOutput(a.job.ad, ending)
+	plan, err := s.checkpointPlan(number)
 	a.say(Report{Op: OpTransferOutStart})
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
 			sent, err = s.upload(ctx, plan, false)
 		}
-		event := classad.NewAd()
-		event.SetInt("CheckpointNumber", int64(number))
-		if err == nil {
-			event.SetString("EventType", "SuccessfulCheckpoint")
-			err = errors.Join(s.caller.RegisterJob(ctx, ad), s.caller.Notify(ctx, event))
-		} else {
-			event.SetString("EventType", "FailedCheckpoint")
-			_ = s.caller.Notify(ctx, event) // the next one may succeed
-		}
+		hold := holdOf(err)
 		wanted := true
-		if err == nil {
+		if hold == nil {
+			err = errors.Join(err, s.tellCheckpoint(ctx, number, ad, err == nil))
 			wanted = s.wantedAgain(ctx)
 		}
 		// The streams of the run before have ended with it.
 		var opened *streams
 		var broken error
-		if wanted && a.job.streams() {
+		if hold == nil && wanted && a.job.streams() {
 			if broken = s.streams.settled(ctx); broken == nil {
 				opened, broken = s.openStreams(ctx, shadow.StreamAppend)
 			}
@@ -100,7 +90,8 @@ func (s *afar) checkpoint(a *activation) {
 		return func() []duty {
 			a.record.BytesOut += sent.Bytes
 			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
-			if h := holdOf(err); h != nil {
+			if hold != nil {
+				s.log.Warn("the checkpoint was not saved, and the job is held", "checkpoint", number, "err", err)
 				return a.life.finished(&Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})
 			}
 			a.problem(err)
@@ -111,29 +102,99 @@ func (s *afar) checkpoint(a *activation) {
 				}
 				return a.life.finished(nil)
 			}
-			var stream *streamError
-			switch {
-			case broken == nil:
-				s.streams.close()
-				s.streams = opened
-			case errors.Is(broken, shadow.ErrLost):
-				return a.life.unheard(dutyOutput, s.caller.Connected())
-			case errors.As(broken, &stream):
-				return a.life.finished(stream.hold())
-			default:
-				if a.life.evicted == nil {
-					a.life.evicted = &eviction{asked: "starter", code: int(reason.StarterError), reason: broken.Error()}
-				}
-				return a.life.finished(nil)
-			}
-			return a.life.again()
+			return s.again(opened, broken)
 		}
 	})
 }
 
-// wantedAgain asks the startd whether the job may go on. A startd that does
+// nextCheckpoint numbers an attempt to save the state: those that fail count as
+// well, for they may leave files at their destination.
+func (s *afar) nextCheckpoint() int {
+	number, ok := s.checkpointNo, s.checkpointNo > 0
+	if n, has := s.a.job.ad.EvalInt("CheckpointNumber", nil); !ok && has {
+		number = int(n) + 1
+	}
+	s.checkpointNo = number + 1
+	return number
+}
+
+// checkpointPlan says what is saved: what transfer_checkpoint_files lists, else
+// transfer_output_files, else what is new or changed.
+func (s *afar) checkpointPlan(number int) (transfer.SendPlan, error) {
+	ending := s.ending()
+	ending.Occasion, ending.Number = transfer.AtCheckpoint, number
+	if err := s.findChanged(&ending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return transfer.SendPlan{}, err
+	}
+	return transfer.PlanOutput(s.a.job.ad, ending)
+}
+
+// tellCheckpoint tells whether a checkpoint was saved. The shadow clears away one
+// that was not, and after one that was those that are too old.
+func (s *afar) tellCheckpoint(ctx context.Context, number int, ad *classad.Ad, saved bool) error {
+	event := classad.NewAd()
+	event.SetInt("CheckpointNumber", int64(number))
+	if !saved {
+		s.log.Warn("the checkpoint was not saved; the next one may be", "checkpoint", number)
+		event.SetString("EventType", "FailedCheckpoint")
+		return s.caller.Notify(ctx, event)
+	}
+	event.SetString("EventType", "SuccessfulCheckpoint")
+	return errors.Join(s.caller.RegisterJob(ctx, ad), s.caller.Notify(ctx, event))
+}
+
+// again starts the job once more with the streams opened, unless broken is why
+// they could not be.
+func (s *afar) again(opened *streams, broken error) []duty {
+	a := s.a
+	var stream *streamError
+	switch {
+	case broken == nil:
+		s.streams.close()
+		s.streams = opened
+		return a.life.again()
+	case errors.Is(broken, shadow.ErrLost):
+		return a.life.unheard(dutyOutput, s.caller.Connected())
+	case errors.As(broken, &stream):
+		return a.life.finished(stream.hold())
+	case a.life.evicted == nil:
+		a.life.evicted = &eviction{asked: "starter", code: int(reason.StarterError), reason: broken.Error()}
+	}
+	return a.life.finished(nil)
+}
+
+// verify compares a checkpoint that came back from a URL with its manifest. The
+// shadow is told of one that is not what was stored, by its number: it clears it
+// away, and the job goes on elsewhere from the one before.
+func (s *afar) verify(ctx context.Context) error {
+	a := s.a
+	if !a.job.transfer || a.job.text("CheckpointDestination") == "" {
+		return nil
+	}
+	err := a.asUser(func() error { return transfer.VerifyCheckpoint(ctx, a.box.Root()) })
+	var bad *transfer.CheckpointError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	s.log.Warn("the job does not start from a checkpoint that is not what was stored", "checkpoint", bad.Number, "err", err)
+	if bad.Number >= 0 {
+		event := classad.NewAd()
+		event.SetString("EventType", "InvalidCheckpointDownload")
+		event.SetInt("CheckpointNumber", int64(bad.Number))
+		if nerr := s.caller.Notify(ctx, event); nerr != nil {
+			return nerr
+		}
+	}
+	return err
+}
+
+// wantedAgain asks the startd whether the job may go on
+// (CHECK_REACTIVATE_AFTER_CHECKPOINT, true unless it is set). A startd that does
 // not answer does not mind.
 func (s *afar) wantedAgain(ctx context.Context) bool {
+	if ask := s.a.plan.knob("CHECK_REACTIVATE_AFTER_CHECKPOINT"); ask != "" && !s.a.plan.truth("CHECK_REACTIVATE_AFTER_CHECKPOINT") {
+		return true
+	}
 	address, err := cedar.ParseSinful(s.plan.Address)
 	if err != nil {
 		return true

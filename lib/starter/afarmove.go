@@ -322,6 +322,13 @@ func (s *afar) send(a *activation) {
 
 // exited tells that the job's main process has ended.
 func (s *afar) exited(a *activation) {
+	s.executionExited()
+	s.register(s.condition(a, "Exited").exit().ad())
+}
+
+// executionExited ends the time that the shadow counts as execution. That of a job
+// which goes on after its checkpoint begins anew with its next run.
+func (s *afar) executionExited() {
 	if s.caller.AtLeast(9, 4, 1) {
 		event := classad.NewAd()
 		event.SetString("EventType", "ActivationExecutionExit")
@@ -331,7 +338,6 @@ func (s *afar) exited(a *activation) {
 			}
 		})
 	}
-	s.register(s.condition(a, "Exited").exit().ad())
 }
 
 // sent goes on after an output transfer.
@@ -379,18 +385,22 @@ func (s *afar) outputPlan(whole, final bool) (transfer.SendPlan, error) {
 	if !final {
 		ending.Occasion = transfer.AtEviction
 	}
-	var err error
-	if err = s.a.asUser(func() (err error) {
-		ending.Changed, err = transfer.Changed(s.a.box.Root(), s.a.before)
-		if errors.Is(err, fs.ErrNotExist) { // the job has removed it
-			ending.Gone = final
-			return nil
-		}
-		return err
-	}); err != nil {
+	switch err := s.findChanged(&ending); {
+	case errors.Is(err, fs.ErrNotExist):
+		ending.Gone = final
+	case err != nil:
 		return transfer.SendPlan{}, err
 	}
 	return transfer.PlanOutput(s.a.job.ad, ending)
+}
+
+// findChanged notes what is new or changed since the job began. The error is
+// fs.ErrNotExist if the job has removed its scratch directory.
+func (s *afar) findChanged(e *transfer.Ending) error {
+	return s.a.asUser(func() (err error) {
+		e.Changed, err = transfer.Changed(s.a.box.Root(), s.a.before)
+		return err
+	})
 }
 
 // ending is what is known of the scratch directory when output is sent.
@@ -437,13 +447,19 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 		sent, err = transfer.Send(ctx, s.side(conn), s.a.box.Root(), plan, transfer.SendOptions{Plugins: s.plugins()})
 		return err
 	})
-	if err == nil && !last {
+	f, which := new(transfer.WireFailure), "Output"
+	if !last {
+		which = "Checkpoint"
+	}
+	if !last && (err == nil || errors.As(err, &f) && !f.Broken) {
 		if left(ctx, conn); !s.reaped(ctx, outward) {
 			s.log.Warn("the shadow does not show that it is done with the files it was sent")
 		}
 	}
-	if len(sent.PluginResults) > 0 && err == nil {
-		err = s.caller.RegisterJob(ctx, pluginResults("Output", sent.PluginResults))
+	if len(sent.PluginResults) > 0 {
+		if rerr := s.caller.RegisterJob(ctx, pluginResults(which, sent.PluginResults)); err == nil {
+			err = rerr
+		}
 	}
 	return sent, err
 }

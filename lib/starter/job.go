@@ -63,6 +63,17 @@ func readJob(ad *classad.Ad, iwd, scratch string, move bool) (*job, error) {
 	return j, err
 }
 
+// keepsStd reports whether a run of the job adds to the standard output and error
+// of the runs before, which came back with its checkpoint, rather than to empty
+// them: it checkpoints, or says EraseOutputAndErrorOnRestart = false.
+func (j *job) keepsStd() bool {
+	yes := func(attr string) bool {
+		v, _ := j.ad.EvalBool(attr, nil)
+		return v
+	}
+	return yes("WantCheckpointSignal") || yes("WantFTOnCheckpoint") || !j.flag("EraseOutputAndErrorOnRestart")
+}
+
 // runDir is where the job starts.
 func (j *job) runDir(scratch string) string {
 	if j.transfer {

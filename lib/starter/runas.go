@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -144,8 +145,10 @@ func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *Hold)
 		}
 	}
 	open := func(path string) (*os.File, error) {
-		if !a.record.Started.IsZero() { // the job has run before and goes on where it was
-			return a.host.Access.Append(u, path)
+		if a.keepsStd() {
+			if f, err := a.host.Access.Append(u, path); !errors.Is(err, fs.ErrNotExist) {
+				return f, err
+			}
 		}
 		return a.host.Access.Overwrite(u, path)
 	}

@@ -148,6 +148,13 @@ func (a *activation) checkIwd(dir string) *Hold {
 	return nil
 }
 
+// keepsStd reports whether the job adds to the standard files that are there: it
+// ran before in this activation, or in an earlier one which left them in its
+// checkpoint.
+func (a *activation) keepsStd() bool {
+	return !a.record.Started.IsZero() || a.job.keepsStd()
+}
+
 // openStd opens the standard files: input, output, error. A nil one is the
 // null device. They are the caller's to close, with an error too.
 func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
@@ -156,8 +163,8 @@ func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
 		return a.openStdAs(a.plan.RunAs)
 	}
 	write := os.O_WRONLY | os.O_CREATE | os.O_TRUNC | os.O_APPEND
-	if !a.record.Started.IsZero() {
-		write &^= os.O_TRUNC // it goes on where it was
+	if a.keepsStd() {
+		write &^= os.O_TRUNC
 	}
 	var err error
 	if j.stdin != "" {

@@ -4,6 +4,7 @@
 package transfer
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,9 +13,28 @@ import (
 	"strings"
 )
 
+// manifestPrefix begins the name of the file that lists a checkpoint; the number
+// of the checkpoint follows.
+const manifestPrefix = "_condor_checkpoint_MANIFEST."
+
 // manifestName is the file that lists a checkpoint.
-func manifestName(number int) string {
-	return fmt.Sprintf("_condor_checkpoint_MANIFEST.%.4d", number)
+func manifestName(number int) string { return fmt.Sprintf("%s%.4d", manifestPrefix, number) }
+
+// manifestLine is one file of a checkpoint.
+type manifestLine struct {
+	sum  string // SHA-256 in hexadecimal
+	name string // in the scratch directory
+}
+
+// manifestText is the manifest called name: a line for each file, as sha256sum
+// -b prints it, and a last one for the lines before.
+func manifestText(name string, files []manifestLine) []byte {
+	var text []byte
+	for _, f := range files {
+		text = fmt.Appendf(text, "%s *%s\n", f.sum, f.name)
+	}
+	own := sha256.Sum256(text)
+	return fmt.Appendf(text, "%s *%s\n", hex.EncodeToString(own[:]), name)
 }
 
 // destination is where a file of a checkpoint is stored.
@@ -26,7 +46,7 @@ func (c Checkpoint) destination(name string) string {
 // go there, and the manifest to the other end, by which it can clean up. It
 // returns the name of the manifest's file.
 func (u *sending) checkpoint(entries *[]entry) (string, error) {
-	var text strings.Builder
+	var files []manifestLine
 	kept := (*entries)[:0:0]
 	for _, e := range *entries {
 		if e.dir || e.remote {
@@ -42,17 +62,16 @@ func (u *sending) checkpoint(entries *[]entry) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&text, "%s *%s\n", sum, e.source)
+		files = append(files, manifestLine{sum: sum, name: e.source})
 		e.dest = u.p.Checkpoint.destination(e.source)
 		kept = append(kept, e)
 	}
 	name := manifestName(u.p.Checkpoint.Number)
-	own := sha256.Sum256([]byte(text.String()))
-	fmt.Fprintf(&text, "%s *%s\n", hex.EncodeToString(own[:]), name)
-	if err := writeNew(u.from, name, []byte(text.String()), 0o600); err != nil {
+	text := manifestText(name, files)
+	if err := writeNew(u.from, name, text, 0o600); err != nil {
 		return "", err
 	}
-	*entries = append(kept, entry{source: name, name: name, size: int64(text.Len()), mode: 0o600})
+	*entries = append(kept, entry{source: name, name: name, size: int64(len(text)), mode: 0o600})
 	return name, nil
 }
 
@@ -63,8 +82,13 @@ func (u *sending) checksum(name string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	return checksumOf(u.ctx, f)
+}
+
+// checksumOf is the SHA-256 of what r holds, in hexadecimal.
+func checksumOf(ctx context.Context, r io.Reader) (string, error) {
 	h := sha256.New()
-	if _, err := io.Copy(h, ctxReader{u, f}); err != nil {
+	if _, err := io.Copy(h, ctxReader{ctx, r}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -72,13 +96,35 @@ func (u *sending) checksum(name string) (string, error) {
 
 // ctxReader ends with the context of a transfer.
 type ctxReader struct {
-	u *sending
-	r io.Reader
+	ctx context.Context
+	r   io.Reader
 }
 
 func (r ctxReader) Read(b []byte) (int, error) {
-	if err := r.u.ctx.Err(); err != nil {
-		return 0, err
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
 	}
 	return r.r.Read(b)
+}
+
+// theirsToJudge reports whether the other end judges a checkpoint whose plugin
+// ended well and reported, in full, that it could not store a file. This end then
+// says that all went well: a shadow that hears of a failure here forgets the
+// manifest with the rest and has the job held. One that learns it from the report
+// keeps the manifest, by which it clears away the part that was stored, and wants
+// the next checkpoint.
+func (u *sending) theirsToJudge(o outcome) bool {
+	if u.p.Checkpoint == nil || o.result != pluginWell {
+		return false
+	}
+	for _, ad := range o.ads {
+		well, ok := ad.EvalBool("TransferSuccess", nil)
+		if !ok || text(ad, "TransferUrl") == "" || text(ad, "TransferFileName") == "" {
+			return false
+		}
+		if _, why := ad.EvalString("TransferError", nil); !well && !why {
+			return false
+		}
+	}
+	return true
 }

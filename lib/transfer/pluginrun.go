@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -398,26 +397,6 @@ func writeNew(root *os.Root, name string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// readMost reads a file of at most limit bytes.
-func readMost(root *os.Root, name string, limit int64) ([]byte, error) {
-	info, err := root.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
-		return nil, fmt.Errorf("no plain file: %w", fs.ErrInvalid)
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("no plain file of at most %d bytes: %w", limit, errors.Join(err, fs.ErrInvalid))
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
-}
-
 // within returns p for a scratch directory, with its programs asked.
 func (p *Plugins) within(ctx context.Context, root *os.Root, owner func(*os.Root, string, bool) error, system host.Errno) *Plugins {
 	q := *p
@@ -544,7 +523,7 @@ func (u *sending) store(entries []entry) (int, error) {
 			return 1, context.Cause(u.ctx)
 		}
 	}
-	if o.result != pluginWell || o.text != "" {
+	if o.result != pluginWell || o.text != "" && !u.theirsToJudge(o) {
 		u.fail(o.failure(HoldUpload))
 	}
 	return len(items), u.report(items, entries, o)
