@@ -73,16 +73,15 @@ func (s *afar) checkpoint(a *activation) {
 		if err == nil {
 			sent, err = s.upload(ctx, plan, false)
 		}
-		hold := holdOf(err)
-		wanted := true
-		if hold == nil {
+		lost, wanted := neverSaved(err), true
+		if !lost {
 			err = errors.Join(err, s.tellCheckpoint(ctx, number, ad, err == nil))
 			wanted = s.wantedAgain(ctx)
 		}
 		// The streams of the run before have ended with it.
 		var opened *streams
 		var broken error
-		if hold == nil && wanted && a.job.streams() {
+		if !lost && wanted && a.job.streams() {
 			if broken = s.streams.settled(ctx); broken == nil {
 				opened, broken = s.openStreams(ctx, shadow.StreamAppend)
 			}
@@ -90,7 +89,7 @@ func (s *afar) checkpoint(a *activation) {
 		return func() []duty {
 			a.record.BytesOut += sent.Bytes
 			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
-			if hold != nil {
+			if lost {
 				s.log.Warn("the checkpoint was not saved, and the job is held", "checkpoint", number, "err", err)
 				return a.life.finished(&Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})
 			}
@@ -105,6 +104,13 @@ func (s *afar) checkpoint(a *activation) {
 			return s.again(opened, broken)
 		}
 	})
+}
+
+// neverSaved reports whether another attempt to save the state would fail as this
+// one did. Which codes a failure has matters only for output.
+func neverSaved(err error) bool {
+	var f *transfer.WireFailure
+	return errors.As(err, &f) && !f.Retry
 }
 
 // nextCheckpoint numbers an attempt to save the state: those that fail count as

@@ -628,7 +628,7 @@ func TestShadowCheckpoint(t *testing.T) {
 			events = append(events, text)
 		}
 	}
-	if want := []string{"SuccessfulCheckpoint", "ActivationExecutionExit"}; !slices.Equal(events, want) {
+	if want := []string{"ActivationExecutionExit", "SuccessfulCheckpoint", "ActivationExecutionExit"}; !slices.Equal(events, want) {
 		t.Errorf("%q", events)
 	}
 }

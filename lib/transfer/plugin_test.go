@@ -304,6 +304,44 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
+// A plugin that fails at a checkpoint: one that says so by its end has the job
+// held; one that ends well and reports a file leaves it to the other end, which
+// keeps the manifest and wants the next checkpoint. HTCondor does the same.
+func TestCheckpointFails(t *testing.T) {
+	t.Parallel()
+	const url = "fake://h/ck/ap_1.0/0000/b"
+	report := func(ad string) fakePlugin {
+		return fakePlugin{out: `[ TransferSuccess = true; TransferUrl = "fake://h/ck/ap_1.0/0000/a"; TransferFileName = "a" ]` + ad}
+	}
+	for name, tt := range map[string]struct {
+		plugin fakePlugin
+		retry  bool
+		kept   bool // this end tells of no failure, so that the other end keeps the manifest
+	}{
+		"one file":       {fakePlugin{fail: url}, true, true},
+		"as it ends":     {fakePlugin{fail: url, exit: PluginExit{Code: 1}}, false, false},
+		"not why":        {report(`[ TransferSuccess = false; TransferUrl = "` + url + `"; TransferFileName = "b" ]`), false, false},
+		"not which file": {report(`[ TransferSuccess = false; TransferError = "x"; TransferUrl = "` + url + `" ]`), false, false},
+		"not whether":    {report(`[ TransferError = "x"; TransferUrl = "` + url + `"; TransferFileName = "b" ]`), false, false},
+		"not a word":     {report(""), false, false},
+	} {
+		from := root(t)
+		put(t, from.Name(), map[string]string{"a": "A", "b": "B"})
+		plan := SendPlan{Items: items("a", "b"), Checkpoint: &Checkpoint{Destination: "fake://h/ck", GlobalJobID: "ap#1.0"}}
+		m := move(t, from, root(t), plan, SendOptions{Plugins: &Plugins{List: []Plugin{fakeOne}, Run: tt.plugin.run}}, ReceiveOptions{})
+		w := failure(t, m.sendErr)
+		if w.Retry != tt.retry || w.Broken {
+			t.Errorf("%s: %+v", name, w)
+		}
+		if mine := !strings.Contains(w.Reason, "; SHADOW at 10.0.0.2 failed due to remote transfer hook error"); mine == tt.kept {
+			t.Errorf("%s: who judges says %s", name, w.Reason)
+		}
+		if m.sent.Files != 1 { // the manifest, in any case
+			t.Errorf("%s: %d files were sent", name, m.sent.Files)
+		}
+	}
+}
+
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	says := func(s string) Runner {
