@@ -17,7 +17,6 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
-	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -253,14 +252,49 @@ func TestCheckpointComesBack(t *testing.T) {
 				t.Fatalf("%+v, left is %q", end, left)
 			}
 			text, _ := end.Held.Ad.EvalString("ErrorMsg", nil)
-			code, _ := end.Held.Ad.EvalInt("HoldReasonCode", nil)
-			if text != tt.want || reason.Holds(reason.Code(code), 0) || rec.Held != nil || rec.Fault != nil {
+			code, said := end.Held.Ad.EvalInt("HoldReasonCode", nil)
+			if text != tt.want || said || rec.Held != nil || rec.Fault != nil {
 				t.Errorf("%d %s, %+v", code, text, rec)
 			}
 			if want := []string{"InvalidCheckpointDownload 2"}; !slices.Equal(p.notified(), want) {
 				t.Errorf("%q", p.notified())
 			}
 		})
+	}
+}
+
+// A plugin that brings nothing and says it did: a file of the checkpoint is judged
+// by the manifest, any other keeps the job from starting.
+func TestCheckpointAbsent(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"state": "Failed to open checkpoint file ('state') to compute checksum., aborting.",
+		"other": "Failed to transfer files: |Error: no plugin brought file state, which one said it had",
+	} {
+		used := make(chan struct{}, 1)
+		p := startPool(t, "CheckpointDestination = \"fake://h\"\n", untilKilled, func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *Plan) {
+			plan.Config = map[string]string{"FILETRANSFER_PLUGINS": "/libexec/fake"}
+			fake := fakePlugin(func(string) bool { return true }, 0)
+			p.machine.Install("/libexec/fake", func(h *hosttest.Process) host.ExitStatus {
+				defer func() { used <- struct{}{} }()
+				return fake(h)
+			})
+			const manifest = "_condor_checkpoint_MANIFEST.0000"
+			for name, text := range map[string]string{manifest: manifestOf(0, file, ""), "other": ""} {
+				if err := os.WriteFile(filepath.Join(p.submit, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.take(shadowtest.Files{In: transfer.SendPlan{Items: []transfer.SendItem{{Source: "fake://h/state"}, {Source: manifest}, {Source: "other"}}}})
+		})
+		p.last()
+		end := <-p.ended
+		if end.Held == nil {
+			t.Fatalf("%s: %+v", file, end)
+		}
+		if text, _ := end.Held.Ad.EvalString("ErrorMsg", nil); text != want {
+			t.Errorf("%s: %s, want %s", file, text, want)
+		}
 	}
 }
 

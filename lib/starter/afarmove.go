@@ -101,6 +101,9 @@ func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 		_ = conn.Close()
 	}()
 	o := transfer.ReceiveOptions{Plugins: s.plugins(), Owner: a.owner()}
+	if s.absent = nil; a.job.text("CheckpointDestination") != "" {
+		o.Absent = func(name string) { s.absent = append(s.absent, name) } // verify judges
+	}
 	if remaps := a.job.text("TransferInputRemaps"); remaps != "" {
 		if o.Rename, err = transfer.Renames(remaps); err != nil {
 			return carried{}, false, err
@@ -394,10 +397,12 @@ func (s *afar) outputPlan(whole, final bool) (transfer.SendPlan, error) {
 	return transfer.PlanOutput(s.a.job.ad, ending)
 }
 
-// findChanged notes what is new or changed since the job began. The error is
-// fs.ErrNotExist if the job has removed its scratch directory.
+// findChanged notes what is new or changed since the job began, or was by an
+// earlier run. The error is fs.ErrNotExist if the job has removed its scratch
+// directory.
 func (s *afar) findChanged(e *transfer.Ending) error {
 	return s.a.asUser(func() (err error) {
+		e.Earlier = transfer.Earlier(s.a.box.Root(), s.a.job.ad)
 		e.Changed, err = transfer.Changed(s.a.box.Root(), s.a.before)
 		return err
 	})
@@ -491,6 +496,9 @@ func (s *afar) tell(a *activation) {
 		// It could not be set up here. A shadow that is told of an exit before of
 		// a beginning takes it for both: event 001, and one more of NumJobStarts.
 		hold = &Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
+		if s.corrupt {
+			hold.Code = 0 // HTCondor sends none, which the shadow takes for StarterError
+		}
 	}
 	mock := s.failed && a.life.ran
 	timeout := time.Duration(0)

@@ -461,6 +461,10 @@ func (r *receiver) fetch() error {
 // fetched gives a file that a plugin made its mode and owner.
 func (r *receiver) fetched(name string) {
 	info, err := r.into.Lstat(name)
+	if r.o.Absent != nil && errors.Is(err, fs.ErrNotExist) {
+		r.o.Absent(name)
+		return
+	}
 	if err == nil && r.o.Owner != nil { // only its owner may change it then
 		err = r.o.Owner(r.into, name, info.IsDir())
 	}

@@ -32,6 +32,9 @@ type Ending struct {
 	// defined for it: see Succeeded. Only the files for failures are sent.
 	Failed  bool
 	Changed []string // names at the top that are new or changed: see Changed
+	// Earlier are names at the top that earlier runs of the job had changed: see
+	// Earlier.
+	Earlier []string
 	// Gone says that there is no scratch directory any more. Of a job that lists
 	// nothing the standard files are sent all the same: they were there, and the
 	// other end is told that they are missing.
@@ -87,6 +90,17 @@ func Succeeded(job *classad.Ad, bySignal bool, number int) bool {
 // fs.ErrNotExist.
 func Changed(scratch *os.Root, before Listing) ([]string, error) {
 	return Output{}.changed(scratch, before)
+}
+
+// Earlier lists what earlier runs of job had changed (TransferIntermediate) and is
+// still in scratch. The shadow names whatever is in the spool: also manifests of
+// checkpoints, which are gone when the job begins, and files that the job has
+// removed since.
+func Earlier(scratch *os.Root, job *classad.Ad) []string {
+	return slices.DeleteFunc(names(text(job, "TransferIntermediate")), func(name string) bool {
+		info, err := scratch.Stat(filepath.FromSlash(name))
+		return err != nil || !info.Mode().IsRegular()
+	})
 }
 
 // Renames reads TransferInputRemaps for ReceiveOptions: a name, or else the
@@ -220,7 +234,7 @@ func (e Ending) changed(job *classad.Ad, quiet map[string]bool) []string {
 		}
 	}
 	if e.Occasion == AtExit { // what earlier runs had changed
-		for _, name := range names(text(job, "TransferIntermediate")) {
+		for _, name := range e.Earlier {
 			add(name)
 		}
 	}

@@ -44,14 +44,14 @@ func TestPlanOutput(t *testing.T) {
 		"streamed, no list": {`Cmd = "x.sh"`, Ending{Changed: std.Changed}, "new proxy", true},
 		"streamed":          {`TransferOutput = "a"`, Ending{}, "a", true},
 		"no list":           {`Cmd = "/data/u/x.sh"; x509userproxy = "/tmp/proxy"`, std, "_condor_stderr _condor_stdout new", true},
-		"no list, earlier":  {`Cmd = "x.sh"; TransferIntermediate = "old,new"`, std, "old new _condor_stderr _condor_stdout proxy", true},
+		"no list, earlier":  {`Cmd = "x.sh"`, with(func(e *Ending) { e.Earlier = []string{"old", "new"} }), "old new _condor_stderr _condor_stdout proxy", true},
 		"spooled":           {`SpooledOutputFiles = "s"; TransferOutput = "a"`, std, "s _condor_stdout _condor_stderr", true},
 		"added":             {`TransferOutput = "a"`, with(func(e *Ending) { e.Added = []string{"b", "a"} }), "a b _condor_stdout _condor_stderr", true},
 		"failed":            {`TransferOutput = "a"; FailureFiles = "core,log"`, with(func(e *Ending) { e.Failed = true }), "core log _condor_stdout _condor_stderr", true},
 		"failed, no list":   {``, with(func(e *Ending) { e.Failed = true }), "_condor_stdout _condor_stderr", true},
 		"evicted":           {`TransferOutput = "a"; FailureFiles = "f"; OutputDestination = "http://h/"`, with(func(e *Ending) { e.Occasion, e.Failed = AtEviction, true }), "a _condor_stdout _condor_stderr", false},
 		"evicted, no spool": {`TransferOutput = "b"; SpoolOnEvict = false; TransferOutputRemaps = "b=https://h/b"`, Ending{Occasion: AtEviction}, "b->https://h/b", true},
-		"evicted, no list":  {`TransferIntermediate = "old"`, with(func(e *Ending) { e.Occasion = AtEviction }), "_condor_stderr _condor_stdout x.sh new proxy", false},
+		"evicted, no list":  {``, with(func(e *Ending) { e.Occasion, e.Earlier = AtEviction, []string{"old"} }), "_condor_stderr _condor_stdout x.sh new proxy", false},
 		"checkpoint":        {`TransferOutput = "a"; TransferCheckpoint = "ck, d"`, with(func(e *Ending) { e.Occasion = AtCheckpoint }), "ck d _condor_stdout _condor_stderr", false},
 		"checkpoint, as is": {`TransferOutput = "a"`, with(func(e *Ending) { e.Occasion = AtCheckpoint }), "a _condor_stdout _condor_stderr", false},
 		"absolute":          {`TransferOutput = "/x/scratch/d/a,/etc/passwd"`, Ending{Scratch: "/x/scratch"}, "d/a /etc/passwd", true},
@@ -149,6 +149,21 @@ func TestChanged(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{".dot", "grown", "link", "new", "touched"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What earlier runs had changed is sent if it is still there: a name of the
+// spool's alone is none.
+func TestEarlier(t *testing.T) {
+	t.Parallel()
+	r := root(t)
+	put(t, r.Name(), map[string]string{"a": "1", "d/in": "1", "b": ""})
+	job := parse(t, `TransferIntermediate = "b, _condor_checkpoint_MANIFEST.0000,d,a,../x,/etc/passwd"`)
+	if diff := cmp.Diff([]string{"b", "a"}, Earlier(r, job)); diff != "" {
+		t.Error(diff)
+	}
+	if got := Earlier(r, parse(t, "x = 1")); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }
 
