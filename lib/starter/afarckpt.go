@@ -186,6 +186,11 @@ func (s *afar) verify(ctx context.Context) error {
 		return err
 	}
 	s.log.Warn("the job does not start from a checkpoint that is not what was stored", "checkpoint", bad.Number, "err", err)
+	// The shadow ends the activation when it hears of this, and counts what it sent
+	// only if it has seen the end of that.
+	s.input.await(ctx)
+	s.input = nil
+	s.reaped(ctx, inward)
 	if bad.Number >= 0 {
 		event := classad.NewAd()
 		event.SetString("EventType", "InvalidCheckpointDownload")
