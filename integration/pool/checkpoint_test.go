@@ -78,6 +78,7 @@ exit $code
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "CLAIM_WORKLIFE = 0\nCHECK_REACTIVATE_AFTER_CHECKPOINT = FALSE\n")
+	const goesBack = "the shadow goes back to the checkpoint before, and does not send the same again and again"
 	const atURL = "transfer_checkpoint_files = state\ntransfer_output_files =\ncheckpoint_destination = keep://store\ntransfer_plugins = keep=plug.sh\n"
 	for _, tt := range []struct {
 		name, submit, script string
@@ -89,23 +90,27 @@ func TestCheckpoints(t *testing.T) {
 		says   string
 		output string
 		differ []string
+		new    string // what the original does so only since 24.1
 	}{
-		{name: "what changed, in the spool", script: checkpointed, evict: true, want: "001 004 001 005",
+		{name: "what changed, in the spool", new: "the shadow counts the bytes of such a job so", script: checkpointed, evict: true, want: "001 004 001 005",
 			output: "run with nothing, manifests 0\nrun with something, manifests 0\n"},
 		{name: "what is listed, streamed", submit: "transfer_checkpoint_files = state\nstream_output = true\nstream_error = true\n", script: checkpointed, evict: true, want: "001 004 001 005",
 			output: "run with nothing, manifests 0\nrun with something, manifests 0\nrun with something, manifests 0\n"},
 		{name: "at a URL", submit: atURL, script: checkpointed, evict: true, want: "001 004 001 005",
 			output: "run with nothing, manifests 0\nrun with something, manifests 0\n"},
-		{name: "at a URL, changed there", submit: atURL, script: checkpointed, evict: true, want: "001 004 021 004 001 005",
+		{name: "at a URL, changed there", new: goesBack, submit: atURL, script: checkpointed, evict: true, want: "001 004 021 004 001 005",
 			spoil: func(file string) error { return os.WriteFile(file, []byte("another\n"), 0o644) }, says: "Checkpoint file 'state' did not have expected checksum"},
-		{name: "at a URL, lost there", submit: atURL, script: checkpointed, evict: true, spoil: os.Remove},
-		{name: "at a URL that fails once", submit: atURL, script: patient, fail: map[string]string{"FAIL.0000": "0"}, want: "001 005",
+		{name: "at a URL, lost there", new: goesBack, submit: atURL, script: checkpointed, evict: true, spoil: os.Remove},
+		{name: "at a URL that fails once", new: "what plugins read and wrote does not come back with the output", submit: atURL, script: patient, fail: map[string]string{"FAIL.0000": "0"}, want: "001 005",
 			output: "run with 0\nrun with 1\nrun with 2\n"},
 		{name: "at a URL that fails for good", submit: atURL, script: patient, fail: map[string]string{"FAIL.0000": "1"}, want: "001 021 004 012",
 			says: "Starter failed to upload checkpoint", differ: []string{"MemoryUsage", "ResidentSetSize", "ResidentSetSize_RAW"}}, // by the clock, which the original's transfers take longer than
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			if tt.new != "" {
+				r.NeedVersion(t, lts24, tt.new)
+			}
 			name := strings.ReplaceAll(tt.name, " ", "-")
 			var jobs [2]*job
 			var stores [2]string

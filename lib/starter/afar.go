@@ -51,11 +51,8 @@ type afar struct {
 	doorOver chan struct{} // closed when the door's goroutine has ended
 
 	// Of the transfer of files.
-	input *parting // from what sent input; nil without
-	// absent are files that a plugin promised and did not bring, where a
-	// checkpoint may come back.
-	absent  []string
-	corrupt bool // the checkpoint that came back is not what was stored
+	input   *parting // from what sent input; nil without
+	corrupt bool     // the checkpoint that came back is not what was stored
 	// motions is what the job's ad showed after the last transfer.
 	motions map[direction]motion
 	anew    atomic.Bool         // a shadow came back, which moves no files now

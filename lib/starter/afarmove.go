@@ -101,9 +101,6 @@ func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 		_ = conn.Close()
 	}()
 	o := transfer.ReceiveOptions{Plugins: s.plugins(), Owner: a.owner()}
-	if s.absent = nil; a.job.text("CheckpointDestination") != "" {
-		o.Absent = func(name string) { s.absent = append(s.absent, name) } // verify judges
-	}
 	if remaps := a.job.text("TransferInputRemaps"); remaps != "" {
 		if o.Rename, err = transfer.Renames(remaps); err != nil {
 			return carried{}, false, err

@@ -323,7 +323,6 @@ func TestCheckpointFails(t *testing.T) {
 		"not why":        {report(`[ TransferSuccess = false; TransferUrl = "` + url + `"; TransferFileName = "b" ]`), false, false},
 		"not which file": {report(`[ TransferSuccess = false; TransferError = "x"; TransferUrl = "` + url + `" ]`), false, false},
 		"not whether":    {report(`[ TransferError = "x"; TransferUrl = "` + url + `"; TransferFileName = "b" ]`), false, false},
-		"not a word":     {report(""), false, false},
 	} {
 		from := root(t)
 		put(t, from.Name(), map[string]string{"a": "A", "b": "B"})

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -397,6 +398,26 @@ func writeNew(root *os.Root, name string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
+// readMost reads a file of at most limit bytes.
+func readMost(root *os.Root, name string, limit int64) ([]byte, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
+		return nil, fmt.Errorf("no plain file: %w", fs.ErrInvalid)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fmt.Errorf("no plain file of at most %d bytes: %w", limit, errors.Join(err, fs.ErrInvalid))
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
 // within returns p for a scratch directory, with its programs asked.
 func (p *Plugins) within(ctx context.Context, root *os.Root, owner func(*os.Root, string, bool) error, system host.Errno) *Plugins {
 	q := *p
@@ -458,11 +479,12 @@ func (r *receiver) fetch() error {
 	return nil
 }
 
-// fetched gives a file that a plugin made its mode and owner.
+// fetched gives a file that a plugin made its mode and owner. There need be none:
+// a plugin that says that all is well is believed, for it may have unpacked what
+// it fetched, or fetched nothing because all was there.
 func (r *receiver) fetched(name string) {
 	info, err := r.into.Lstat(name)
-	if r.o.Absent != nil && errors.Is(err, fs.ErrNotExist) {
-		r.o.Absent(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if err == nil && r.o.Owner != nil { // only its owner may change it then

@@ -25,14 +25,11 @@ type ReceiveOptions struct {
 	Executable string // name of the job's executable, which gets mode 0755; "" for none
 	// Owner is called for everything that was made, right after; nil is nobody.
 	Owner    func(root *os.Root, name string, dir bool) error
-	Plugins  *Plugins                      // for URLs; nil refuses them
-	MaxBytes int64                         // of all files together; 0 or less is no limit
-	MaxItems int                           // files and directories; 0 is 16 million
-	Rename   func(name string) (to string) // where a file goes below the root; nil is the name it has
-	// Absent is told of a file that a plugin said it had brought and which is
-	// not there, and the caller judges that; nil is a failure.
-	Absent func(name string)
-	create func(name string) (sink, error) // in place of a file; for tests
+	Plugins  *Plugins                        // for URLs; nil refuses them
+	MaxBytes int64                           // of all files together; 0 or less is no limit
+	MaxItems int                             // files and directories; 0 is 16 million
+	Rename   func(name string) (to string)   // where a file goes below the root; nil is the name it has
+	create   func(name string) (sink, error) // in place of a file; for tests
 }
 
 // sink is an open file that is being received.

@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -135,7 +134,7 @@ func lineOf(line []byte) manifestLine {
 // checksumAt is the checksum of a plain file in root. A name that leads out of it
 // is that of no file.
 func checksumAt(ctx context.Context, root *os.Root, name string) (string, error) {
-	f, _, err := openPlain(root, filepath.FromSlash(name))
+	f, err := openPlain(root, filepath.FromSlash(name))
 	if err != nil {
 		return "", err
 	}
@@ -145,33 +144,20 @@ func checksumAt(ctx context.Context, root *os.Root, name string) (string, error)
 
 // openPlain opens a plain file. It does not open a pipe, which would wait for a
 // writer.
-func openPlain(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+func openPlain(root *os.Root, name string) (*os.File, error) {
 	info, err := root.Stat(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("no plain file: %w", fs.ErrInvalid)
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, nil, errors.Join(fmt.Errorf("no plain file: %w", fs.ErrInvalid), err, f.Close())
-	}
-	return f, info, nil
-}
-
-// readMost reads a file of at most limit bytes.
-func readMost(root *os.Root, name string, limit int64) ([]byte, error) {
-	f, info, err := openPlain(root, name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if info.Size() > limit {
-		return nil, fmt.Errorf("more than %d bytes: %w", limit, fs.ErrInvalid)
+	if !info.Mode().IsRegular() {
+		return nil, fs.ErrInvalid
 	}
-	return io.ReadAll(io.LimitReader(f, limit))
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fs.ErrInvalid, err, f.Close())
+	}
+	return f, nil
 }
