@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -23,6 +24,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/pool"
 )
 
 // poolTool is what a tool needs to speak with the daemons of this machine's
@@ -91,4 +93,19 @@ func poolTool() (*config.Snapshot, *security.Client, error) {
 	}
 	client.Configure(settings, &authn.Client{Settings: methods, System: system})
 	return snap, client, nil
+}
+
+// collectorFinder makes what finds collectors of port 0, by the address file of
+// this machine's.
+func collectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, error), error) {
+	p, err := thishost.New()
+	if err != nil {
+		return nil, err
+	}
+	read, err := p.ReadShown(cmp.Or(os.Getenv("CONDOR_IDS"), snap.String("CONDOR_IDS")))
+	if err != nil {
+		return nil, err
+	}
+	files := pool.AddressFilesFrom(snap)
+	return func(at cedar.Sinful) (cedar.Sinful, error) { return files.FindCollector(at, read) }, nil
 }

@@ -53,8 +53,12 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 	}
 	snap, client, err := poolTool()
 	port := int64(0)
+	var find func(cedar.Sinful) (cedar.Sinful, error)
 	if err == nil {
 		port, err = snap.Int("COLLECTOR_PORT")
+	}
+	if err == nil {
+		find, err = collectorFinder(snap)
 	}
 	if err != nil {
 		printError(stderr, who, err)
@@ -63,7 +67,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(context.Background(), rehomePatience)
 	defer cancel()
 	home := snap.List("COLLECTOR_HOST")
-	if err := rehome(ctx, directory{client, int(port)}, home, names[0], names[1], f); err != nil {
+	if err := rehome(ctx, directory{client, int(port), find}, home, names[0], names[1], f); err != nil {
 		if f.json {
 			if status := tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": err.Error()}); status != exitOK {
 				return status
@@ -167,6 +171,8 @@ func ping(ctx context.Context, open pool.Opener, at cedar.Sinful) error {
 type directory struct {
 	open pool.Opener
 	port int // of collectors that are named without one
+	// find returns where a collector is that is configured with port 0.
+	find func(cedar.Sinful) (cedar.Sinful, error)
 }
 
 // locate asks the collectors of a list where a daemon is. Entries that name no
@@ -176,6 +182,9 @@ func (d directory) locate(ctx context.Context, list []string, kind pool.Kind, na
 	var bad []error
 	for _, text := range list {
 		at, err := pool.ParseCollector(text, d.port)
+		if err == nil {
+			at, err = d.find(at)
+		}
 		if err != nil {
 			bad = append(bad, err)
 			continue

@@ -68,18 +68,41 @@ func (f AddressFile) Remove(address cedar.Sinful) error {
 	return nil
 }
 
-// ReadAddress reads the address of another daemon from its file: on the first
-// line, or behind MyAddress.
+// ReadAddress reads the address of another daemon from its file. Blank lines and
+// those that begin with '#' do not count. The first line is the address, or the
+// first of lines with attributes, of which MyAddress is the address.
 func ReadAddress(text string) (cedar.Sinful, error) {
-	line := strings.TrimSpace(firstLine(text))
-	if value, ok := strings.CutPrefix(line, "MyAddress"); ok {
-		value = strings.TrimSpace(value)
-		if value, ok = strings.CutPrefix(value, "="); ok {
-			line = strings.Trim(strings.TrimSpace(value), `"`)
+	if len(text) > MostAddressFile {
+		return cedar.Sinful{}, errs.E("daemon.ReadAddress", errs.Invalid, "", fmt.Errorf("it has %d bytes; at most %d are read", len(text), MostAddressFile))
+	}
+	first := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
 		}
+		if first == "" {
+			if strings.HasPrefix(line, "<") {
+				return cedar.ParseSinful(line)
+			}
+			first = line
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			break // no line of a file with attributes
+		}
+		value = strings.TrimSpace(value)
+		if !strings.EqualFold(strings.TrimSpace(name), "MyAddress") || len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+			continue
+		}
+		if line = value[1 : len(value)-1]; !strings.HasPrefix(line, "<") {
+			first = line
+			break
+		}
+		return cedar.ParseSinful(line)
 	}
-	if !strings.HasPrefix(line, "<") {
-		return cedar.Sinful{}, errs.E("daemon.ReadAddress", errs.Invalid, "", fmt.Errorf("the first line is %.80q; want an address <host:port…> or MyAddress = \"…\"", line))
-	}
-	return cedar.ParseSinful(line)
+	return cedar.Sinful{}, errs.E("daemon.ReadAddress", errs.Invalid, "", fmt.Errorf("it begins with %.80q; want an address <host:port…>, or MyAddress = \"…\"", first))
 }
+
+// MostAddressFile bounds an address file, in bytes.
+const MostAddressFile = 64 << 10

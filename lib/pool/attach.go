@@ -159,16 +159,39 @@ func (p *Pool) offerTo(ctx context.Context, a Attach) (int, error) {
 	return len(all), nil
 }
 
-// findSchedd returns where an access point is, as the collectors of its own pool
-// or of ours know.
+// findSchedd returns where an access point is: the schedd of this machine shows
+// it in a file, and others are known to the collectors of their own pool or of
+// ours.
 func (p *Pool) findSchedd(ctx context.Context, a Attach) (cedar.Sinful, error) {
-	var ask []cedar.Sinful
+	s := p.settings.Load()
+	var named []cedar.Sinful
+	var bad []error
 	if a.Pool != nil {
-		ask = append(ask, *a.Pool)
+		named = append(named, *a.Pool)
 	} else {
-		for _, c := range p.settings.Load().Collectors {
-			ask = append(ask, c.At)
+		at, err := s.Files.FindSchedd(a.Schedd, p.cfg.ReadFile)
+		if err == nil {
+			return at, nil
+		}
+		if !errs.Is(err, errs.NotFound) {
+			bad = append(bad, err)
+		}
+		for _, c := range s.Collectors {
+			named = append(named, c.At)
 		}
 	}
-	return Lookup(ctx, p.cfg.Open, ask, AccessPoint, a.Schedd)
+	var ask []cedar.Sinful
+	for _, c := range named {
+		at, err := p.FindCollector(c)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		ask = append(ask, at)
+	}
+	at, err := Lookup(ctx, p.cfg.Open, ask, AccessPoint, a.Schedd)
+	if err != nil {
+		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
+	}
+	return at, nil
 }

@@ -6,7 +6,6 @@ package pool
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -327,6 +326,11 @@ func (s *sender) run(ctx context.Context) {
 			l.close() // the settings have changed
 			l = nil
 		}
+		if l != nil && u != nil && s.moved(l) {
+			l.close()
+			l = nil
+			s.p.news.again(s) // it knows nothing
+		}
 		var err error
 		switch {
 		case l.gone():
@@ -451,6 +455,7 @@ func (s *sender) connect(ctx context.Context, command int, retiring bool) (*link
 // connected notes a connection, or what stands for one.
 func (s *sender) connected(l *link, version string) {
 	s.mu.Lock()
+	s.status.Address = l.to.String()
 	s.status.Connected, s.status.Datagrams, s.status.Version, s.status.Since, s.status.Err = true, l.post != nil, version, s.p.cfg.Clock.Now().Wall, nil
 	s.last = ""
 	s.mu.Unlock()
@@ -515,25 +520,17 @@ func (l *link) watch() {
 	}
 }
 
-// where returns the collector's address; that of port 0 is in a file.
-func (s *sender) where() (cedar.Sinful, error) {
-	if s.to.At.Port != 0 || s.to.At.SockID != "" {
-		return s.to.At, nil
+// where returns the collector's address; that of port 0 is in its file.
+func (s *sender) where() (cedar.Sinful, error) { return s.p.FindCollector(s.to.At) }
+
+// moved reports whether the collector, which is told over UDP, has another
+// address now. Nothing else shows that it started again: no connection is lost.
+func (s *sender) moved(l *link) bool {
+	if l.post == nil || s.to.At.Port != 0 {
+		return false
 	}
-	path := s.p.settings.Load().AddressFile
-	if path == "" {
-		return cedar.Sinful{}, errs.E("pool.connect", errs.Invalid, s.to.Text, errors.New("port 0 needs COLLECTOR_ADDRESS_FILE"))
-	}
-	text, err := s.p.cfg.ReadFile(path)
-	if err != nil {
-		return cedar.Sinful{}, errs.E("pool.connect", errs.Transient, s.to.Text, err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	at, err := cedar.ParseSinful(strings.TrimSpace(line))
-	if err != nil {
-		return at, errs.E("pool.connect", errs.Transient, s.to.Text, fmt.Errorf("%s: %w", path, err))
-	}
-	return at, nil
+	at, err := s.where()
+	return err == nil && at.String() != l.to.String()
 }
 
 // rest waits until there may be something to do.

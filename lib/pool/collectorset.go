@@ -6,7 +6,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,8 +32,8 @@ type Settings struct {
 	DaemonAd   DaemonAd
 	// Pause is the longest pause between two attempts to reach a collector.
 	Pause time.Duration
-	// AddressFile says where a collector is whose port is 0.
-	AddressFile string
+	// Files say where daemons of this machine are.
+	Files AddressFiles
 	// Attached is the access point that has this EP to itself, "" if none.
 	Attached string
 	// Attach says to whom slots are offered without a negotiator.
@@ -107,9 +106,7 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	avoid, err := c.Duration("DEAD_COLLECTOR_MAX_AVOIDANCE_TIME")
 	bad = append(bad, err)
 	s.Pause = max(min(interval, avoid), firstPause)
-	if s.AddressFile = c.String("COLLECTOR_ADDRESS_FILE"); s.AddressFile == "" && c.String("LOG") != "" {
-		s.AddressFile = filepath.Join(c.String("LOG"), ".collector_address") // where the collector of a personal pool writes it
-	}
+	s.Files = AddressFilesFrom(c)
 	s.Attached = c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME")
 	s.Attach, err = attachFrom(c)
 	bad = append(bad, err)

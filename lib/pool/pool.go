@@ -117,7 +117,9 @@ type Config struct {
 	Clock clock.Clock    // nil: clock.System
 	Rand  func() float64 // from [0, 1), for the spread of attempts; nil: math/rand
 	Log   *slog.Logger   // nil: none
-	// ReadFile reads COLLECTOR_ADDRESS_FILE; nil: os.ReadFile.
+	// ReadFile reads the address files of daemons of this machine, and no file
+	// that anybody else has written: what stands in them is believed. Nil reads
+	// any file, for tests.
 	ReadFile func(path string) ([]byte, error)
 }
 

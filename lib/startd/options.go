@@ -39,6 +39,10 @@ type Platform interface {
 	// Kin is security.Client's, where ids is CONDOR_IDS; nil where the system
 	// cannot tell. It fails for ids that are no uid.gid.
 	Kin(ids string) (func(net.Addr) bool, error)
+	// ReadShown makes what reads the files in which daemons of this machine show
+	// where they are, and refuses those that may be anybody else's; ids is
+	// CONDOR_IDS.
+	ReadShown(ids string) (func(path string) ([]byte, error), error)
 	// Reuse is listen.Dialer's; nil where the system has no such thing.
 	Reuse() func(*net.Dialer) (lingers func(error) bool)
 	// Named makes the named socket of a shared port endpoint; nil without.

@@ -62,6 +62,8 @@ type daemonState struct {
 	remote  *daemon.RemoteConfig // what was set from afar
 
 	account func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
+	// readShown reads what other daemons of this machine have written.
+	readShown func(path string) ([]byte, error)
 
 	sessions *security.Sessions
 	server   *security.Server
@@ -356,8 +358,12 @@ func (d *daemonState) secure() error {
 	if network.Reuse {
 		dialer.Reuse = d.o.Platform.Reuse()
 	}
-	kin, err := d.o.Platform.Kin(cmp.Or(d.env("CONDOR_IDS"), d.snap.String("CONDOR_IDS")))
+	ids := cmp.Or(d.env("CONDOR_IDS"), d.snap.String("CONDOR_IDS"))
+	kin, err := d.o.Platform.Kin(ids)
 	if err != nil {
+		return err
+	}
+	if d.readShown, err = d.o.Platform.ReadShown(ids); err != nil {
 		return err
 	}
 	d.client = &security.Client{
@@ -432,8 +438,16 @@ func readDir(path string) ([]string, error) {
 	return names, nil
 }
 
+// broker opens a connection to an entry of CCB_ADDRESS, to register with it.
 func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, error) {
-	to, err := pool.ParseCollector(address, 9618)
+	port, err := d.now().Int("COLLECTOR_PORT")
+	if err != nil {
+		return nil, err
+	}
+	to, err := pool.ParseCollector(address, int(port))
+	if err == nil {
+		to, err = d.pool.FindCollector(to)
+	}
 	if err != nil {
 		return nil, err
 	}

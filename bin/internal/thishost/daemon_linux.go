@@ -46,6 +46,17 @@ func (p *Platform) Kin(ids string) (func(net.Addr) bool, error) {
 	}, nil
 }
 
+// ReadShown reads the files in which daemons of this machine show where they
+// are: those that root, the account of HTCondor's daemons or we have written, and
+// that nobody else may write to. ids is as with Kin.
+func (p *Platform) ReadShown(ids string) (func(path string) ([]byte, error), error) {
+	trusted, err := account.Daemons(ids)
+	if err != nil {
+		return nil, err
+	}
+	return func(path string) ([]byte, error) { return account.ReadOf(trusted, path, daemon.MostAddressFile) }, nil
+}
+
 // Reuse lets outgoing connections come from ports at which ended ones linger.
 func (p *Platform) Reuse() func(*net.Dialer) (lingers func(error) bool) {
 	return linux.ReuseAddress

@@ -80,6 +80,11 @@ func (p *Platform) Usage() (host.Usage, error) { return host.Usage{}, errNoPlatf
 // Kin is never reached.
 func (p *Platform) Kin(string) (func(net.Addr) bool, error) { return nil, errNoPlatform }
 
+// ReadShown is never reached.
+func (p *Platform) ReadShown(string) (func(path string) ([]byte, error), error) {
+	return nil, errNoPlatform
+}
+
 // Reuse is never reached.
 func (p *Platform) Reuse() func(*net.Dialer) func(error) bool { return nil }
 

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -25,10 +26,36 @@ type Private struct{}
 
 var _ host.PrivateFiles = Private{}
 
-// ReadPrivate implements host.PrivateFiles. All is asked of the open file, so
-// that nobody can put another one in its place.
+// ReadPrivate implements host.PrivateFiles.
 func (Private) ReadPrivate(path string, limit int64) ([]byte, error) {
-	const op = "account.ReadPrivate"
+	return readChecked("account.ReadPrivate", path, limit, func(st *unix.Stat_t) error {
+		switch {
+		case st.Uid != uint32(os.Getuid()):
+			return fmt.Errorf("it belongs to the user %d, want %d", st.Uid, os.Getuid())
+		case st.Mode&0o077 != 0:
+			return fmt.Errorf("others may reach it (mode %#o), want 0600 or less", st.Mode&0o7777)
+		}
+		return nil
+	})
+}
+
+// ReadOf reads a file of at most limit bytes that belongs to one of these users
+// and that nobody else may write to. It fails with Denied for any other file.
+func ReadOf(users []uint32, path string, limit int64) ([]byte, error) {
+	return readChecked("account.ReadOf", path, limit, func(st *unix.Stat_t) error {
+		switch {
+		case !slices.Contains(users, st.Uid):
+			return fmt.Errorf("it belongs to the user %d; want one of %d, as which the daemons of this machine run (CONDOR_IDS)", st.Uid, users)
+		case st.Mode&0o022 != 0:
+			return fmt.Errorf("others may write to it (mode %#o), want 0644 or less", st.Mode&0o7777)
+		}
+		return nil
+	})
+}
+
+// readChecked reads a regular file that a check lets pass. All is asked of the
+// open file, so that nobody can put another one in its place.
+func readChecked(op, path string, limit int64, check func(*unix.Stat_t) error) ([]byte, error) {
 	// O_NONBLOCK keeps a named pipe from holding us up.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -40,14 +67,13 @@ func (Private) ReadPrivate(path string, limit int64) ([]byte, error) {
 	if err := unix.Fstat(fd, &before); err != nil {
 		return nil, errs.E(op, errs.Broken, path, err)
 	}
-	switch {
-	case before.Mode&unix.S_IFMT != unix.S_IFREG:
+	if before.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, errs.E(op, errs.Denied, path, errors.New("it is no regular file"))
-	case before.Uid != uint32(os.Getuid()):
-		return nil, errs.E(op, errs.Denied, path, fmt.Errorf("it belongs to the user %d, want %d", before.Uid, os.Getuid()))
-	case before.Mode&0o077 != 0:
-		return nil, errs.E(op, errs.Denied, path, fmt.Errorf("others may reach it (mode %#o), want 0600 or less", before.Mode&0o7777))
-	case before.Size > limit:
+	}
+	if err := check(&before); err != nil {
+		return nil, errs.E(op, errs.Denied, path, err)
+	}
+	if before.Size > limit {
 		return nil, errs.E(op, errs.Exhausted, path, fmt.Errorf("it has %d bytes, at most %d are read", before.Size, limit))
 	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
