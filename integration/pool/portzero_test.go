@@ -156,7 +156,8 @@ func oneMachine(t *testing.T, kind string) string {
 		}
 		return err
 	})
-	out, err := p.Run(t.Context(), "condor_ssh_to_job", "-auto-retry", "1.0", "echo in the job; test -f .job.ad && echo beside its files")
+	out, err := p.Run(t.Context(), "condor_ssh_to_job", "-auto-retry", "1.0",
+		"echo in the job; test -f .job.ad && echo beside its files; env | grep -ci family; grep -rlsi family: . | wc -l")
 	if err != nil {
 		t.Errorf("%v\n%s", err, realpool.Last(p.Log("SchedLog"), 20))
 	}

@@ -52,6 +52,10 @@ type Config struct {
 	// Claim is the whole claim id, session info and key included. It is what
 	// CREATE_JOB_OWNER_SEC_SESSION must show, and its session is let in.
 	Claim claim.Secret
+	// Family is the session of the daemons under this machine's condor_master,
+	// which is let in from this machine where the settings of Secure have
+	// FamilySession; "" for none.
+	Family claim.Secret
 	// Address is the public sinful of the startd: the starter is on the same
 	// host and reached in the same way, at a port or endpoint of its own.
 	Address string

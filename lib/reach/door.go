@@ -111,6 +111,9 @@ func (d *Door) secure() error {
 		// A claim id without session info: nobody can show that he has it.
 		d.cfg.Log.Warn("the claim has no session, so nobody reaches the job", "err", err)
 	}
+	if err := d.secureFamily(); err != nil {
+		d.cfg.Log.Warn("daemons of this machine are not known by the session of their condor_master", "err", err)
+	}
 	table, err := listen.NewTable(append(d.Commands(), d.cfg.Commands...)...)
 	if err != nil {
 		return err
@@ -124,6 +127,19 @@ func (d *Door) secure() error {
 		Limits: listen.Limits{Conns: mostConns, PerPeer: mostPerPeer, Handshakes: mostHandshakes, Handshake: toSayWho, Message: perMessage},
 	}
 	return nil
+}
+
+// secureFamily lets in the daemons of this machine's condor_master.
+func (d *Door) secureFamily() error {
+	if d.cfg.Family == "" {
+		return nil
+	}
+	id, err := security.ParseCapabilityID(d.cfg.Family.Reveal())
+	if err != nil {
+		return err
+	}
+	_, err = d.sessions.AddFamily(id)
+	return err
 }
 
 // openShared makes an endpoint of the shared port that the startd is behind.

@@ -25,7 +25,10 @@ type Serve struct {
 	// that of [Advertise].
 	Version string
 	// Cookie is for starters, see [starter.ShadowSide].
-	Cookie    string
+	Cookie string
+	// Family returns the session of the daemon's family, for starters; "" for
+	// none. Nil has none.
+	Family    func() claim.Secret
 	NewSecret func() claim.Secret
 	// Join makes the pool's side, which reaches the engine through owner, and
 	// returns our address, for claim ids. duty says how busy the owner is; problems are what could not be made

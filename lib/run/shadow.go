@@ -53,6 +53,9 @@ func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (*starter.Handle, err
 // shadow's connection.
 func (n *node) shadowSide() *starter.ShadowSide {
 	s := &starter.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie, Security: n.secured}
+	if f := n.o.Serve.Family; f != nil {
+		s.Family = f()
+	}
 	s.UidDomain, s.FileSystemDomain = n.o.Config.String("UID_DOMAIN"), n.o.Config.String("FILESYSTEM_DOMAIN")
 	s.Version, _ = n.o.Inventory.Attrs.EvalString("CondorVersion", nil)
 	s.Platform, _ = n.o.Inventory.Attrs.EvalString("CondorPlatform", nil)

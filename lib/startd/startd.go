@@ -22,6 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
@@ -169,7 +170,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Serve: &run.Serve{
-			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
+			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
 			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
@@ -403,6 +404,17 @@ func (d *daemonState) secure() error {
 		}
 	}
 	return d.configure(d.snap)
+}
+
+// family is the session that condor_master handed down to its daemons, for
+// starters. They answer those daemons as we do: a schedd that wants to let the
+// owner of a job in comes with this session, and takes a refusal for the end of
+// it. "" where there is none, or SEC_USE_FAMILY_SESSION is false.
+func (d *daemonState) family() claim.Secret {
+	if s := d.client.Settings(); d.inherit.Family == nil || s == nil || !s.FamilySession {
+		return ""
+	}
+	return claim.Secret(d.inherit.Family.Reveal())
 }
 
 // configure puts settings of security in force.

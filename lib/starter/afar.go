@@ -182,7 +182,7 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 		return caller, nil, errs.E(op, errs.Invalid, "machine ad", err)
 	}
 	where := reach.Config{
-		Claim: s.plan.Claim, Address: s.plan.Address, Job: visitors{s}, Knob: s.a.plan.knob, Secure: s.secure, Names: s.names.Of,
+		Claim: s.plan.Claim, Family: s.plan.Family, Address: s.plan.Address, Job: visitors{s}, Knob: s.a.plan.knob, Secure: s.secure, Names: s.names.Of,
 		Version: s.plan.Version, Platform: s.plan.Platform, Clock: s.clock, Log: s.log,
 		Commands: []listen.Command{s.reverser.Command()},
 	}

@@ -57,7 +57,12 @@ type ShadowSide struct {
 	Stream cedar.State // of the socket that is passed beside the plan
 	// Claim is the whole claim id, with what is said of its session and the
 	// session's key.
-	Claim   claim.Secret `json:"-"`
+	Claim claim.Secret `json:"-"`
+	// Family is the session that the daemons under one condor_master share, as
+	// FamilySessionKey has it; "" for none. It is more than the claim is: who has
+	// it is an administrator of these daemons. So it comes with the plan alone,
+	// and goes to no environment, file or job.
+	Family  claim.Secret `json:"-"`
 	Address string       // the startd's public address; the starter is reached at the same host and networks
 	// Version and Platform are ours, as in ads: $CondorVersion … $.
 	Version, Platform           string
@@ -70,28 +75,30 @@ type ShadowSide struct {
 	Cookie string
 }
 
-// plainSide is a ShadowSide as JSON has it but for the claim.
+// plainSide is a ShadowSide as JSON has it but for the secrets.
 type plainSide ShadowSide
 
 // MarshalJSON writes everything, the secrets too.
 func (s ShadowSide) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plainSide
-		Claim string `json:"claim"`
-	}{plainSide(s), s.Claim.Reveal()})
+		Claim  string `json:"claim"`
+		Family string `json:"family,omitempty"`
+	}{plainSide(s), s.Claim.Reveal(), s.Family.Reveal()})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *ShadowSide) UnmarshalJSON(b []byte) error {
 	var in struct {
 		*plainSide
-		Claim string `json:"claim"`
+		Claim  string `json:"claim"`
+		Family string `json:"family"`
 	}
 	in.plainSide = (*plainSide)(s)
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	s.Claim = claim.Secret(in.Claim)
+	s.Claim, s.Family = claim.Secret(in.Claim), claim.Secret(in.Family)
 	return nil
 }
 

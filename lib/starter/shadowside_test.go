@@ -16,8 +16,8 @@ import (
 // nobody else.
 func TestShadowSide(t *testing.T) {
 	t.Parallel()
-	const secret = "0123456789abcdef"
-	p := Plan{Activation: "slot1#1", Shadow: &ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Address: "<10.0.0.1:1>", UidDomain: "example.org"}}
+	const secret, kin = "0123456789abcdef", "fedcba9876543210"
+	p := Plan{Activation: "slot1#1", Shadow: &ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Family: "family:1#[]" + kin, Address: "<10.0.0.1:1>", UidDomain: "example.org"}}
 	line, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestShadowSide(t *testing.T) {
 	if err := json.Unmarshal(line, &got); err != nil {
 		t.Fatal(err)
 	}
-	if s := got.Shadow; s == nil || s.Claim.Reveal() != p.Shadow.Claim.Reveal() || s.Address != p.Shadow.Address || s.UidDomain != p.Shadow.UidDomain {
+	if s := got.Shadow; s == nil || s.Claim.Reveal() != p.Shadow.Claim.Reveal() || s.Family.Reveal() != p.Shadow.Family.Reveal() || s.Address != p.Shadow.Address || s.UidDomain != p.Shadow.UidDomain {
 		t.Errorf("the plan arrives as %s", line)
 	}
 	var out bytes.Buffer
@@ -35,8 +35,8 @@ func TestShadowSide(t *testing.T) {
 		fmt.Fprintf(&out, verb+"\n", *p.Shadow)
 	}
 	slog.New(slog.NewTextHandler(&out, nil)).Info("plan", "side", *p.Shadow)
-	if strings.Contains(out.String(), secret) {
-		t.Errorf("the secret is in %s", out.String())
+	if strings.Contains(out.String(), secret) || strings.Contains(out.String(), kin) {
+		t.Errorf("a secret is in %s", out.String())
 	}
 	if line, err := json.Marshal(Plan{}); err != nil || strings.Contains(string(line), "shadow") {
 		t.Errorf("a plan without a shadow is %s (%v)", line, err)

@@ -47,6 +47,13 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 	var killUser func(uint32) (int, error)
 	var userName, groupName func(uint32) (string, error)
 	if os.Geteuid() == 0 {
+		// A process that is to become the job's shares the starter's memory until
+		// it executes the job's program, and has the user's rights a moment before
+		// that. The user must not look into it: the claim's key is there, and that
+		// of condor_master's family.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return starter.Host{}, nil, nil, err
+		}
 		others, killUser, userName, groupName = new(access.Files), s.KillUser, account.Owners{}.UserName, account.GroupName
 	}
 	var stdin io.Reader = os.Stdin
