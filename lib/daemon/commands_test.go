@@ -612,7 +612,17 @@ func TestAddressFile(t *testing.T) {
 	if s, err := ReadAddress("MyAddress = \"<192.0.2.1:9618>\"\nX = 1\n"); err != nil || s.Port != 9618 {
 		t.Errorf("an ad reads as %v, %v", s, err)
 	}
-	for _, bad := range []string{"", "192.0.2.1:9618", "MyAddress = 5", "<192.0.2.1:9618"} {
+	for _, good := range []string{
+		"<192.0.2.1:9618>", "\n # where\n\t<192.0.2.1:9618>\r\nmore", "Name = \"cm\"\nmyaddress=\"<192.0.2.1:9618>\"\n", "# MyAddress = \"<192.0.2.2:1>\"\nX = 1\nMyAddress = \"<192.0.2.1:9618>\"",
+	} {
+		if s, err := ReadAddress(good); err != nil || s.String() != "<192.0.2.1:9618>" {
+			t.Errorf("%q reads as %s, %v", good, s, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "192.0.2.1:9618", "MyAddress = 5", "<192.0.2.1:9618", "version\n<192.0.2.1:9618>", "X = 1\n<192.0.2.1:9618>", "X = 1\nversion\nMyAddress = \"<192.0.2.1:9618>\"",
+		"MyAddress = \"192.0.2.1:9618\"", "MyAddress = \"", "<192.0.2.1:9618>" + strings.Repeat("\n", MostAddressFile),
+	} {
 		if _, err := ReadAddress(bad); err == nil {
 			t.Errorf("%q is taken for an address", bad)
 		}

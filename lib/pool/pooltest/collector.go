@@ -38,6 +38,7 @@ type Collector struct {
 	conns    []net.Conn
 	opened   []int
 	tried    []time.Time
+	at       string // where it was tried last
 	refuse   error
 	deaf     bool
 	clear    bool
@@ -56,7 +57,7 @@ func NewCollector(version string) *Collector {
 func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _ security.Options) (*cedar.Conn, *security.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tried = append(c.tried, time.Now())
+	c.tried, c.at = append(c.tried, time.Now()), to.String()
 	if c.refuse != nil {
 		return nil, nil, c.refuse
 	}
@@ -82,10 +83,10 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 
 // Post begins to take commands over UDP: it is what pool.Config.Post wants. A
 // collector without a version is told in clear.
-func (c *Collector) Post(_ context.Context, _ cedar.Sinful, _ int) (pool.Poster, error) {
+func (c *Collector) Post(_ context.Context, to cedar.Sinful, _ int) (pool.Poster, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tried = append(c.tried, time.Now())
+	c.tried, c.at = append(c.tried, time.Now()), to.String()
 	if c.refuse != nil {
 		return nil, c.refuse
 	}
@@ -267,6 +268,13 @@ func (c *Collector) Tried() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.tried)
+}
+
+// At returns the address at which it was tried last.
+func (c *Collector) At() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
 }
 
 // Opened returns the commands that connections were opened for.

@@ -147,3 +147,57 @@ func TestMakeDirForAnother(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that others may have written is not read.
+func TestReadOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name string, mode os.FileMode) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good", 0o644)
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(good, link); err != nil {
+		t.Fatal(err)
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	me := uint32(os.Getuid())
+	for _, tt := range []struct {
+		name, path string
+		users      []uint32
+		limit      int64
+		kind       errs.Kind
+	}{
+		{"ours", good, []uint32{0, me}, 10, errs.Other},
+		{"a link to it", link, []uint32{me}, 10, errs.Other},
+		{"closed to others", write("closed", 0o600), []uint32{me}, 10, errs.Other},
+		{"of another user", good, []uint32{me + 1, me + 2}, 10, errs.Denied},
+		{"a link to another user's", link, []uint32{me + 1}, 10, errs.Denied},
+		{"nobody is trusted", good, nil, 10, errs.Denied},
+		{"writable by the group", write("group", 0o664), []uint32{me}, 10, errs.Denied},
+		{"writable by all", write("all", 0o646), []uint32{me}, 10, errs.Denied},
+		{"too long", good, []uint32{me}, 9, errs.Exhausted},
+		{"not there", filepath.Join(dir, "nothing"), []uint32{me}, 10, errs.NotFound},
+		{"a directory", dir, []uint32{me}, 1 << 20, errs.Denied},
+		{"a pipe", pipe, []uint32{me}, 10, errs.Denied},
+	} {
+		b, err := ReadOf(tt.users, tt.path, tt.limit)
+		if errs.KindOf(err) != tt.kind || (err == nil) != (tt.kind == errs.Other) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.kind)
+		}
+		if err == nil && string(b) != "0123456789" {
+			t.Errorf("%s: %q", tt.name, b)
+		}
+	}
+}
