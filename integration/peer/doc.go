@@ -16,7 +16,7 @@
 // What it needs: HTCondor in PATH with its Python bindings; python3 with pytest
 // and pytest-httpserver, perl, openssl, ps, strace, curl; a user condor; a name
 // of the host that resolves to an address of the host that is not loopback; an
-// ordinary user. Started by root, the tests run as the user that
+// ordinary user; for cmd_ssh_to_job_van a server and client of openssh. Started by root, the tests run as the user that
 // EXECPOINT_TEST_USER names, or as tester. Without any of them the test is
 // skipped.
 //
@@ -38,7 +38,7 @@
 //
 // The list is testdata/tests.tsv. Its columns are the name of the test; a group
 // (slots, job, files, net and life are the 142 that were measured as suitable,
-// more are others of the quick ones); whether it is quick; the seconds it takes
+// more are others); whether it is quick; the seconds it takes
 // with the original on an idle machine; the cases that pass with the original,
 // where a test counts them; the starts of a startd and a starter in it; what it
 // needs besides (log: lines in our logs as HTCondor words them; host: the name
