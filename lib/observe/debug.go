@@ -19,6 +19,13 @@ import (
 // the second verbosity of its category, and D_ALWAYS:2 is D_FULLDEBUG.
 const CategoryKey = "cat"
 
+// TextKey is the attribute of a text that keeps its lines: it stands behind the
+// message of a DebugHandler's record, as slog.String(TextKey, "what a program
+// printed"). A line of it that looks like the beginning of a record is indented,
+// so that a hostile text cannot forge one. Where there is no DebugHandler it is
+// an attribute as any other.
+const TextKey = "text"
+
 // categories are HTCondor's, in its order.
 var categories = [...]string{
 	"D_ALWAYS", "D_ERROR", "D_STATUS", "D_ZKM", "D_JOB", "D_MACHINE", "D_CONFIG", "D_PROTOCOL", "D_PRIV", "D_DAEMONCORE", "D_FULLDEBUG", "D_SECURITY",
@@ -166,9 +173,14 @@ func (h *DebugHandler) Handle(_ context.Context, r slog.Record) error {
 	category, named := h.category, h.named
 	slot := h.slot
 	rest := append(make([]byte, 0, 128), h.attrs...)
+	text := ""
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == CategoryKey && h.prefix == "" {
+		switch {
+		case a.Key == CategoryKey && h.prefix == "":
 			category, named = categoryOf(a.Value.String())
+			return true
+		case a.Key == TextKey && h.prefix == "" && !debug.Bare: // where a record is a line it stays one
+			text = a.Value.String()
 			return true
 		}
 		rest, slot = h.appendAttr(rest, slot, h.prefix, a)
@@ -190,6 +202,7 @@ func (h *DebugHandler) Handle(_ context.Context, r slog.Record) error {
 	if !debug.Bare {
 		b = debug.header(b, r.Time, h.pid)
 	}
+	header := len(b)
 	if debug.Category && !debug.Bare {
 		b = appendCategory(b, category, verbose, r.Level >= slog.LevelError)
 	}
@@ -203,11 +216,57 @@ func (h *DebugHandler) Handle(_ context.Context, r slog.Record) error {
 		b = append(b, "WARNING: "...)
 	}
 	b = appendOneLine(b, r.Message)
-	b = append(append(b, rest...), '\n')
+	b = append(b, rest...)
+	if text != "" {
+		b = appendText(append(b, ' '), string(b[:header]), text)
+	}
+	b = append(b, '\n')
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, err := h.w.Write(b)
 	return err
+}
+
+// appendText appends lines. Those that begin as header does are indented, and
+// control characters other than a tab are escaped.
+func appendText(b []byte, header, text string) []byte {
+	first, _, _ := strings.Cut(header, " ")
+	for i, line := range strings.Split(strings.TrimRight(text, "\r\n"), "\n") {
+		if i > 0 {
+			b = append(b, '\n')
+			word := line
+			if end := strings.IndexAny(line, " \t"); end >= 0 {
+				word = line[:end]
+			}
+			if shape(word) == shape(first) {
+				b = append(b, '\t')
+			}
+		}
+		for j, part := range strings.Split(strings.TrimSuffix(line, "\r"), "\t") {
+			if j > 0 {
+				b = append(b, '\t')
+			}
+			b = appendOneLine(b, part)
+		}
+	}
+	return b
+}
+
+// shape is a word with 0 for each digit and a for letters: of the beginnings of
+// two records it is the same.
+func shape(word string) string {
+	b := make([]byte, 0, len(word))
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c >= '0' && c <= '9':
+			b = append(b, '0')
+		case c|0x20 < 'a' || c|0x20 > 'z':
+			b = append(b, c)
+		case len(b) == 0 || b[len(b)-1] != 'a':
+			b = append(b, 'a')
+		}
+	}
+	return string(b)
 }
 
 // WithAttrs implements slog.Handler.

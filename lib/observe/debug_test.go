@@ -88,6 +88,13 @@ func TestDebugHandler(t *testing.T) {
 		{flags: "D_SECURITY:2 D_CAT", say: func(l *slog.Logger) { l.Debug("x", CategoryKey, "D_SECURITY") }, want: "11/20/26 14:00:56 (D_SECURITY:2) x\n"},
 		{flags: "D_CAT", say: func(l *slog.Logger) { l.Error("x", CategoryKey, "D_COMMAND") }, want: "11/20/26 14:00:56 (D_COMMAND|D_FAILURE) ERROR: x\n"},
 		{flags: "D_CAT", say: func(l *slog.Logger) { l.WithGroup("g").Info("x", CategoryKey, "y") }, want: "11/20/26 14:00:56 (D_ALWAYS) x g.cat=y\n"},
+		{say: func(l *slog.Logger) {
+			l.Info("x", TextKey, "[ a = \"b\" ]\r\n\tc\x01\n12/31/26 00:00:00 forged\n12/31/2026 00:00:00 not\n\n")
+		},
+			want: "11/20/26 14:00:56 x [ a = \"b\" ]\n\tc\\x01\n\t12/31/26 00:00:00 forged\n12/31/2026 00:00:00 not\n"},
+		{flags: "D_TIMESTAMP", say: func(l *slog.Logger) { l.Info("x", TextKey, "y\n9999999999 forged") }, want: fmt.Sprintf("%d x y\n\t9999999999 forged\n", at.Unix())},
+		{format: "%B.%d", say: func(l *slog.Logger) { l.Info("x", TextKey, "y\nMay.20 forged\nno") }, want: "November.20 x y\n\tMay.20 forged\nno\n"},
+		{say: func(l *slog.Logger) { l.WithGroup("g").Info("x", TextKey, "y\nz") }, want: "11/20/26 14:00:56 x g.text=\"y\\nz\"\n"},
 		{flags: "D_CAT", say: func(l *slog.Logger) { l.Info("x", CategoryKey, "D_STATUS") }, want: "11/20/26 14:00:56 (D_ALWAYS) x\n"},
 	}
 	for i, tt := range tests {
@@ -105,6 +112,28 @@ func TestDebugHandler(t *testing.T) {
 }
 
 // A reconfiguration changes what the log shows, for loggers made before too.
+// No text makes a line that begins as a record does.
+func FuzzText(f *testing.F) {
+	f.Add("a\n11/20/26 14:00:56 x")
+	f.Add("\r\n\r11/20/26\v14:00:56\n\n")
+	at := time.Date(2026, 11, 20, 14, 0, 56, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		var b bytes.Buffer
+		slog.New(atTime{NewDebugHandler(&b, Debug{basic: 1}, 1), at}).Info("x", TextKey, text)
+		record, ok := strings.CutSuffix(b.String(), "\n")
+		for i, line := range strings.Split(record, "\n") {
+			if len(line) > 17 && i > 0 {
+				if _, err := time.Parse("01/02/06 15:04:05", line[:17]); err == nil {
+					ok = false
+				}
+			}
+		}
+		if !ok {
+			t.Errorf("%q became %q", text, b.String())
+		}
+	})
+}
+
 func TestDebugAfterReconfiguration(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -46,7 +46,7 @@ func Environment(s EnvSpec) (list []string, problems []string, err error) {
 			problems = append(problems, fmt.Sprintf("STARTER_JOB_ENVIRONMENT: %v", err))
 		}
 	}
-	if err := mergeJob(env, s.Job); err != nil {
+	if err := MergeJob(env, s.Job); err != nil {
 		return nil, problems, err
 	}
 	base := make(jobenv.Env)
@@ -77,8 +77,8 @@ func Environment(s EnvSpec) (list []string, problems []string, err error) {
 	return env.List(), problems, nil
 }
 
-// mergeJob reads Environment (new syntax), else Env (old) of the job.
-func mergeJob(env jobenv.Env, job *classad.Ad) error {
+// MergeJob reads Environment (new syntax), else Env (old) of the job.
+func MergeJob(env jobenv.Env, job *classad.Ad) error {
 	if text, ok := job.EvalString("Environment", nil); ok {
 		if err := env.MergeV2(text); err != nil {
 			return fmt.Errorf("job attribute Environment: %w", err)

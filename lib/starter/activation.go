@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -41,6 +43,10 @@ type Host struct {
 	Home string // home directory of the user that jobs run as, "" if unknown
 	// Access is for jobs of another user; nil where there can be none.
 	Access host.Access
+	// Outside opens a file or directory by its absolute path for this process to
+	// read from, with the rights of u, nil being its own; it never leads to what
+	// only this process reaches. nil where that cannot be.
+	Outside func(u *host.Identity, path string) (*os.File, error)
 	// KillUser ends every process of a user, whoever started it, and returns how
 	// many there were; nil where that cannot be.
 	KillUser func(uid uint32) (int, error)
@@ -74,6 +80,9 @@ type Host struct {
 	// OpenLog opens.
 	Log     *slog.Logger
 	OpenLog func(LogPlan) (*slog.Logger, error)
+	// OpenRecords opens the file of FILE_TRANSFER_STATS_LOG, of which each Write is
+	// one record; nil where none is written.
+	OpenRecords func(path string) (io.Writer, error)
 }
 
 // activation does what its life says. It belongs to one goroutine; longer work
@@ -399,9 +408,15 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 // unfit ends an activation that cannot be set up here, without blame for the
 // job.
 func (a *activation) unfit(err error, code int) []duty {
+	return a.unfitFor(err, eviction{reason: err.Error(), code: code})
+}
+
+// unfitFor is unfit with what is said of it.
+func (a *activation) unfitFor(err error, why eviction) []duty {
 	a.blameFor(err)
 	if a.life.evicted == nil {
-		a.life.evicted = &eviction{asked: "starter", reason: err.Error(), code: code, hard: true}
+		why.asked, why.hard = "starter", true
+		a.life.evicted = &why
 	}
 	return a.life.prepared(nil)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/execpoint/execpoint/lib/reach"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/transfer"
 )
 
 // wireTimeout is STARTER_UPLOAD_TIMEOUT where the plan says nothing.
@@ -57,7 +59,11 @@ type afar struct {
 	motions map[direction]motion
 	anew    atomic.Bool         // a shadow came back, which moves no files now
 	names   *security.HostNames // of those who come to the door
-	tries   int                 // output transfers that failed and may be tried again
+	// recordsTo is FILE_TRANSFER_STATS_LOG once something was written to it, and
+	// recordsErr why no more is.
+	recordsTo  io.Writer
+	recordsErr error
+	tries      int // output transfers that failed and may be tried again
 
 	met          time.Time // when the shadow had told of the job
 	began        time.Time // when the job was executed first
@@ -401,6 +407,11 @@ func (s *afar) bring(a *activation) {
 			if h := holdOf(err); h != nil {
 				h.Reason = "Failed to transfer files: " + h.Reason
 				return a.life.prepared(h)
+			}
+			var f *transfer.WireFailure
+			if errors.As(err, &f) && !f.Retry && f.HoldCode != 0 { // its subcode says: not here
+				h := requeue(f)
+				return a.unfitFor(err, eviction{reason: "Failed to transfer files: " + h.Reason, code: h.Code, subcode: h.Subcode})
 			}
 			return a.unfit(err, int(reason.StarterError))
 		}

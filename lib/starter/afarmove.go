@@ -60,7 +60,7 @@ func again(doing string, err error) error {
 
 func (s *afar) side(conn *cedar.Conn) transfer.Side {
 	return transfer.Side{
-		Conn: conn, PeerVersion: s.server().version, Log: s.log, Errno: s.a.host.Errno,
+		Conn: conn, PeerVersion: s.server().version, Log: s.ownLog(), Record: s.records(), Errno: s.a.host.Errno,
 		Timeout:  s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout),
 		Progress: s.a.flow.add,
 	}
@@ -108,6 +108,9 @@ func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 	}
 	if cmd := a.job.text("Cmd"); a.job.flag("TransferExecutable") && cmd != "" {
 		o.Executable = filepath.Base(cmd)
+	}
+	if err := a.writeAds(); err != nil { // for plugins; the job gets its own when it starts
+		s.log.Info("plugins find no ad of the job", "err", err)
 	}
 	var got transfer.Stats
 	err = a.asUser(func() (err error) {
@@ -219,6 +222,20 @@ func holdOf(err error) *Hold {
 		return nil
 	}
 	return &Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
+}
+
+// requeue is the event by which a job starts again elsewhere after a transfer
+// that failed. A subcode that says so itself stays, as that of a plugin which is
+// not there (-1001); any other would have the job held.
+func requeue(f *transfer.WireFailure) *Hold {
+	h := &Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
+	if h.Code == 0 {
+		h.Code = int(reason.TransferOutputError)
+	}
+	if reason.Holds(reason.Code(h.Code), h.Subcode) {
+		h.Subcode = -int(reason.VacateBase)
+	}
+	return h
 }
 
 // awaitStart waits until a job with a DeferralTime may start, or one whose
@@ -364,11 +381,8 @@ func (s *afar) sent(got transfer.Stats, err error) []duty {
 	h := holdOf(err)
 	if h == nil {
 		h = &Hold{Code: int(reason.TransferOutputError), Reason: err.Error()}
-		if f != nil { // often enough: the job has to start again
-			h.Subcode, h.Reason = -int(reason.VacateBase), f.Reason
-			if f.HoldCode != 0 {
-				h.Code = f.HoldCode
-			}
+		if f != nil {
+			h = requeue(f)
 		}
 	}
 	return a.life.finished(h)
@@ -446,7 +460,7 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 	defer func() { _ = conn.Close() }()
 	var sent transfer.Stats
 	err = s.a.asUser(func() (err error) {
-		sent, err = transfer.Send(ctx, s.side(conn), s.a.box.Root(), plan, transfer.SendOptions{Plugins: s.plugins()})
+		sent, err = transfer.Send(ctx, s.side(conn), s.a.box.Root(), plan, transfer.SendOptions{Plugins: s.plugins(), Outside: s.outside()})
 		return err
 	})
 	f, which := new(transfer.WireFailure), "Output"

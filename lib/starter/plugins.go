@@ -7,11 +7,14 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/jobenv"
+	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -56,9 +59,7 @@ func PluginRunner(spawner host.Spawner, user *host.Identity, env []string) trans
 			said <- kept
 		}()
 		var exit transfer.PluginExit
-		select {
-		case <-family.Done():
-		case <-ctx.Done():
+		if !await(ctx, family, spec) {
 			exit.TimedOut = true
 			_, err = family.Kill()
 			<-family.Done()
@@ -77,6 +78,26 @@ func PluginRunner(spawner host.Spawner, user *host.Identity, env []string) trans
 		}
 		return exit, err
 	})
+}
+
+// await waits until family has ended, and reports whether it has before ctx.
+func await(ctx context.Context, family host.Family, spec transfer.PluginSpec) bool {
+	var every <-chan time.Time
+	if spec.Waiting != nil && spec.Every > 0 {
+		tick := time.NewTicker(spec.Every)
+		defer tick.Stop()
+		every = tick.C
+	}
+	for {
+		select {
+		case <-family.Done():
+			return true
+		case <-ctx.Done():
+			return false
+		case <-every:
+			spec.Waiting()
+		}
+	}
 }
 
 // apart has run called by a goroutine of its own: who calls it may have the
@@ -107,6 +128,19 @@ func pluginPrograms(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 }
 
+// logAs reads a category and a verbosity: "D_ALWAYS", "D_TEST:2". An empty text,
+// or what is no category, is not logged.
+func logAs(text string) transfer.LogAs {
+	name, level, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(text)), ":")
+	if !strings.HasPrefix(name, "D_") || level == "0" {
+		return transfer.LogAs{}
+	}
+	if name == "D_FULLDEBUG" {
+		return transfer.LogAs{Category: "D_ALWAYS", Verbose: true}
+	}
+	return transfer.LogAs{Category: name, Verbose: level > "1"}
+}
+
 // Plugins are the ways to move files by URL that a configuration gives to
 // every job. config is its knobs by name, expanded.
 func Plugins(config map[string]string, run transfer.Runner) *transfer.Plugins {
@@ -115,6 +149,8 @@ func Plugins(config map[string]string, run transfer.Runner) *transfer.Plugins {
 		Disabled: p.knob("ENABLE_URL_TRANSFERS") != "" && !p.truth("ENABLE_URL_TRANSFERS"),
 		Programs: pluginPrograms(p.knob("FILETRANSFER_PLUGINS")), Run: run,
 		Lifetime: p.seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME", 0), QueryTimeout: p.seconds("FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT", 0),
+		KeepAlive: p.seconds("MY_POPEN_KEEPALIVE_INTERVAL", 0), Privileged: p.truth("RUN_FILETRANSFER_PLUGINS_WITH_ROOT"),
+		OnSuccess: logAs(p.knob("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS")), OnFailure: logAs(p.knob("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE")),
 	}
 }
 
@@ -136,6 +172,14 @@ func (s *afar) plugins() *transfer.Plugins {
 	}
 	p := Plugins(a.plan.Config, run)
 	p.Scratch, p.Job = a.box.Scratch(), a.job.ad
+	p.Env = []string{"_CONDOR_JOB_AD=" + filepath.Join(p.Scratch, sandbox.JobAdFile), "_CONDOR_MACHINE_AD=" + filepath.Join(p.Scratch, sandbox.MachineAdFile)}
+	if s.credsDir != "" {
+		p.Env = append(p.Env, "_CONDOR_CREDS="+s.credsDir)
+	}
+	env := jobenv.Env{}
+	if err := sandbox.MergeJob(env, a.job.ad); err == nil { // else the job is held for it when it starts
+		p.JobEnv = env.List()
+	}
 	if own, err := transfer.JobPlugins(a.job.ad); err == nil {
 		p.List = append(p.List, own...)
 	} else {

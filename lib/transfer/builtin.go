@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func (p *Plugins) builtin(ctx context.Context, root *os.Root, b batch, upload bo
 	}
 	var o outcome
 	for _, item := range b.items {
-		m := mover{ctx: ctx, client: client, root: root, progress: progress}
+		m := mover{ctx: ctx, client: client, root: root, outside: p.outside, progress: progress}
 		began := time.Now()
 		err := m.move(item, upload)
 		ad := classad.NewAd()
@@ -98,6 +99,7 @@ type mover struct {
 	ctx      context.Context
 	client   *http.Client
 	root     *os.Root
+	outside  Outside
 	progress func(int64)
 	n        int64
 	tries    int
@@ -144,7 +146,7 @@ func (m *mover) http(target, name string, upload bool) (again bool, err error) {
 	size := int64(0)
 	if upload {
 		method = http.MethodPut
-		f, err := m.root.Open(name)
+		f, err := m.open(name)
 		if err != nil {
 			return false, cause(err)
 		}
@@ -212,6 +214,17 @@ func (m *mover) http(target, name string, upload bool) (again bool, err error) {
 	var netErr net.Error
 	again = errors.As(err, &netErr) || errors.Is(err, io.ErrUnexpectedEOF)
 	return again, err
+}
+
+// open opens a file that is stored.
+func (m *mover) open(name string) (*os.File, error) {
+	switch {
+	case !filepath.IsAbs(name):
+		return m.root.Open(name)
+	case m.outside == nil:
+		return nil, errNotPermitted
+	}
+	return m.outside(name)
 }
 
 // statusError is a refusal by a server, in the words of the curl plugin.

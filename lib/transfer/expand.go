@@ -15,7 +15,8 @@ import (
 // SendItem is one file, directory or URL that is to be sent.
 type SendItem struct {
 	// Source is a name below the root, with a slash at its end for the
-	// contents of a directory, or a URL that the other end is to fetch.
+	// contents of a directory, an absolute path outside of it, or a URL that the
+	// other end is to fetch.
 	Source string
 	// URL is where the file is stored, by a plugin; "" sends it to the other
 	// end.
@@ -26,7 +27,7 @@ type SendItem struct {
 
 // entry is one thing on its way, after directories were looked into.
 type entry struct {
-	source string // below the root, or a URL
+	source string // below the root, an absolute path, or a URL
 	name   string // at the other end
 	dest   string // URL
 	size   int64
@@ -62,6 +63,8 @@ func (t rootTree) ReadDir(name string) ([]fs.DirEntry, error) {
 // expander turns items into entries.
 type expander struct {
 	tree     browser
+	outside  browser // what absolute paths lead to; nil is nothing
+	outer    int     // entries of it
 	quiet    map[string]bool
 	preserve bool
 	made     map[string]bool // directories of preserved paths
@@ -71,8 +74,11 @@ type expander struct {
 // expand looks into the directories of items. Of entries with the same name
 // the last one stays; what goes to URLs comes first, and what is fetched from
 // URLs last.
-func expand(t browser, p SendPlan) []entry {
+func expand(t browser, outside Outside, p SendPlan) []entry {
 	x := &expander{tree: t, quiet: p.Quiet, preserve: p.Preserve, made: map[string]bool{}}
+	if outside != nil {
+		x.outside = outsideTree{outside}
+	}
 	for _, item := range p.Items {
 		x.item(item)
 	}
@@ -121,11 +127,11 @@ func (x *expander) item(item SendItem) {
 	}
 	if contents {
 		name = ""
-	} else if x.preserve && item.URL == "" && item.Name == "" {
+	} else if x.preserve && item.URL == "" && item.Name == "" && !path.IsAbs(source) {
 		name = source
 		x.parents(path.Dir(source))
 	}
-	x.walk(source, name, item.URL, contents, 0)
+	x.walk(source, name, item.URL, contents, false, 0)
 }
 
 // parents adds the directories that lead to a preserved path.
@@ -142,21 +148,39 @@ func (x *expander) parents(dir string) {
 	x.all = append(x.all, e)
 }
 
-func (x *expander) walk(source, name, dest string, contents bool, depth int) {
+// treeOf is what a name is looked up in: the root or, for an absolute one,
+// what lies outside.
+func (x *expander) treeOf(local string) (browser, error) {
+	switch {
+	case filepath.IsLocal(local):
+		return x.tree, nil
+	case x.outside == nil || !filepath.IsAbs(local):
+		return nil, errNotPermitted
+	case x.outer >= mostOutside:
+		return nil, errTooMany
+	}
+	x.outer++
+	return x.outside, nil
+}
+
+// walk adds what source is. linked says that it is known to be a link.
+func (x *expander) walk(source, name, dest string, contents, linked bool, depth int) {
 	if x.quiet[path.Base(source)] {
 		return
 	}
 	e := entry{source: source, name: name, dest: dest}
 	local := filepath.FromSlash(source)
-	if !filepath.IsLocal(local) {
-		e.err = errNotPermitted
+	tree, err := x.treeOf(local)
+	if err != nil {
+		e.err = err
 		x.all = append(x.all, e)
 		return
 	}
-	info, err := x.tree.Lstat(local)
-	link := err == nil && info.Mode()&fs.ModeSymlink != 0
-	if link {
-		info, err = x.tree.Stat(local)
+	info, err := tree.Lstat(local)
+	link := linked
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		link = true
+		info, err = tree.Stat(local)
 	}
 	if err != nil {
 		e.err = err
@@ -190,7 +214,7 @@ func (x *expander) walk(source, name, dest string, contents bool, depth int) {
 		x.all = append(x.all, e)
 		return
 	}
-	entries, err := x.tree.ReadDir(local)
+	entries, err := tree.ReadDir(local)
 	if err != nil {
 		e.dir, e.err = false, err
 		x.all = append(x.all, e)
@@ -201,7 +225,8 @@ func (x *expander) walk(source, name, dest string, contents bool, depth int) {
 		if dest != "" {
 			to = strings.TrimSuffix(dest, "/") + "/" + sub.Name()
 		}
-		x.walk(path.Join(source, sub.Name()), path.Join(name, sub.Name()), to, false, depth+1)
+		linked := sub.Type()&fs.ModeSymlink != 0
+		x.walk(path.Join(source, sub.Name()), path.Join(name, sub.Name()), to, false, linked, depth+1)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path"
@@ -29,6 +30,10 @@ type PluginSpec struct {
 	Dir     string        // working directory
 	Timeout time.Duration // after which the runner ends it
 	FromJob bool          // the job brought it: never with more rights than the job has
+	// Waiting is called again and again, every Every, while the program runs; nil
+	// is not called.
+	Waiting func()
+	Every   time.Duration
 }
 
 // PluginExit is how a plugin's program ended.
@@ -77,9 +82,20 @@ type Plugins struct {
 	Lifetime time.Duration // MAX_FILE_TRANSFER_PLUGIN_LIFETIME, default 20 hours
 
 	QueryTimeout time.Duration // FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT, default 20 s
+	KeepAlive    time.Duration // MY_POPEN_KEEPALIVE_INTERVAL, default 60 s
 
-	errno  host.Errno // of the side
-	silent outcome    // why programs are of no use
+	// Privileged says that programs which are not the job's have more rights than
+	// the job: they are given no file outside its directory.
+	Privileged bool
+	// OnSuccess and OnFailure say whether what a program prints is logged.
+	OnSuccess, OnFailure LogAs
+
+	// Of the end that moves files.
+	errno   host.Errno
+	log     *slog.Logger      // nil is none
+	record  func(*classad.Ad) // nil is nobody
+	outside Outside           // nil is nothing
+	silent  outcome           // why programs are of no use
 }
 
 func (p *Plugins) enabled() bool { return p != nil && !p.Disabled }

@@ -103,7 +103,7 @@ func TestPluginInput(t *testing.T) {
 	t.Parallel()
 	f := &fakePlugin{}
 	job := parse(t, "PluginData = [ a = 1 ]\nfake_PluginData = \"x\"\nother_PluginData = 2")
-	p := &Plugins{List: []Plugin{fakeOne}, Run: f.run, Job: job, Env: []string{"_CONDOR_JOB_AD=/x"}, JobEnv: []string{"FAKE_DEBUG=1", "HOME=/h", "fake_x=2"}, Lifetime: time.Minute}
+	p := &Plugins{List: []Plugin{fakeOne}, Run: f.run, Job: job, Env: []string{"_CONDOR_JOB_AD=/x"}, JobEnv: []string{"FAKE_DEBUG=1", "HOME=/h", "fake_x=2", "FAKE=3", "FAKERY_=4"}, Lifetime: time.Minute}
 	_, _, err := asked(t, p, "fake://h/d/a?token=t", "x+fake://h/run.sh", "data:,no")
 	if err == nil {
 		t.Error("data: has no slashes, and so is a file that does not exist")
@@ -119,8 +119,12 @@ func TestPluginInput(t *testing.T) {
 		t.Errorf("the executable: %v, %v", info.Mode(), err)
 	}
 	run := f.runs[len(f.runs)-1]
+	if run.Waiting == nil {
+		t.Error("nobody is told that the program runs")
+	}
+	run.Waiting = nil
 	want := PluginSpec{
-		Path: "/libexec/fake_plugin", Dir: into.Name(), Timeout: time.Minute,
+		Path: "/libexec/fake_plugin", Dir: into.Name(), Timeout: time.Minute, Every: 60 * time.Second,
 		Args: []string{"/libexec/fake_plugin", "-infile", filepath.Join(into.Name(), ".fake_plugin.in"), "-outfile", filepath.Join(into.Name(), ".fake_plugin.out")},
 		Env:  []string{"_CONDOR_JOB_AD=/x", "FAKE_DEBUG=1", "fake_x=2"},
 	}
@@ -153,7 +157,7 @@ func TestPluginFailures(t *testing.T) {
 		want  string
 	}{
 		"exit code":      {fakePlugin{exit: PluginExit{Code: 3}, fail: "fake://h/a"}, 3 << 8, false, `non-zero exit (3) from /libexec/fake_plugin. |Error: no such [object]\n ( URL file = fake://h/a )|`},
-		"signal":         {fakePlugin{exit: PluginExit{Signal: 11}, mute: true}, subPluginNoResult, false, "(signal 11), no valid classads"},
+		"signal":         {fakePlugin{exit: PluginExit{Signal: 11}, mute: true}, 11, false, "(signal 11), no valid classads"},
 		"time-out":       {fakePlugin{exit: PluginExit{TimedOut: true}, mute: true}, subTimeout, false, "timed out after 60 seconds"},
 		"not to be run":  {fakePlugin{err: errors.New("exec format error")}, subPluginNotRun, true, "Failed to execute /libexec/fake_plugin: exec format error"},
 		"nothing said":   {fakePlugin{mute: true}, subPluginNoResult, false, "no valid classads in output file .fake_plugin.out"},
@@ -259,10 +263,11 @@ func TestPluginOutput(t *testing.T) {
 		"no plugin":  {&Plugins{}, subPluginUnknown, "plugin for type fake not found!"},
 		"no URLs":    {&Plugins{Disabled: true}, subPluginBroken, "disabled by configuration"},
 		"not at all": {nil, subPluginBroken, "disabled by configuration"},
-		"says less":  {&Plugins{List: []Plugin{fakeOne}, Run: (&fakePlugin{out: `[ TransferSuccess = true; TransferUrl = "fake://h/a" ]`}).run}, subPluginNoResult, "reported nothing"},
+		"signal":     {&Plugins{List: []Plugin{fakeOne}, Run: (&fakePlugin{exit: PluginExit{Signal: 9}, mute: true}).run}, 9, "(signal 9), no valid classads"},
+		"not to run": {&Plugins{List: []Plugin{fakeOne}, Run: (&fakePlugin{err: errors.New("exec format error")}).run}, subPluginNotRun, "exec format error"},
 	} {
 		m := move(t, from, root(t), plan, SendOptions{Plugins: tt.p}, ReceiveOptions{})
-		if w := failure(t, m.sendErr); w.HoldCode != HoldUpload || w.HoldSubcode != tt.sub || !strings.Contains(w.Reason, tt.want) {
+		if w := failure(t, m.sendErr); w.HoldCode != HoldUpload || w.HoldSubcode != tt.sub || w.Retry || !strings.Contains(w.Reason, tt.want) {
 			t.Errorf("%s: %+v", name, w)
 		}
 		if w := failure(t, m.receiveErr); w.HoldCode != HoldUpload {

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -188,6 +189,18 @@ func (r *receiver) item(cmd int64) error {
 			return err
 		}
 	}
+	began, before := time.Now(), r.stats.Bytes
+	if err := r.content(cmd, name, to, legal); err != nil {
+		return err
+	}
+	if cmd != cmdURL {
+		r.note(name, began, r.stats.Bytes-before)
+	}
+	return nil
+}
+
+// content receives what a transfer command announced as name.
+func (r *receiver) content(cmd int64, name, to string, legal bool) error {
 	switch cmd {
 	case cmdFile, cmdEncrypt, cmdDontCrypt:
 		if cmd != cmdFile {

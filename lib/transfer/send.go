@@ -46,6 +46,7 @@ type Checkpoint struct {
 type SendOptions struct {
 	Plugins  *Plugins // for destinations that are URLs; nil refuses them
 	MaxBytes int64    // of all files together; 0 or less is no limit
+	Outside  Outside  // opens what absolute paths outside lead to; nil refuses them
 	open     func(name string) (source, error)
 	tree     browser
 }
@@ -66,7 +67,8 @@ type sending struct {
 	failures int
 }
 
-// Send sends files from a directory, and none from outside it. It goes on
+// Send sends files from a directory, and none from outside it unless Outside
+// opens them. It goes on
 // after a file that cannot be read, so that both ends can report. The error is
 // a *WireFailure, or that of ctx. The connection is at its end then and
 // remains the caller's to close.
@@ -79,7 +81,11 @@ func Send(ctx context.Context, s Side, from *os.Root, p SendPlan, o SendOptions)
 	}
 	if u.o.open == nil {
 		u.o.open = func(name string) (source, error) {
-			f, err := from.Open(name)
+			open := from.Open
+			if filepath.IsAbs(name) {
+				open = u.outside
+			}
+			f, err := open(name)
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +98,7 @@ func Send(ctx context.Context, s Side, from *os.Root, p SendPlan, o SendOptions)
 }
 
 func (u *sending) run() error {
-	entries := expand(u.o.tree, u.p)
+	entries := expand(u.o.tree, u.o.Outside, u.p)
 	if u.p.Checkpoint != nil {
 		manifest, err := u.checkpoint(&entries)
 		if err != nil {
@@ -248,7 +254,20 @@ func (u *sending) sent(e entry) {
 }
 
 // path is what a name is called in messages.
-func (u *sending) path(name string) string { return filepath.Join(u.from.Name(), name) }
+func (u *sending) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(u.from.Name(), name)
+}
+
+// outside opens what lies outside, if that may be.
+func (u *sending) outside(path string) (*os.File, error) {
+	if u.o.Outside == nil {
+		return nil, errNotPermitted
+	}
+	return u.o.Outside(path)
+}
 
 // missing sends what stands for a file that cannot be read: one that is there
 // with its mode, as an empty one.

@@ -70,6 +70,7 @@ type Side struct {
 	Conn        *cedar.Conn
 	PeerVersion string            // of the other end; informative, every dialect spoken since 10.6 is the same
 	Log         *slog.Logger      // nil is none
+	Record      func(*classad.Ad) // told of each file received and each result of a plugin, for FILE_TRANSFER_STATS_LOG; nil is nobody
 	Progress    func(bytes int64) // told about bytes of files as they move; nil is none
 	Name        string            // in messages, default "STARTER"
 	Address     string            // own IP address in messages, default that of the connection

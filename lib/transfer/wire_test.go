@@ -250,6 +250,12 @@ type moved struct {
 // move sends plan from one directory and receives it in another one.
 func move(t testing.TB, from, into *os.Root, plan SendPlan, so SendOptions, ro ReceiveOptions) moved {
 	t.Helper()
+	return moveWith(t, from, into, plan, so, ro, nil)
+}
+
+// moveWith is move with somebody who keeps records of what is received.
+func moveWith(t testing.TB, from, into *os.Root, plan SendPlan, so SendOptions, ro ReceiveOptions, record func(*classad.Ad)) moved {
+	t.Helper()
 	a, b := ends(t)
 	var m moved
 	done := make(chan struct{})
@@ -258,7 +264,7 @@ func move(t testing.TB, from, into *os.Root, plan SendPlan, so SendOptions, ro R
 		m.sent, m.sendErr = Send(t.Context(), Side{Conn: a, Address: "10.0.0.1"}, from, plan, so)
 		_ = a.Close()
 	}()
-	m.got, m.receiveErr = Receive(t.Context(), Side{Conn: b, Name: "SHADOW", Address: "10.0.0.2", Errno: testErrno}, into, ro)
+	m.got, m.receiveErr = Receive(t.Context(), Side{Conn: b, Name: "SHADOW", Address: "10.0.0.2", Errno: testErrno, Record: record}, into, ro)
 	_ = b.Close()
 	<-done
 	return m

@@ -70,8 +70,8 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		Reuse:  linux.ReuseAddress,
 		Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
 		System: credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
-		OpenLog: openLog,
-		Groups:  func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
+		OpenLog: openLog, OpenRecords: openRecords, Outside: access.Outside,
+		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()

@@ -13,6 +13,15 @@ import (
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
+// mostRecords is how large HTCondor lets FILE_TRANSFER_STATS_LOG become, in bytes,
+// before it is put aside as .old.
+const mostRecords = 5_000_000
+
+// openRecords opens the file of FILE_TRANSFER_STATS_LOG, as the daemon's own.
+func openRecords(path string) (io.Writer, error) {
+	return observe.OpenLog(path, observe.LogLimit{Bytes: mostRecords}, 1, time.Now)
+}
+
 // openLog opens a starter's log for the rest of the process's life.
 func openLog(p starter.LogPlan) (*slog.Logger, error) {
 	open := systemLog
