@@ -87,8 +87,8 @@ func (s *afar) checkpoint(a *activation) {
 			}
 		}
 		return func() []duty {
-			a.record.BytesOut += sent.Bytes
-			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			a.record.BytesOut += sent.Total()
+			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
 			if lost {
 				s.log.Warn("the checkpoint was not saved, and the job is held", "checkpoint", number, "err", err)
 				return a.life.finished(&Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})

@@ -122,7 +122,7 @@ func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 			err = rerr
 		}
 	}
-	return carried{got.Files, got.Bytes}, false, err
+	return carried{got.Files, got.Total()}, false, err
 }
 
 // childEnds is how long the child of a shadow may take to end that has said all
@@ -330,8 +330,8 @@ func (s *afar) send(a *activation) {
 			sent, err = s.upload(ctx, plan, true)
 		}
 		return func() []duty {
-			a.record.BytesOut = sent.Bytes
-			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			a.record.BytesOut = sent.Total()
+			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
 			return s.sent(sent, err)
 		}
 	})
@@ -472,6 +472,7 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 			s.log.Warn("the shadow does not show that it is done with the files it was sent")
 		}
 	}
+	// Also, and most of all, when it failed: the results say why.
 	if len(sent.PluginResults) > 0 {
 		if rerr := s.caller.RegisterJob(ctx, pluginResults(which, sent.PluginResults)); err == nil {
 			err = rerr

@@ -165,7 +165,7 @@ func (p *Plugins) Load(ctx context.Context) (unusable []error) {
 	}
 	var asked []Plugin
 	for _, program := range p.Programs {
-		one, err := Query(ctx, p.Run, program, p.Env, p.QueryTimeout)
+		one, err := Query(ctx, p.Run, program, p.environment(Plugin{Path: program}), p.QueryTimeout)
 		if err == nil {
 			asked = append(asked, one)
 			continue

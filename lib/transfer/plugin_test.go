@@ -160,7 +160,7 @@ func TestPluginFailures(t *testing.T) {
 		"signal":         {fakePlugin{exit: PluginExit{Signal: 11}, mute: true}, 11, false, "(signal 11), no valid classads"},
 		"time-out":       {fakePlugin{exit: PluginExit{TimedOut: true}, mute: true}, subTimeout, false, "timed out after 60 seconds"},
 		"not to be run":  {fakePlugin{err: errors.New("exec format error")}, subPluginNotRun, true, "Failed to execute /libexec/fake_plugin: exec format error"},
-		"nothing said":   {fakePlugin{mute: true}, subPluginNoResult, false, "no valid classads in output file .fake_plugin.out"},
+		"nothing said":   {fakePlugin{mute: true}, subPluginNoResult, false, "no valid classads in output file /"},
 		"nonsense said":  {fakePlugin{out: "[[[ \"]\" "}, subPluginNoResult, false, "no valid classads"},
 		"failed quietly": {fakePlugin{exit: PluginExit{Code: 2}, out: "[ TransferSuccess = true; TransferUrl = \"u\" ]"}, 2 << 8, false, "did not report a TransferError message"},
 		"no verdict":     {fakePlugin{out: "[ TransferUrl = \"u\" ]"}, 0, false, "without producing a TransferSuccess result"},

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 )
@@ -61,6 +62,7 @@ func (r *receiver) fetch() error {
 			HoldCode: HoldDownload, HoldSubcode: subPluginUnknown,
 			Reason: fmt.Sprintf("%s at %s - |Error: receiving file %s: %s", r.Name, r.Address, r.path(unknown.Name), p.noPlugin(unknown)),
 		})
+		r.note(unknown.Name, time.Now(), 0)
 		return nil
 	}
 	for _, b := range batches {
@@ -158,7 +160,17 @@ func (u *sending) store(entries []entry) (int, error) {
 		}
 	}
 	if o.result != pluginWell || o.text != "" && !u.theirsToJudge(o) {
-		u.fail(o.failure(HoldUpload))
+		f := o.failure(HoldUpload)
+		// The words of the original: what a plugin that takes many files says stands
+		// behind the file that failed before, which there is none of; one that takes
+		// them one by one is told of with its file.
+		if known && (builtin || one.Multi) {
+			f.Reason = ": " + f.Reason
+		} else {
+			f.Reason = "|Error: sending file " + u.path(first.source) + ": " + f.Reason
+			u.failures++
+		}
+		u.fail(f)
 	}
 	return len(items), u.report(items, entries, o)
 }

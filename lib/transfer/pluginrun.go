@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -127,7 +128,7 @@ func (s *Stats) count(ad *classad.Ad) {
 	one := s.Protocols[protocol]
 	one.Files++
 	if n, ok := ad.EvalInt("TransferTotalBytes", nil); ok && n > 0 {
-		one.Bytes += n
+		one.Bytes += min(n, math.MaxInt64-one.Bytes) // a plugin may say what it likes
 	}
 	s.Protocols[protocol] = one
 }
@@ -251,7 +252,7 @@ func (p *Plugins) oneByOne(ctx context.Context, root *os.Root, b batch, upload b
 func (p *Plugins) results(root *os.Root, o *outcome, exit PluginExit, label, out string, timeout time.Duration) {
 	text, err := readMost(root, out, maxPluginOutput)
 	if err != nil {
-		o.add("|Error: file transfer plugin %s exited with code %d, unable to open output file %s", label, exit.Code, out)
+		o.add("|Error: file transfer plugin %s exited with code %d, unable to open output file %s", label, exit.Code, p.local(out))
 		if o.result == pluginWell {
 			o.result = pluginError
 		}
@@ -267,7 +268,7 @@ func (p *Plugins) results(root *os.Root, o *outcome, exit PluginExit, label, out
 		if exit.Signal != 0 {
 			how, n = "signal", exit.Signal
 		}
-		o.add("|Error: file transfer plugin %s exited (%s %d), no valid classads in output file %s", label, how, n, out)
+		o.add("|Error: file transfer plugin %s exited (%s %d), no valid classads in output file %s", label, how, n, p.local(out))
 		o.result = pluginError
 		if exit.Signal == 0 { // else that tells more
 			o.subcode = subPluginNoResult

@@ -6,6 +6,7 @@ package transfer
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -111,6 +112,16 @@ type Stats struct {
 type ProtocolStats struct {
 	Files int
 	Bytes int64
+}
+
+// Total is what was moved in all, in bytes: over the connection and by URL, as
+// the plugins say.
+func (s Stats) Total() int64 {
+	n := s.Bytes
+	for _, p := range s.Protocols {
+		n = min(n, math.MaxInt64-p.Bytes) + p.Bytes
+	}
+	return n
 }
 
 // Ad returns TransferStats: Protocols, CedarSizeBytes, CedarFilesCount, and

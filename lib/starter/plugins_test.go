@@ -1,0 +1,147 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// A subcode that has a job started elsewhere stays, any other becomes one.
+func TestRequeue(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ code, subcode, wantCode, wantSubcode int }{
+		{13, -1001, 13, -1001},
+		{12, -1004, 12, -1004},
+		{13, 2, 13, -1000},
+		{13, -999, 13, -1000},
+		{0, 0, 12, -1000},
+		{1005, 3, 1005, 3},
+	} {
+		got := requeue(&transfer.WireFailure{HoldCode: tt.code, HoldSubcode: tt.subcode, Reason: "why"})
+		if diff := cmp.Diff(&Hold{Code: tt.wantCode, Subcode: tt.wantSubcode, Reason: "why"}, got); diff != "" {
+			t.Errorf("%d.%d: %s", tt.code, tt.subcode, diff)
+		}
+	}
+}
+
+func TestLogAs(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]transfer.LogAs{
+		"": {}, "no": {}, "D_ALWAYS:0": {}, "D_ALWAYS": {Category: "D_ALWAYS"}, " d_test:2 ": {Category: "D_TEST", Verbose: true},
+		"D_FULLDEBUG": {Category: "D_ALWAYS", Verbose: true},
+	} {
+		if got := logAs(text); got != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// quietFamily is a family that ends when it is told to.
+type quietFamily struct {
+	host.Family
+	done chan struct{}
+}
+
+func (f quietFamily) Done() <-chan struct{} { return f.done }
+
+// While a plugin runs, who waits for it says so from time to time.
+func TestPluginIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := quietFamily{done: make(chan struct{})}
+		time.AfterFunc(35*time.Second, func() { close(f.done) })
+		n := 0
+		if !await(t.Context(), f, transfer.PluginSpec{Waiting: func() { n++ }, Every: 10 * time.Second}) || n != 3 {
+			t.Errorf("told %d times", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if await(ctx, quietFamily{done: make(chan struct{})}, transfer.PluginSpec{}) {
+			t.Error("a plugin that does not end has ended")
+		}
+	})
+}
+
+// ownerOf makes the transfers of a job whose owner of the machine set some knobs.
+func ownerOf(t *testing.T, config map[string]string, h Host, log io.Writer) *afar {
+	t.Helper()
+	ad, err := classad.ParseAd("ClusterId = 7\nProcId = 0\nOwner = \"ann\"", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &activation{host: h, plan: &Plan{Config: config, RunAs: &host.Identity{Name: "ann", UID: 1000}}, job: &job{ad: ad}}
+	return &afar{a: a, log: slog.New(slog.NewTextHandler(log, nil))}
+}
+
+// What a job names outside is opened as its user, unless the owner forbids it.
+func TestOutsideIsTheOwnersToForbid(t *testing.T) {
+	t.Parallel()
+	var as *host.Identity
+	h := Host{Outside: func(u *host.Identity, path string) (*os.File, error) { as = u; return nil, os.ErrNotExist }}
+	for value, want := range map[string]bool{"": true, "True": true, "false": false, "nonsense": false} {
+		open := ownerOf(t, map[string]string{"ALLOW_OUTPUT_OUTSIDE_SCRATCH": value}, h, io.Discard).outside()
+		if (open != nil) != want {
+			t.Errorf("%q: %v", value, open != nil)
+			continue
+		}
+		if as = nil; open == nil {
+			continue
+		}
+		if _, err := open("/x"); !errors.Is(err, os.ErrNotExist) || as == nil || as.Name != "ann" {
+			t.Errorf("%q: %v as %+v", value, err, as)
+		}
+	}
+	if ownerOf(t, nil, Host{}, io.Discard).outside() != nil {
+		t.Error("a machine that cannot open anything safely opens something")
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestTransferRecords(t *testing.T) {
+	t.Parallel()
+	var to, log bytes.Buffer
+	opened := ""
+	config := map[string]string{"FILE_TRANSFER_STATS_LOG": "/log/transfer_history"}
+	s := ownerOf(t, config, Host{OpenRecords: func(path string) (io.Writer, error) { opened += path; return &to, nil }}, &log)
+	record := s.records()
+	for _, name := range []string{"a", "b"} {
+		ad := classad.NewAd()
+		ad.SetString("TransferFileName", name)
+		record(ad)
+	}
+	want := "***\nJobClusterId = 7\nJobOwner = \"ann\"\nJobProcId = 0\nTransferFileName = \"a\"\n"
+	if got := to.String(); opened != "/log/transfer_history" || got != want+strings.ReplaceAll(want, `"a"`, `"b"`) || log.Len() > 0 {
+		t.Errorf("in %q is\n%s\n%s", opened, got, log.String())
+	}
+	s = ownerOf(t, config, Host{OpenRecords: func(string) (io.Writer, error) { return brokenWriter{}, nil }}, &log)
+	record = s.records()
+	record(classad.NewAd())
+	record(classad.NewAd())
+	if got := log.String(); strings.Count(got, "FILE_TRANSFER_STATS_LOG cannot be written") != 1 || !strings.Contains(got, "no space left") {
+		t.Errorf("the log is\n%s", got)
+	}
+	for _, none := range []*afar{ownerOf(t, config, Host{}, io.Discard), ownerOf(t, nil, Host{OpenRecords: func(string) (io.Writer, error) { return nil, nil }}, io.Discard)} {
+		if none.records() != nil {
+			t.Error("records are kept where none are wanted")
+		}
+	}
+}
