@@ -91,6 +91,9 @@ func byRank(v *View)      { v.Waiting = WaitsByRank }
 func byPriority(v *View)  { v.Waiting = WaitsByPriority }
 func draining(v *View)    { v.Draining = true }
 
+// between is a claim that has had a job.
+func between(v *View) { v.Job, v.Claim.Activations = nil, 1 }
+
 const desktopPolicy = "use POLICY : Desktop\n"
 
 // The documents' example: a keyboard that was used 34 seconds ago.
@@ -131,7 +134,21 @@ var decisions = []struct {
 		want: "Unclaimed/Idle -> Owner/Idle (2): IS_OWNER is TRUE", traced: "IS_OWNER = NoSuch is undefined, taken as TRUE [policy.conf:1]; NoSuch = undefined"},
 	{name: "IS_OWNER is no condition", situation: situation{config: "IS_OWNER = \"yes\"", pair: UnclaimedIdle},
 		want: "Unclaimed/Idle -> Owner/Idle (2): IS_OWNER is TRUE"},
-	{name: "IS_OWNER sees no job", situation: situation{config: "IS_OWNER = Prio =?= 1", pair: ClaimedIdle, job: "Prio = 1"}},
+	// A claim whose first job has not begun: the job is that of the request.
+	{name: "IS_OWNER for the job of the claim", situation: situation{config: "IS_OWNER = TARGET.Prio =?= 1", pair: ClaimedIdle, job: "Prio = 1"},
+		want: "Claimed/Idle -> Preempting/Vacating (10): IS_OWNER is true", traced: "IS_OWNER = TARGET.Prio =?= 1 is TRUE [policy.conf:1]; TARGET.Prio = 1"},
+	{name: "IS_OWNER but for the job of the claim", situation: situation{config: "IS_OWNER = TARGET.Prio =!= 1", pair: ClaimedIdle, job: "Prio = 1"}},
+	{name: "IS_OWNER by START for the job of the claim", situation: situation{config: "START = TARGET.Prio =?= 1\nIS_OWNER = START =?= False", pair: ClaimedIdle, job: "Prio = 1"}},
+	// After its first job it has none.
+	{name: "IS_OWNER between the jobs of a claim", situation: situation{config: "IS_OWNER = TARGET.Prio =!= 1", pair: ClaimedIdle, with: between},
+		want: "Claimed/Idle -> Preempting/Vacating (10): IS_OWNER is true", traced: "IS_OWNER = TARGET.Prio =!= 1 is TRUE [policy.conf:1]; TARGET = undefined"},
+	{name: "IS_OWNER by START between the jobs of a claim", situation: situation{config: "START = TARGET.Prio =?= 1\nIS_OWNER = START =?= False", pair: ClaimedIdle, with: between},
+		want: "Claimed/Idle -> Preempting/Vacating (10): IS_OWNER is true"},
+	{name: "IS_OWNER by START that is undefined between the jobs of a claim", situation: situation{config: "START = TARGET.Prio == 1\nIS_OWNER = START =?= False\nCLAIM_WORKLIFE = -1", pair: ClaimedIdle, with: between}},
+	{name: "IS_OWNER that looks at the job, in Owner", situation: situation{config: "IS_OWNER = TARGET.Prio =!= 1", pair: OwnerIdle}},
+	{name: "IS_OWNER that looks at the job, in Unclaimed", situation: situation{config: "IS_OWNER = TARGET.Prio =!= 1", pair: UnclaimedIdle},
+		want: "Unclaimed/Idle -> Owner/Idle (2): IS_OWNER is TRUE"},
+	{name: "IS_OWNER does not touch the job", situation: situation{config: "IS_OWNER = TARGET.Prio =?= 1", pair: ClaimedBusy, job: "Prio = 1"}},
 	{name: "IS_OWNER as a number", situation: situation{config: "IS_OWNER = 2", pair: UnclaimedIdle},
 		want: "Unclaimed/Idle -> Owner/Idle (2): IS_OWNER is TRUE"},
 	// row: S0-129

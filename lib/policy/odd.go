@@ -63,7 +63,7 @@ func TraceOdd(v *View, o Odd) Trace {
 	t := tracer{}
 	v.tracer = &t
 	switch o.Key {
-	case IsOwner, ClaimWorklife:
+	case ClaimWorklife:
 		v.local(o.Key)
 	default:
 		v.value(o.Key)

@@ -224,11 +224,25 @@ func yes(b bool) string {
 	return "FALSE"
 }
 
-// owner asks IS_OWNER, which sees no job. The owner's wish that cannot be
-// made out is taken to be that the machine is in use: nothing new is started
-// and an idle claim ends, until the expression says something.
+// owner asks IS_OWNER, with TARGET as the original daemon has it:
+//
+//   - A request for the slot is asked about with its own job: the slot's owner
+//     can keep it from some jobs and not from others.
+//   - An idle claim is asked about with the job of the request, until its first
+//     job has begun. The end of a job leaves the claim without one, and with no
+//     TARGET IS_OWNER may say otherwise: so the claim ends after each job of a
+//     policy that is true without a job.
+//   - A partitionable slot that is claimed as a whole never runs a job itself and
+//     keeps that of the request. Its dynamic slots are asked about in their own
+//     right.
+//   - In Owner and Unclaimed there is no job. A slot that goes to Owner for that
+//     is matched all the same where START lets the job in.
+//
+// The owner's wish that cannot be made out is taken to be that the machine is in
+// use: no job starts for which that is so and an idle claim ends, until the
+// expression says something. The original ends itself then.
 func (v *View) owner() bool {
-	val := v.local(IsOwner)
+	val := v.value(IsOwner)
 	b, ok := truth(val)
 	if !ok {
 		v.tracer.took(takenTrue)
