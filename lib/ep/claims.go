@@ -251,7 +251,7 @@ func (e *Engine) grant(sl *slotState) {
 	for _, o := range append(w.others[:len(w.others):len(w.others)], sl) {
 		if o.cur != nil {
 			got = append(got, Grant{
-				Claim: o.cur.ID, Slot: o.s.ID, Name: o.full, Ad: o.ad.Snapshot(e.now), Lease: o.cur.Lease.Duration,
+				Claim: o.cur.ID, Slot: o.s.ID, Name: o.full, Ad: o.ad.Snapshot(e.now), Job: o.cur.Request, Lease: o.cur.Lease.Duration,
 			})
 		}
 	}

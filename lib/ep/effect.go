@@ -41,6 +41,7 @@ type Grant struct {
 	Slot  slot.ID
 	Name  string      // full name of the slot, "slot1_1@host"
 	Ad    *classad.Ad // the slot's ad at that moment, flat
+	Job   *classad.Ad // of the request; not to be changed
 	Lease time.Duration
 	// More are further slots that the same request got.
 	More []Grant

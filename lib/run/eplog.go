@@ -41,8 +41,9 @@ func (n *node) tellStart(now clock.Instant) {
 	n.tell(now, observe.EPReady, slot.ID{}, func(a *classad.Ad) { a.SetInt("PID", int64(os.Getpid())) })
 }
 
-// tellGranted says who got a claim, and what the claim is to run.
-func (n *node) tellGranted(now clock.Instant, g *ep.Grant, follows []ep.Event) {
+// tellGranted says who got a claim, and for which job. What was carved for it is
+// told of the partitionable slot that was asked for.
+func (n *node) tellGranted(now clock.Instant, g *ep.Grant) {
 	names := []string{g.Slot.String()}
 	for _, more := range g.More {
 		names = append(names, more.Slot.String())
@@ -52,14 +53,7 @@ func (n *node) tellGranted(now clock.Instant, g *ep.Grant, follows []ep.Event) {
 		of = of.Parent()
 	}
 	n.tell(now, observe.EPRequestClaim, of, func(a *classad.Ad) {
-		for _, ev := range follows {
-			if act, ok := ev.(ep.ActivateRequested); ok && act.Claim == g.Claim {
-				nameJob(a, act.Job)
-			}
-		}
-		if v, ok := n.eng.SlotView(g.Slot); ok {
-			a.SetString("RemoteUser", v.Client.User)
-		}
+		nameJob(a, g.Job)
 		a.SetString("NewSlots", strings.Join(names, ", "))
 		a.SetBool("Success", true)
 	})

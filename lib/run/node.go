@@ -375,6 +375,9 @@ func (n *node) step(now clock.Instant, ev ep.Event) {
 
 // perform carries out one effect.
 func (n *node) perform(now clock.Instant, eff ep.Effect) {
+	if r, ok := eff.(ep.Reply); ok && r.Granted != nil {
+		n.tellGranted(now, r.Granted)
+	}
 	if n.pool != nil && n.pool.Perform(now, eff) {
 		return
 	}
@@ -387,11 +390,7 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		if e.Err != nil {
 			n.o.Log.Info("request refused", "err", e.Err)
 		}
-		follows := n.ap.Reply(now, e)
-		if e.Granted != nil {
-			n.tellGranted(now, e.Granted, follows)
-		}
-		n.queue = append(n.queue, follows...)
+		n.queue = append(n.queue, n.ap.Reply(now, e)...)
 	case ep.StartStarter:
 		n.start(e)
 	case ep.OrderStarter:
