@@ -128,8 +128,10 @@ type Explanation struct {
 	Last       policy.Decision
 	Since      clock.Instant
 	Activation claim.ActivationID
-	// Now is what the policy says at present, with its trace in any case.
+	// Now is what the policy says at present, with its trace in any case. Job is
+	// what it asked about, nil if the slot's claim has none.
 	Now policy.Decision
+	Job *classad.Ad // not to be changed
 }
 
 // Explain returns the last decision about a slot and what its policy says now.
@@ -141,7 +143,7 @@ func (e *Engine) Explain(id slot.ID) (Explanation, bool) {
 	}
 	return Explanation{
 		Slot: id, Name: sl.name, Pair: sl.pair, Last: sl.last, Since: sl.lastAt, Activation: sl.lastOf,
-		Now: policy.Explain(e.look(sl)),
+		Now: policy.Explain(e.look(sl)), Job: sl.job(),
 	}, true
 }
 

@@ -86,8 +86,8 @@ func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	} else if e, ok := s.Ad.Lookup("Start"); ok {
 		ask("Start", "", e, false)
 	}
-	if s.Pair.State == policy.Owner && s.Policy != nil && *left > 0 {
-		v.Refusals = append(src.owned(my, s, v.Refusals), v.Refusals...)
+	if s.Policy != nil {
+		v.Refusals = append(src.owned(my, s, job, v.Refusals, left), v.Refusals...)
 	}
 	if e, ok := s.Ad.Lookup("WithinResourceLimits"); ok {
 		ask("WithinResourceLimits", "", e, false)
@@ -107,15 +107,23 @@ func (q *Question) only() Residual {
 	return Residual{Want: q.Want, Value: word(v), Is: is(v, goal{truth: q.Want})}
 }
 
-// owned is the refusal of a slot that its owner has, none if what refused so
-// far lacks the same.
-func (src Source) owned(my *classad.Ad, s *Slot, so []Refusal) []Refusal {
+// owned is the refusal of a slot that its owner keeps from the job, none if what
+// refused so far lacks the same.
+func (src Source) owned(my *classad.Ad, s *Slot, job *classad.Ad, so []Refusal, left *int) []Refusal {
 	e := s.Policy.Get(policy.IsOwner)
 	if e.Expr == nil {
 		return nil
 	}
-	r := Find(Question{Expr: e.Expr, Slot: my, Want: false, Now: src.Now, Location: src.Location, Rand: src.Rand})
-	if r.Is || slices.ContainsFunc(so, func(o Refusal) bool { return slices.EqualFunc(o.Residual.Changes, r.Changes, Change.same) }) {
+	q := Question{Expr: e.Expr, Slot: my, Job: job, Want: false, Now: src.Now, Location: src.Location, Rand: src.Rand}
+	r := q.only()
+	if r.Is {
+		return nil
+	}
+	if *left > 0 {
+		r = Find(q)
+		*left -= r.tries
+	}
+	if slices.ContainsFunc(so, func(o Refusal) bool { return slices.EqualFunc(o.Residual.Changes, r.Changes, Change.same) }) {
 		return nil
 	}
 	return []Refusal{{Name: e.Name, Value: r.Value, Origin: e.Origin.String(), Residual: r}}

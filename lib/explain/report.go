@@ -69,9 +69,11 @@ type Slot struct {
 	Refused string
 
 	// Last is the decision that led here, at LastAt; Present what the policy
-	// says now. Both may be empty.
+	// says now. Both may be empty. Target is the job that Present asked about, of
+	// the slot's claim; nil without one.
 	Last, Present policy.Decision
 	LastAt        time.Time
+	Target        *classad.Ad
 
 	Job   *classad.Ad // that runs, or that might; nil without one
 	JobID string      // of the one that runs
@@ -103,7 +105,7 @@ func OfSlot(src Source, s Slot) *Report {
 		for _, t := range list {
 			x := src.traced(t)
 			if i == 1 {
-				x.Residual = src.turned(t, my, s.Job)
+				x.Residual = src.turned(t, my, s.Target)
 			}
 			if key := x.Name + "\x00" + x.Value; !seen[key] || x.Residual != nil {
 				seen[key] = true
@@ -115,13 +117,51 @@ func OfSlot(src Source, s Slot) *Report {
 	var start *Expression
 	if open(s.Pair.State) && s.Policy != nil {
 		if e := s.Policy.Get(policy.Start); e.Expr != nil {
-			x := src.asked(e, my, s.Job)
+			x := src.asked(e, my, s.Job, true)
 			r.Exprs = append(r.Exprs, x)
 			start = &x
 		}
 	}
-	r.Answer = answer(&s, r.Exprs, start)
+	keeps, may := src.kept(&s, my, r)
+	r.Answer = answer(&s, keeps, may, start)
 	return r
+}
+
+// kept is IS_OWNER where it keeps a slot that nobody has for its owner: as the
+// slot's own state has it, or if there is a job that might run, as it will be
+// asked about that. may is IS_OWNER where it keeps the slot from some jobs only.
+func (src Source) kept(s *Slot, my *classad.Ad, r *Report) (keeps, may *Expression) {
+	if !open(s.Pair.State) {
+		return nil, nil
+	}
+	isOwner := func(x *Expression) bool { return strings.HasSuffix(x.Name, policy.IsOwner.String()) }
+	if s.Job != nil && s.Policy != nil {
+		e := s.Policy.Get(policy.IsOwner)
+		if e.Expr == nil {
+			return nil, nil
+		}
+		x := src.asked(e, my, s.Job, false)
+		if !slices.ContainsFunc(r.Exprs, func(o Expression) bool { return isOwner(&o) && o.Value == x.Value }) {
+			said := x
+			said.Name += " for this job"
+			r.Exprs = append(r.Exprs, said)
+		}
+		if x.Residual.Is {
+			return nil, nil
+		}
+		return &x, nil
+	}
+	for i := range r.Exprs {
+		x := &r.Exprs[i]
+		switch {
+		case !isOwner(x) || x.Residual == nil:
+		case s.Pair.State == policy.Owner:
+			return x, nil
+		case x.Residual.Need != nil && x.Residual.Need.dependsOnJob():
+			return nil, x
+		}
+	}
+	return nil, nil
 }
 
 // open reports whether a slot in that state may take a job if START says so.
@@ -129,8 +169,9 @@ func open(s policy.State) bool {
 	return s == policy.Owner || s == policy.Unclaimed || s == policy.Backfill
 }
 
-// answer is the sentence about a slot.
-func answer(s *Slot, exprs []Expression, start *Expression) string {
+// answer is the sentence about a slot. owner is IS_OWNER where that keeps the slot
+// from jobs, may where it keeps it from some.
+func answer(s *Slot, owner, may, start *Expression) string {
 	switch {
 	case s.Broken != "":
 		return s.Name + " takes no job because it is broken: " + s.Broken
@@ -149,31 +190,35 @@ func answer(s *Slot, exprs []Expression, start *Expression) string {
 		return s.Name + " takes no job because the machine has a fault: " + s.Refused
 	}
 	var out []string
-	if s.Pair.State == policy.Owner {
-		out = append(out, s.Name+" takes no job because its owner has it")
-		for i := range exprs {
-			x := &exprs[i]
-			if x.Residual == nil || !strings.HasSuffix(x.Name, policy.IsOwner.String()) {
-				continue
-			}
-			out[0] += ": " + x.Name + " is " + x.Value
-			if start == nil || !slices.EqualFunc(x.Residual.Changes, start.Residual.Changes, Change.same) {
-				out = append(out, x.Residual.Sentence(x.Name))
-			}
+	if owner != nil {
+		who := s.Name + " takes no job because its owner has it"
+		switch {
+		case s.Job != nil:
+			who = s.Name + " does not take this job because its owner keeps it"
+		case owner.Residual.Need != nil && owner.Residual.Need.dependsOnJob():
+			who = "whether " + s.Name + " takes a job depends on the job; without one its owner has it"
 		}
+		out = append(out, who+": "+owner.Name+" is "+owner.Value)
+		if start == nil || !slices.EqualFunc(owner.Residual.Changes, start.Residual.Changes, Change.same) || len(owner.Residual.Changes) == 0 {
+			out = append(out, owner.Residual.Sentence(owner.Name))
+		}
+	} else if s.Pair.State == policy.Owner && s.Job == nil {
+		out = append(out, s.Name+" takes no job because its owner has it")
 	}
 	switch {
 	case start == nil:
-	case start.Residual.Is && s.Pair.State == policy.Owner:
+	case start.Residual.Is && len(out) > 0:
 		out = append(out, start.Name+" is TRUE")
+	case start.Residual.Is && may != nil:
+		out = append(out, "whether "+s.Name+" takes a job depends on the job: "+may.Name+" is "+may.Value+" without one", may.Residual.Sentence(may.Name))
 	case start.Residual.Is && s.Job == nil:
 		out = append(out, s.Name+" takes any job that fits: "+start.Name+" is TRUE")
 	case start.Residual.Is:
 		out = append(out, s.Name+" would let this job in: "+start.Name+" is TRUE")
-	case s.Job == nil && start.Residual.Need != nil && start.Residual.Need.dependsOnJob():
+	case len(out) == 0 && s.Job == nil && start.Residual.Need != nil && start.Residual.Need.dependsOnJob():
 		out = append(out, "whether "+s.Name+" takes a job depends on the job", start.Residual.Sentence(start.Name))
 	default:
-		if s.Pair.State != policy.Owner {
+		if len(out) == 0 {
 			out = append(out, s.Name+" takes no job")
 		}
 		out = append(out, start.Residual.Sentence(start.Name))
@@ -219,13 +264,13 @@ func (src Source) traced(t policy.Trace) Expression {
 	return x
 }
 
-// asked evaluates an expression of a slot.
-func (src Source) asked(e policy.Expression, my, job *classad.Ad) Expression {
+// asked evaluates an expression of a slot, and says what would make it so.
+func (src Source) asked(e policy.Expression, my, job *classad.Ad, want bool) Expression {
 	x := Expression{Name: e.Name, Text: e.Expr.String(), Origin: e.Origin.String(), Macros: src.macros(e.Origin)}
 	env := &classad.Env{My: my, Target: job, Now: src.Now, Location: src.Location, Rand: src.Rand, MaxSteps: maxSteps}
 	env.OnRead = func(r classad.Read) { x.read(src, r) }
 	x.Value = word(e.Expr.Eval(env))
-	x.Residual = src.find(e.Expr, my, job, true)
+	x.Residual = src.find(e.Expr, my, job, want)
 	return x
 }
 
@@ -252,9 +297,6 @@ func (src Source) turned(t policy.Trace, my, job *classad.Ad) *Residual {
 	e, err := classad.ParseExpr(t.Text, classad.Old)
 	if err != nil {
 		return nil
-	}
-	if strings.HasSuffix(t.Name, policy.IsOwner.String()) {
-		job = nil // it sees no job
 	}
 	return src.find(e, my, job, !taken)
 }

@@ -121,13 +121,16 @@ func slotUnder(t *testing.T, text string, pair policy.Pair, job *classad.Ad) (So
 	my.SetString("State", pair.State.String())
 	my.SetString("Activity", pair.Activity.String())
 	now := clock.Instant{Wall: noon, Boot: time.Hour}
-	v := policy.View{Now: now, Pair: pair, Slot: my, Job: job, Exprs: x}
+	v := policy.View{Now: now, Pair: pair, Slot: my, Exprs: x}
+	if pair.State == policy.Claimed || pair.State == policy.Preempting {
+		v.Job = job
+	}
 	if job != nil && pair.State == policy.Claimed {
 		v.Claim = &claim.Claim{}
 		v.Activation = &claim.Activation{Universe: policy.UniverseVanilla, Job: job}
 	}
 	return Source{Lookup: s.Lookup, Now: noon}, Slot{
-		Name: "slot1", Pair: pair, Since: noon.Add(-34 * time.Second), Ad: my, Policy: x, Present: policy.Explain(&v), Job: job,
+		Name: "slot1", Pair: pair, Since: noon.Add(-34 * time.Second), Ad: my, Policy: x, Present: policy.Explain(&v), Target: v.Job, Job: job,
 	}
 }
 
@@ -177,6 +180,27 @@ func TestReports(t *testing.T) {
 	show("any job", OfSlot(src, s))
 	s.Job = job
 	show("this job", OfSlot(src, s))
+	// An owner who lets some jobs in and not others.
+	for _, c := range []struct{ title, text string }{
+		{"for bob", "IS_OWNER = TARGET.Owner =!= \"bob\"\n"},
+		{"for ann", "IS_OWNER = TARGET.Owner =!= \"ann\"\n"},
+		{"not for ann", "IS_OWNER = TARGET.Owner =?= \"ann\"\n"},
+		{"for bob, by START", "START = TARGET.Owner =?= \"bob\"\nIS_OWNER = START =?= false\n"},
+	} {
+		pair := policy.OwnerIdle
+		if strings.HasPrefix(c.title, "not") {
+			pair = policy.UnclaimedIdle
+		}
+		src, s := slotUnder(t, c.text, pair, nil)
+		show("the owner's "+c.title, OfSlot(src, s))
+		s.Job = job
+		show("the owner's "+c.title+", and ann's job", OfSlot(src, s))
+		s.Job = nil
+		show("the owner's "+c.title+", judged for ann's job", &Report{Job: "this job", State: "idle", Slots: Judge(src, job, []Slot{s})})
+		src, s = slotUnder(t, c.text, policy.ClaimedIdle, job)
+		s.Present.Trace = s.Present.Trace[:1]
+		show("the owner's "+c.title+", claimed for ann's job", OfSlot(src, s))
+	}
 	s.Broken = "Not enough Cpus (1.00 short)"
 	show("broken", OfSlot(src, s))
 	same := s

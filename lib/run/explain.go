@@ -127,7 +127,7 @@ func (n *node) slotOf(now clock.Instant, v ep.SlotView) explain.Slot {
 	r, refused := n.eng.Refusal(v.ID)
 	s.Refused = refusal(r, refused, now)
 	if e, ok := n.eng.Explain(v.ID); ok {
-		s.Last, s.LastAt, s.Present = e.Last, e.Since.Wall, e.Now
+		s.Last, s.LastAt, s.Present, s.Target = e.Last, e.Since.Wall, e.Now, e.Job
 	}
 	if id, ok := n.ap.JobOf(v.Activation); ok {
 		s.JobID = id.String()
