@@ -283,7 +283,7 @@ func (r *ruleset) owner() {
 		r.c.add(found(OwnerByState, s, "looks at "+state+", which it decides itself", "a condition on the machine: KeyboardIdle, LoadAvg, ClockMin"))
 	case o.only(boolean | isNumber):
 	case job != "":
-		r.c.add(found(OwnerOfJob, s, "asks for "+job+", and there is no job to ask", "START for what depends on the job"))
+		r.c.add(found(OwnerOfJob, s, "asks for "+job+", and mostly there is no job to ask", "=?= or =!= in place of == and !=, or START for what depends on the job"))
 	case !o.may(boolean | isNumber):
 		r.c.add(found(OwnerUndefined, s, "is never true or false", "True, False or a comparison"))
 	default:
