@@ -5,6 +5,7 @@ package ad
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -108,6 +109,7 @@ func (m *Machine) instances(out *classad.Ad) {
 // claims it can have at once.
 func (a *Slot) consumption() {
 	set := &a.m.set
+	a.claims = 0
 	if a.s.Kind == slot.Static || !set.truth("CONSUMPTION_POLICY", a.s.TypeID) {
 		return
 	}
@@ -133,14 +135,23 @@ func (a *Slot) consumption() {
 	if a.s.Kind == slot.Dynamic {
 		return
 	}
-	claims := int64(a.s.Total.Cpus)
+	claims := int64(math.Ceil(a.s.Total.Cpus))
 	if e := set.expr(a.s.TypeID, "NUM_CLAIMS"); e != nil {
 		if n, ok := e.Eval(&classad.Env{My: a.ad}).AsInt(); ok {
 			claims = n
 		}
 	}
-	a.ad.SetInt("NumClaims", claims)
+	a.claims = int(min(max(0, claims), mostClaims))
+	a.ad.SetInt("NumClaims", int64(a.claims))
 }
+
+// mostClaims bounds NUM_CLAIMS: each is an id with a session of its own, and all
+// of them are in one ad.
+const mostClaims = 4096
+
+// Claims returns how many claims the owner offers of a partitionable slot at a
+// time, by its consumption policy; 0 without one.
+func (a *Slot) Claims() int { return a.claims }
 
 // whole shows for how long the whole of a partitionable slot may be claimed,
 // where the owner allows that at all.

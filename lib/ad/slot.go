@@ -44,6 +44,7 @@ type Slot struct {
 	claimAttrs              []string           // what SetClaim and SetActivation put in
 	jobAttrs                []string           // what was copied from the job
 	activation              claim.ActivationID // whose job that is, "" for a request's
+	claims                  int                // that the owner offers at a time, see Claims
 }
 
 // Ad returns the live ad, with the layers it lies on. It must not be changed

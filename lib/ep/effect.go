@@ -58,12 +58,17 @@ type Leftovers struct {
 	Ad    *classad.Ad // the slot's ad at that moment, flat
 }
 
-// ClaimIDChanged says that a slot is now to be claimed by another id. It is
-// secret: the pool's collector may be told, and the claim id file.
+// ClaimIDChanged says that a slot is now to be claimed by another id, or one of
+// its further ids by another. They are secret: the pool's collector may be told,
+// and the claim id file.
 type ClaimIDChanged struct {
 	Slot slot.ID
-	Name string // "slot1_1"
-	ID   claim.ID
+	Name string   // "slot1_1"
+	ID   claim.ID // zero if there are fewer now
+	// Old is worth nothing from now on, unless a claim was granted by it; zero if
+	// there was none.
+	Old     claim.ID
+	Further bool // it is one of several of a consumption policy (NUM_CLAIMS)
 }
 
 // StartStarter asks for the starter of a new activation. StarterStarted or

@@ -123,7 +123,9 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 	e.beginUpdates()
 	for s := range e.ledger.Slots() {
 		show, _ := e.ads.Slot(s.ID)
-		e.mint(e.add(s, show))
+		sl := e.add(s, show)
+		e.mint(sl)
+		e.stock(sl)
 		e.overlaps = e.overlaps || s.Backfill
 	}
 	for _, sl := range e.slots {
@@ -380,6 +382,7 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 	e.endBackfill()
 	for _, sl := range e.slots {
 		sl.exprs = e.exprs[sl.s.TypeID]
+		e.stock(sl)
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
@@ -56,15 +57,57 @@ func (e *Engine) newID() claim.ID {
 // mint gives the slot a fresh id to be claimed by; the last one is worth
 // nothing from now on.
 func (e *Engine) mint(sl *slotState) {
-	delete(e.byOffer, sl.offer.Public)
-	sl.offer = e.newID()
-	e.byOffer[sl.offer.Public] = sl
-	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.offer})
+	old := sl.offer
+	sl.offer = e.offer(sl, old)
+	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.offer, Old: old})
+}
+
+// offer makes an id by which the slot can be claimed in place of an old one,
+// which may be zero.
+func (e *Engine) offer(sl *slotState, old claim.ID) claim.ID {
+	delete(e.byOffer, old.Public)
+	id := e.newID()
+	e.byOffer[id.Public] = sl
+	return id
+}
+
+// stock sees to it that a slot with a consumption policy has as many further
+// ids as it has claims to give (NUM_CLAIMS): a negotiator spends one of these for
+// each match and, with all that the policy says of what a match takes, goes on
+// with the slot in the same cycle until they or the resources are used up. It does
+// not use the slot's first id then, which is for others: a schedd that is given
+// the leftovers, or a program on this machine.
+func (e *Engine) stock(sl *slotState) {
+	want := 0
+	if sl.s.Kind == slot.Partitionable {
+		want = sl.ad.Claims()
+	}
+	for len(sl.further) < want {
+		sl.further = append(sl.further, claim.ID{})
+		e.restock(sl, len(sl.further)-1)
+	}
+	for i := want; i < len(sl.further); i++ {
+		old := sl.further[i]
+		delete(e.byOffer, old.Public)
+		e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, Old: old, Further: true})
+	}
+	sl.further = sl.further[:min(want, len(sl.further))]
+}
+
+// restock replaces the i-th of the further ids.
+func (e *Engine) restock(sl *slotState, i int) {
+	old := sl.further[i]
+	sl.further[i] = e.offer(sl, old)
+	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.further[i], Old: old, Further: true})
 }
 
 // spend returns the id by which the slot is claimed now, and has the next one
-// ready.
-func (e *Engine) spend(sl *slotState) claim.ID {
+// ready. It is the one that was shown for it, if that is one of several.
+func (e *Engine) spend(sl *slotState, shown claim.ID) claim.ID {
+	if i := slices.Index(sl.further, shown); i >= 0 {
+		e.restock(sl, i)
+		return shown
+	}
 	id := sl.offer
 	e.mint(sl)
 	return id
@@ -72,9 +115,23 @@ func (e *Engine) spend(sl *slotState) claim.ID {
 
 // spoil makes an id worthless that was shown and not taken.
 func (e *Engine) spoil(sl *slotState, shown claim.ID) {
-	if !shown.IsZero() && sl.offer == shown {
+	switch i := slices.Index(sl.further, shown); {
+	case shown.IsZero():
+	case sl.offer == shown:
 		e.mint(sl)
+	case i >= 0:
+		e.restock(sl, i)
 	}
+}
+
+// offers reports whether the slot can be claimed by the id, secret and all. Only
+// that of the same public part is compared.
+func (sl *slotState) offers(id claim.ID) bool {
+	have := sl.offer
+	if i := slices.IndexFunc(sl.further, func(o claim.ID) bool { return o.Public == id.Public }); i >= 0 {
+		have = sl.further[i]
+	}
+	return have.Public == id.Public && subtle.ConstantTimeCompare([]byte(have.Secret.Reveal()), []byte(id.Secret.Reveal())) == 1
 }
 
 // offered returns the slot that a request means, by its id or by its name.
@@ -89,7 +146,7 @@ func (e *Engine) offered(ev ClaimRequested) (*slotState, error) {
 		return sl, nil
 	}
 	sl, ok := e.byOffer[id.Public]
-	ok = ok && subtle.ConstantTimeCompare([]byte(sl.offer.Secret.Reveal()), []byte(id.Secret.Reveal())) == 1
+	ok = ok && sl.offers(id)
 	if !ok {
 		// The holder of a whole partitionable slot goes on with the id it has.
 		sl, ok = e.held(id)
@@ -251,9 +308,9 @@ func (e *Engine) takeParts(parent *slotState, parts []*slotState, ev ClaimReques
 				term = min(term, ev.WholeTime)
 			}
 			w.claim.Granted, w.claim.Fixed, w.claim.KeptByStarter = term, true, false
-			w.claim.ID = e.spend(parent)
+			w.claim.ID = e.spend(parent, ev.Capability)
 		case i == 0 && !ev.Whole && !claimed:
-			w.claim.ID = e.spend(parent)
+			w.claim.ID = e.spend(parent, ev.Capability)
 		default:
 			w.claim.ID = e.newID()
 		}

@@ -32,6 +32,10 @@ type SlotView struct {
 	// NextClaim is the id by which the slot can be claimed, by whoever is told
 	// it. It is secret.
 	NextClaim claim.ID
+	// FurtherClaims are as many more as the slot's consumption policy has
+	// (NUM_CLAIMS), each good for one claim. They are secret, and the engine's: they hold until its
+	// next step.
+	FurtherClaims []claim.ID
 
 	Claimed    bool
 	Claim      claim.ID
@@ -79,7 +83,7 @@ func (e *Engine) SlotView(id slot.ID) (SlotView, bool) {
 func (e *Engine) viewOf(sl *slotState) SlotView {
 	v := SlotView{
 		ID: sl.s.ID, Name: sl.name, FullName: sl.full, Kind: sl.s.Kind, Pair: sl.pair, Entered: sl.entered, Began: sl.began,
-		Total: sl.s.Total, Free: e.ledger.Open(sl.s), Broken: sl.s.Broken, NextClaim: sl.offer,
+		Total: sl.s.Total, Free: e.ledger.Open(sl.s), Broken: sl.s.Broken, NextClaim: sl.offer, FurtherClaims: sl.further,
 	}
 	if c := sl.cur; c != nil {
 		v.Claimed, v.Claim, v.Client = true, c.ID, c.Client

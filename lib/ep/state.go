@@ -38,6 +38,7 @@ type slotState struct {
 	waiting    *waiting         // nil without a preempting claim
 	act        *activation      // nil without a starter
 	offer      claim.ID         // by which the slot can be claimed
+	further    []claim.ID       // by which it can be claimed as well, see stock
 	matchUntil time.Duration    // boot time at which a match is over
 	next       next             // where to after the backfill client
 	pending    []ClaimRequested // that wait for the end of the backfill client
@@ -136,7 +137,9 @@ func (e *Engine) forget(sl *slotState) {
 		e.slots = slices.Delete(e.slots, i, i+1)
 	}
 	delete(e.byID, sl.s.ID)
-	delete(e.byOffer, sl.offer.Public)
+	for _, id := range append(sl.further, sl.offer) {
+		delete(e.byOffer, id.Public)
+	}
 	if err := e.ledger.Return(sl.s.ID); err != nil {
 		panic(err) // only a slot that is in the ledger is ever forgotten
 	}

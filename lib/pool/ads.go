@@ -123,8 +123,7 @@ func (id *identity) private(v *ep.SlotView, public *classad.Ad, parts []claim.ID
 	ad.SetString(attrName, v.FullName)
 	ad.SetString(attrMyAddress, id.address)
 	ad.SetString(attrStartdIPAddr, id.address)
-	whole := v.NextClaim.Wire()
-	ad.SetString(attrClaimID, whole)
+	ad.SetString(attrClaimID, v.NextClaim.Wire())
 	if id.old {
 		_ = ad.SetText(attrCapability, attrClaimID) // a name
 	}
@@ -132,8 +131,13 @@ func (id *identity) private(v *ep.SlotView, public *classad.Ad, parts []claim.ID
 		return ad
 	}
 	if _, consumes := public.Lookup("ConsumptionCpus"); consumes {
-		ad.SetString(attrClaimIDList, " "+whole)
-		ad.SetInt(attrNumClaims, 1)
+		// A negotiator takes these, and not ClaimId.
+		var list strings.Builder
+		for _, id := range v.FurtherClaims {
+			list.WriteString(" " + id.Wire())
+		}
+		ad.SetString(attrClaimIDList, list.String())
+		ad.SetInt(attrNumClaims, int64(len(v.FurtherClaims)))
 	}
 	ids := make([]*classad.Expr, len(parts))
 	for i, part := range parts {

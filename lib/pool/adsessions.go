@@ -41,10 +41,12 @@ func (p *Pool) sessionsOf(eff ep.Effect) {
 	case ep.ClaimIDChanged:
 		// What was offered until now is taken, or was refused; a claim that
 		// was made of it is Granted, which keeps the session.
-		if old, ok := p.held.byslot[e.Slot]; ok {
-			p.cfg.Sessions.Expire(old, security.ClaimLinger)
+		if !e.Old.IsZero() {
+			p.cfg.Sessions.Expire(e.Old.Public, security.ClaimLinger)
 		}
-		p.held.byslot[e.Slot] = e.ID.Public
+		if !e.Further {
+			p.held.byslot[e.Slot] = e.ID.Public
+		}
 		p.addSession(e.ID)
 	case ep.Reply:
 		if e.Granted == nil {

@@ -17,10 +17,11 @@ import (
 )
 
 // claimIDChanged writes the id by which a slot can be claimed into its file,
-// for programs on this machine that may claim it. A dynamic slot has none. That
-// it cannot be written is told once.
+// for programs on this machine that may claim it. A dynamic slot has none, and
+// the further ids of a consumption policy are for negotiators. That it cannot be
+// written is told once.
 func (n *node) claimIDChanged(e ep.ClaimIDChanged) {
-	if e.Slot.IsDynamic() {
+	if e.Slot.IsDynamic() || e.Further {
 		return
 	}
 	base, on := claimFileBase(n.o.Config)
