@@ -222,7 +222,7 @@ func (m *model) event() Event {
 			ev.Evict = []claim.ID{m.anyClaim(), m.anyClaim()}
 		case 3, 4:
 			if v, ok := m.eng.SlotView(ev.Slot); ok {
-				ev.Slot, ev.Capability = slot.ID{}, v.NextClaim
+				ev.Slot, ev.Capability = slot.ID{}, rapid.SampledFrom(append([]claim.ID{v.NextClaim}, v.FurtherClaims...)).Draw(m.rt, "capability")
 			}
 		case 5:
 			ev.Slot, ev.Capability = slot.ID{}, m.anyClaim()
@@ -598,7 +598,7 @@ func (m *model) check(changed map[string]bool) {
 	if err := e.ledger.Check(); err != nil {
 		m.rt.Fatal(err)
 	}
-	polled, owners := 0, map[string]string{}
+	polled, offered, owners := 0, 0, map[string]string{}
 	n := 0
 	for v := range e.Views() {
 		n++
@@ -622,6 +622,15 @@ func (m *model) check(changed map[string]bool) {
 		if v.NextClaim.IsZero() || e.byOffer[v.NextClaim.Public] != sl || m.claims[v.NextClaim.Public] == v.NextClaim {
 			m.rt.Fatalf("%s is to be claimed by %v, which is known for %v", v.Name, v.NextClaim, e.byOffer[v.NextClaim.Public])
 		}
+		if want := sl.ad.Claims(); len(v.FurtherClaims) != want || v.Kind != slot.Partitionable && want != 0 {
+			m.rt.Fatalf("%s has %d further ids for %d claims", v.Name, len(v.FurtherClaims), want)
+		}
+		for _, id := range v.FurtherClaims {
+			if id.IsZero() || e.byOffer[id.Public] != sl || m.claims[id.Public] == id || id == v.NextClaim {
+				m.rt.Fatalf("%s is to be claimed by %v as well, which is known for %v", v.Name, id, e.byOffer[id.Public])
+			}
+		}
+		offered += 1 + len(v.FurtherClaims)
 		if v.Kind == slot.Partitionable && claimed && (!sl.cur.Fixed || active(v)) || v.Kind == slot.Dynamic && !claimed {
 			m.rt.Fatalf("a %v slot is %v", v.Kind, v.Pair)
 		}
@@ -669,8 +678,8 @@ func (m *model) check(changed map[string]bool) {
 		}
 		m.stamp(v, changed)
 	}
-	if len(e.byOffer) != n {
-		m.rt.Fatalf("%d slots offer %d ids", n, len(e.byOffer))
+	if len(e.byOffer) != offered {
+		m.rt.Fatalf("%d slots offer %d ids, %d are known", n, offered, len(e.byOffer))
 	}
 	if n != e.ledger.Len() || len(owners) != len(m.claims) || len(e.byClaim) != len(m.claims) || polled != e.polled {
 		m.rt.Fatalf("%d slots, ledger %d; %d claims held, %d granted, %d known; %d polled, %d counted",
@@ -732,8 +741,14 @@ func TestRandomEvents(t *testing.T) {
 	inv, snap := inventory(t, 8, chaos)
 	configs := []*config.Snapshot{snap, parse(t, inv, chaos+"KILLING_TIMEOUT = 0\nPOLLING_INTERVAL = 3\nPREEMPT = False\n"), nil,
 		parse(t, inv, chaos+"OFFLINE_MACHINE_RESOURCE_Bolts = b1 b4\nOFFLINE_MACHINE_RESOURCE_Cogs = 2\n"), parse(t, inv, chaos+"OFFLINE_MACHINE_RESOURCE_Bolts = b2 b9\n")}
+	const consuming = "CONSUMPTION_POLICY = true\n"
+	priced := []*config.Snapshot{parse(t, inv, chaos+consuming+"NUM_CLAIMS = 3\n"), parse(t, inv, chaos+consuming+"NUM_CLAIMS = 1\n"), configs[0]}
 	rapidtest.Check(t, func(rt *rapid.T) {
-		s := newStage(t, 8, chaos)
+		text, configs := chaos, configs
+		if rapid.IntRange(0, 3).Draw(rt, "priced") == 0 {
+			text, configs = chaos+consuming+"NUM_CLAIMS = 2\n", priced
+		}
+		s := newStage(t, 8, text)
 		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
 		s.eng.cfg.Backfill, s.eng.back.configured = true, true
 		m := &model{

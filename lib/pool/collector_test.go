@@ -111,12 +111,19 @@ func newRigOf(t *testing.T, o pooltest.Options, open pool.Opener, change func(*p
 // claimPart claims one processor of the slot and returns the claim.
 func (r *rig) claim(s slot.ID, request string) ep.Reply {
 	r.t.Helper()
-	job, err := classad.ParseAd("JobUniverse = 5\nRequirements = true\nRequestCpus = 1\nRequestMemory = 128\nRequestDisk = 1024\n"+request, classad.Old)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	var id claim.ID
 	if err := r.Do(r.t.Context(), func(t pool.Turn) { v, _ := t.Engine.SlotView(s); id = v.NextClaim }); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.claimBy(id, request)
+}
+
+// claimBy claims by an id that a slot offers; request are further lines of the
+// job.
+func (r *rig) claimBy(id claim.ID, request string) ep.Reply {
+	r.t.Helper()
+	job, err := classad.ParseAd("JobUniverse = 5\nRequirements = true\nRequestCpus = 1\nRequestMemory = 128\nRequestDisk = 1024\n"+request, classad.Old)
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.Step(r.t, ep.ClaimRequested{Ref: 1, Capability: id, Job: job, Client: claim.Client{User: "alice@example", Owner: "alice@example"}})
