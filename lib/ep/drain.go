@@ -278,7 +278,10 @@ func (e *Engine) drainStep() {
 		return
 	}
 	if d.start != nil && !d.final && e.onlyAdmitted() {
-		d.final, d.start = true, nil
+		// The last of the jobs that the drain waited for has just gone: with the
+		// time that it had left at the last poll, the others would stay until
+		// the next one.
+		d.final, d.start, d.left = true, nil, 0
 		e.showDrain()
 		for _, sl := range e.slots {
 			if sl.act != nil {

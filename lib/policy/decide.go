@@ -202,7 +202,7 @@ func (v *View) retired() Decision {
 	switch {
 	case v.Waiting != NobodyWaits:
 		cause = ByPreemptingClaim
-	case v.admitted():
+	case v.admitted() && !v.Activation.PreemptWasTrue:
 		cause = ByDraining
 	}
 	to := PreemptingVacating

@@ -36,13 +36,17 @@ func (v *View) mustLeave() bool { return v.inRetirement() || v.admitted() }
 // promised returns for how long the job may still stay. While only draining
 // sends it away that is at least as long as the longest of the others may,
 // since a slot that is empty earlier is of no use to anybody; the documents
-// promise it, and the original does it for some jobs only. A job that came in
-// while draining has no time of its own.
+// promise it, and HTCondor does it for some jobs only. A job that came in
+// while draining has no time of its own, unless PREEMPT became true for it:
+// the slot's policy holds while the machine is drained, and such a job goes
+// when its own retirement is over, with the drain at the latest.
 func (v *View) promised() time.Duration {
 	a := v.Activation
 	switch {
 	case a == nil || !a.Active():
 		return 0
+	case v.admitted() && a.PreemptWasTrue:
+		return min(v.retirementLeft(), v.drainLeft())
 	case v.admitted():
 		return v.drainLeft()
 	case v.Draining && v.Waiting == NobodyWaits && !a.Irrevocable:
