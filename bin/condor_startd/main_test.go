@@ -287,7 +287,7 @@ func TestDaemon(t *testing.T) {
 	}
 	b, err := os.ReadFile(s.path("log/StartLog"))
 	s.must(err)
-	if !bytes.Contains(b, []byte("exiting")) {
+	if !bytes.Contains(b, []byte(" EXITING WITH STATUS 0")) {
 		t.Errorf("the log does not say how it ended:\n%s", b)
 	}
 }

@@ -86,7 +86,7 @@ type starts struct {
 	Ours              bool // a startd of ours was among them
 }
 
-var startLine = regexp.MustCompile(`(?m)^.*(?:STARTING UP|starting version=).*$`)
+var startLine = regexp.MustCompile(`(?m)^.*STARTING UP.*$`)
 
 // ourMark is in the version of our programs.
 const ourMark = " execpoint-"
@@ -205,7 +205,7 @@ func TestJudge(t *testing.T) {
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a", "log", "StartLog"), "11/23 (D_ALWAYS) starting version=\"$CondorVersion: 25.14.0 execpoint-0.1.0 $\" pid=5\nmore\n")
+	write(t, filepath.Join(dir, "a", "log", "StartLog"), "11/23 ** condor_startd (CONDOR_STARTD) STARTING UP\n11/23 ** $CondorVersion: 25.14.0 execpoint-0.1.0 $\nmore\n")
 	write(t, filepath.Join(dir, "a", "log", "StarterLog.slot1_1"), "x ** condor_starter STARTING UP slot=slot1_1\ny\nx ** condor_starter (CONDOR_STARTER) STARTING UP\n")
 	write(t, filepath.Join(dir, "a", "log", "SchedLog"), "** condor_schedd STARTING UP\n")
 	if got, err := seen(dir); err != nil || got != (starts{Startds: 1, Starters: 2, Ours: true}) {

@@ -182,7 +182,7 @@ func TestAdministration(t *testing.T) {
 	if out := strings.TrimSpace(c.Tool("condor_config_val", "-startd", "-name", name, "NUM_CPUS")); out != "8" {
 		t.Errorf("condor_config_val -startd NUM_CPUS: %q, want 8", out)
 	}
-	if out := c.Tool("condor_fetchlog", "-startd", name, "STARTD"); !strings.Contains(out, "starting") {
+	if out := c.Tool("condor_fetchlog", "-startd", name, "STARTD"); !strings.Contains(out, "STARTING UP") {
 		t.Errorf("condor_fetchlog: %q", out)
 	}
 	f, err := os.OpenFile(c.Config, os.O_APPEND|os.O_WRONLY, 0)
@@ -199,23 +199,23 @@ func TestAdministration(t *testing.T) {
 	})
 	c.orders(t)
 	for i, how := range [...]string{"-peaceful", "-graceful", "-fast"} {
-		before := strings.Count(c.Log("StartLog"), "exiting status=0")
+		before := strings.Count(c.Log("StartLog"), "EXITING WITH STATUS 0")
 		c.Tool("condor_off", how, "-subsystem", "startd")
 		eventually(t, "condor_off "+how, func() error {
-			if got := strings.Count(c.Log("StartLog"), "exiting status=0"); got != before+1 {
+			if got := strings.Count(c.Log("StartLog"), "EXITING WITH STATUS 0"); got != before+1 {
 				return fmt.Errorf("%d ends, want %d", got, before+1)
 			}
 			return nil
 		})
 		c.Tool("condor_on", "-subsystem", "startd")
 		c.shown()
-		if got := strings.Count(c.Log("StartLog"), "starting version="); got != i+2 {
+		if got := strings.Count(c.Log("StartLog"), "STARTING UP"); got != i+2 {
 			t.Errorf("started %d times, want %d", got, i+2)
 		}
 	}
 	c.Tool("condor_restart", "-subsystem", "startd")
 	eventually(t, "condor_restart", func() error {
-		if got := strings.Count(c.Log("StartLog"), "starting version="); got != 5 {
+		if got := strings.Count(c.Log("StartLog"), "STARTING UP"); got != 5 {
 			return fmt.Errorf("started %d times, want 5", got)
 		}
 		return nil

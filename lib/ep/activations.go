@@ -107,6 +107,9 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	}
 	sl.cur.Lease = sl.cur.Lease.Resize(length, e.now)
 	e.timer(sl.cur.Lease.Until)
+	if sl.cur.KeptByStarter {
+		e.tellAlive(sl, SignStarter)
+	}
 	if user, ok := ev.Job.EvalString("User", nil); ok {
 		sl.cur.Client.User = user
 	}

@@ -202,6 +202,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		w.reason = policy.WaitsByRank
 	}
 	sl.waiting = w
+	e.emit(ClaimWaits{Slot: sl.s.ID, Name: sl.name, Why: w.reason})
 	e.ads.Preempted(w.reason == policy.WaitsByRank, e.now)
 	sl.ad.SetWaiting(w.claim)
 	e.evaluate(sl)
@@ -319,7 +320,7 @@ func (e *Engine) holder(op string, ref uint64, id claim.ID) (*slotState, bool) {
 
 func (e *Engine) leaseRenewed(ev LeaseRenewed) {
 	if sl, ok := e.held(ev.Claim); ok && sl.pair.State == policy.Claimed && !sl.cur.Fixed {
-		sl.cur.Lease = sl.cur.Lease.Renew(e.now)
+		e.keepAlive(sl, ev.By)
 	}
 }
 

@@ -164,6 +164,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	if ev.Ref != 0 {
 		e.emit(Reply{Ref: ev.Ref, DrainID: d.id()})
 	}
+	e.emit(DrainBegun{ID: d.id(), How: d.how, Then: d.then, Reason: d.reason, By: d.by})
 	e.drainTime()
 	e.showDrain()
 	code := int(reason.StartdDraining)
@@ -282,6 +283,7 @@ func (e *Engine) drainStep() {
 		// time that it had left at the last poll, the others would stay until
 		// the next one.
 		d.final, d.start, d.left = true, nil, 0
+		e.emit(DrainFinal{ID: d.id()})
 		e.showDrain()
 		for _, sl := range e.slots {
 			if sl.act != nil {

@@ -118,6 +118,9 @@ type OrderStarter struct {
 	// Final says of a SoftKill that the output of the job is wanted although it
 	// will not run again.
 	Final bool
+	// Late says of a HardKill that the job has used up the vacate time of a
+	// SoftKill.
+	Late bool
 	// Deadline is when the engine will ask for more than this order does: a
 	// hard kill after a soft one, the end of the starter after a hard one.
 	Deadline clock.Instant
@@ -151,6 +154,7 @@ type Transitioned struct {
 	Slot       slot.ID
 	Name       string // "slot1_1"
 	From, To   policy.Pair
+	On         policy.Class       // what moved it
 	Number     int                // of the transition in the documents, 0 if it has none
 	Decision   policy.Decision    // why, with the trace if an expression decided
 	Activation claim.ActivationID // "" when no starter was there

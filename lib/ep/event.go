@@ -217,7 +217,10 @@ type ContinueRequested struct {
 }
 
 // LeaseRenewed is a sign of life from the holder of a claim.
-type LeaseRenewed struct{ Claim claim.ID }
+type LeaseRenewed struct {
+	Claim claim.ID
+	By    Sign
+}
 
 // VacateRequested asks in the owner's name to end the claim of a slot, or with
 // the zero Slot every claim. A partitionable slot has no claim: its dynamic

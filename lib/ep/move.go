@@ -112,7 +112,7 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 	if sl.act != nil {
 		sl.lastOf = sl.act.ID
 	}
-	t := Transitioned{Slot: sl.s.ID, Name: sl.name, From: from, To: d.To, Number: d.Number, Decision: d}
+	t := Transitioned{Slot: sl.s.ID, Name: sl.name, From: from, To: d.To, On: on, Number: d.Number, Decision: d}
 	if sl.act != nil {
 		t.Activation = sl.act.ID
 	}

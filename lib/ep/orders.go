@@ -80,6 +80,7 @@ func (e *Engine) order(sl *slotState, op Order, deadline time.Duration) {
 	o.Final = op == SoftKill && sl.act.final
 	if op == HardKill {
 		o.OutputLimit = max(0, sl.act.flowUntil-e.now.Boot)
+		o.Late = sl.act.late
 	}
 	sl.act.told = sl.vacate
 	e.emit(o)
@@ -111,6 +112,7 @@ func (e *Engine) dueOf(sl *slotState) {
 			a.softUntil = max(a.softUntil, until)
 		}
 		if a.softUntil != 0 && e.now.Boot >= a.softUntil {
+			a.late = a.Phase == claim.Vacating
 			e.hardKill(sl, nil)
 		}
 		if a.hardUntil != 0 && e.now.Boot >= a.hardUntil {
@@ -124,8 +126,8 @@ func (e *Engine) dueOf(sl *slotState) {
 		}
 	}
 	if c := sl.cur; c != nil && sl.pair.State == policy.Claimed {
-		if sl.act != nil && c.KeptByStarter {
-			c.Lease = c.Lease.Renew(e.now)
+		if sl.act != nil && c.KeptByStarter && c.Lease.Expired(e.now) {
+			e.keepAlive(sl, SignStarter)
 		}
 		if c.Lease.Expired(e.now) {
 			c.Lease = claim.Lease{}

@@ -63,6 +63,7 @@ type activation struct {
 	diskKiB   int64
 	softUntil time.Duration // boot time at which a soft kill becomes a hard one, 0: none
 	hardUntil time.Duration // boot time at which the starter is ended by force, 0: never
+	late      bool          // the hard kill comes because the vacate time is over
 	flowed    time.Duration // boot time at which the output of the ended job was last seen to move, 0: never
 	flowUntil time.Duration // boot time until which it may move after a hard kill
 	// checkpointed is when a checkpoint was last ordered, or the job began.

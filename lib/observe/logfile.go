@@ -84,6 +84,8 @@ type LogFile struct {
 	path string
 	now  func() time.Time
 
+	touched time.Time // when it was last written before it was opened, zero for a new one
+
 	mu    sync.Mutex
 	f     *os.File // nil after a failure to open
 	size  int64
@@ -101,6 +103,9 @@ const rotateAgain = time.Minute
 // MAX_NUM_<SUBSYSTEM>_LOG: how many old ones there may be.
 func OpenLog(path string, limit LogLimit, keep int, now func() time.Time) (*LogFile, error) {
 	l := &LogFile{path: path, now: now, limit: limit, keep: max(keep, 1)}
+	if st, err := os.Stat(path); err == nil {
+		l.touched = st.ModTime()
+	}
 	if err := l.open(); err != nil {
 		return nil, errs.E("observe.OpenLog", errs.Broken, path, err)
 	}

@@ -128,7 +128,7 @@ func (p *Pool) alive(ctx context.Context, c *listen.Call) error {
 		return err
 	}
 	return p.cfg.Owner.Do(ctx, func(t Turn) {
-		t.Step(ep.LeaseRenewed{Claim: id})
+		t.Step(ep.LeaseRenewed{Claim: id, By: ep.SignMessage})
 		if s, ok := t.Engine.SlotOf(id); ok {
 			if v, ok := t.Engine.SlotView(s); ok && v.Claimed && v.Claim.Public == id.Public {
 				p.lives.soon(t.Now, id)

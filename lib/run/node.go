@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -409,6 +408,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.logMove(e)
 		n.moved = true
 		n.cron.slotsChanged()
+	case ep.ClaimWaits:
+		n.logWaiting(e)
+	case ep.KeptAlive:
+		n.logAlive(e)
 	case ep.AdWithdrawn:
 		n.moved = true
 		n.cron.slotsChanged()
@@ -426,6 +429,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.wakeAt = e.At
 	case ep.ActivationEnded:
 		n.keep(now, e)
+	case ep.DrainBegun:
+		n.logDrain(e)
+	case ep.DrainFinal:
+		n.o.Log.Info("Initiating final draining (all original jobs complete).", "id", e.ID)
 	case ep.DrainCompleted:
 		n.drained(e)
 	case ep.ShutdownBegun:
@@ -439,19 +446,6 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 	case ep.ShutdownComplete:
 		n.complete = true
 	}
-}
-
-// logMove writes the one line of a transition.
-func (n *node) logMove(e ep.Transitioned) {
-	msg := "Changing activity: " + e.From.Activity.String() + " -> " + e.To.Activity.String()
-	switch {
-	case e.From.State != e.To.State && e.From.Activity != e.To.Activity:
-		msg = "Changing state and activity: " + e.From.String() + " -> " + e.To.String()
-	case e.From.State != e.To.State:
-		msg = "Changing state: " + e.From.State.String() + " -> " + e.To.State.String()
-	}
-	n.o.Log.LogAttrs(context.Background(), slog.LevelInfo, msg,
-		slog.String("slot", e.Name), slog.Int("transition", e.Number), slog.String("why", e.Decision.Reason))
 }
 
 // start begins an activation. The ads are written out here, since they may not
@@ -522,6 +516,9 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 		return
 	}
 	n.tellOrder(now, a, e)
+	if e.Late {
+		n.logLate(a)
+	}
 	o := starter.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate, OutputLimit: e.OutputLimit}
 	if e.Hold {
 		o.Manner = starter.MannerHold

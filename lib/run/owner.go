@@ -93,11 +93,7 @@ func (n *node) drain(now clock.Instant, r observe.Request) observe.Response {
 		}
 		*x.to = e
 	}
-	resp := n.command(now, ev)
-	if resp.Err == "" {
-		n.o.Log.Info("draining", "id", resp.DrainID, "how", ev.How.String(), "then", ev.Then.String(), "reason", want.Reason, "by", ev.By)
-	}
-	return resp
+	return n.command(now, ev)
 }
 
 // address makes a user of this machine one of its domain.

@@ -16,6 +16,9 @@ import (
 	"github.com/execpoint/execpoint/lib/observe"
 )
 
+// program is the name of the daemon in its log.
+const program = "condor_startd"
+
 // failureFile is where HTCondor's daemons say that their log cannot be written.
 const failureFile = "dprintf_failure." + subsystem
 
@@ -48,7 +51,7 @@ func TellFatal(cause error, status int, snap *config.Snapshot, p Platform, pid i
 	for _, line := range Lines(cause) {
 		log.Info(fmt.Sprintf("ERROR %q", line))
 	}
-	log.Info(fmt.Sprintf("**** condor_startd (condor_%s) pid %d EXITING WITH STATUS %d", subsystem, pid, status))
+	observe.Banner{Program: program, PID: pid}.End(log, status)
 	_ = w.Close() // there is nowhere else to tell
 }
 

@@ -60,7 +60,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	if err != nil {
 		return nil, "", err
 	}
-	d.log.Info("reached", "address", at.String())
+	d.log.Info("DaemonCore: command socket at " + at.String())
 	return d.pool, at.String(), nil
 }
 

@@ -133,6 +133,15 @@ func (l *logs) reconfigure(s *config.Snapshot) {
 	}
 }
 
+// touched is when the daemon's log was last written before this daemon's time,
+// zero if that is not known.
+func (l *logs) touched() time.Time {
+	if l.file == nil {
+		return time.Time{}
+	}
+	return l.file.Touched()
+}
+
 func (l *logs) unknown(words []string) {
 	for _, word := range words {
 		l.log.Warn("STARTD_DEBUG has a category that is not known", "word", word)

@@ -177,7 +177,8 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 			Settled: func() { d.settled(ctx, &around) },
 		},
 	}
-	d.log.Info("starting", "version", d.version, "pid", o.PID, "config", d.root())
+	banner := observe.Banner{Program: program, Version: d.version, PID: o.PID, UID: os.Getuid(), Touched: d.logs.touched()}
+	banner.Begin(d.log, "config", d.root())
 	for _, e := range d.unknown {
 		d.log.Warn("machine", "err", e)
 	}
@@ -203,7 +204,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	if res.Ended && !res.Restart {
 		status = daemon.ExitNoRestart
 	}
-	d.log.Info("exiting", "status", status)
+	banner.End(d.log, status)
 	return status, nil
 }
 

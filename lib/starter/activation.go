@@ -77,9 +77,9 @@ type Host struct {
 	// starter has to end at once. 0 is ten seconds.
 	Moment time.Duration
 	// Log is the starter's log, nil for none, until a plan asks for one that
-	// OpenLog opens.
+	// OpenLog opens; touched is when it was last written before, zero for a new one.
 	Log     *slog.Logger
-	OpenLog func(LogPlan) (*slog.Logger, error)
+	OpenLog func(LogPlan) (log *slog.Logger, touched time.Time, err error)
 	// OpenRecords opens the file of FILE_TRANSFER_STATS_LOG, of which each Write is
 	// one record; nil where none is written.
 	OpenRecords func(path string) (io.Writer, error)
@@ -398,6 +398,7 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 	if a.job, err = a.side.read(a, ad); err != nil {
 		return a.life.prepared(a.holds.broken(err))
 	}
+	a.logJob(ad)
 	if err := a.mayRunAs(); err != nil {
 		return a.life.prepared(a.holds.broken(err))
 	}
@@ -450,6 +451,7 @@ func (a *activation) makeSandbox() error {
 // back.
 func (a *activation) finish() {
 	a.record.Status = a.family.Status()
+	a.logExit(a.record.Status)
 	a.exitAt = time.Now()
 	a.watchOutput()
 	closing := func() func() []duty {

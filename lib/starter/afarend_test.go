@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -865,6 +866,73 @@ func TestShadowGuidance(t *testing.T) {
 		t.Errorf("the diagnostic's result is %q", said)
 	}
 }
+
+// What the shadow commands, and what is done of it, is in the log in HTCondor's
+// words. What nobody does here is not said to be done.
+func TestShadowGuidanceWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ command, diagnostic, want string }{
+		{"CarryOn", "", "Received the following guidance: 'CarryOn'\nCarrying on according to guidance...\n"},
+		{"Abort", "", "Received the following guidance: 'Abort'\nAborting job as guided...\n"},
+		{"StartJob", "", "Received the following guidance: 'StartJob'\nGuidance 'StartJob' unknown, carrying on.\n"},
+		{"", "", "Received guidance but didn't understand it; carrying on.\n"},
+		{"RunDiagnostic", "", "Received the following guidance: 'RunDiagnostic'\nReceived guidance 'RunDiagnostic', but could not find a diagnostic to run; carrying on, instead.\n"},
+		{"RunDiagnostic", "unknown", "Received the following guidance: 'RunDiagnostic'\n... diagnostic 'unknown' not registered in param table: this starter runs none\n" +
+			"Received the following guidance: 'CarryOn'\nCarrying on according to guidance...\n"},
+		{"RetryTransfer", "", "Received the following guidance: 'RetryTransfer'\nRetrying transfer as guided...\n" +
+			"Received the following guidance: 'CarryOn'\nCarrying on according to guidance...\n"},
+	} {
+		t.Run(tt.command+" "+tt.diagnostic, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			said, asked := "", 0
+			log := slog.New(messages(func(m string) {
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.Contains(m, "uid") || strings.Contains(m, "diagnostic") {
+					said += m + "\n"
+				}
+			}))
+			p := startPool(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(h *Host) { h.Log = log }, func(p *pool, _ *Plan) {
+				p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
+					if request.Call != shadow.CallGuidance {
+						return shadowtest.Send
+					}
+					reply.Ad = classad.NewAd()
+					switch asked++; {
+					case asked > 1:
+						reply.Ad.SetString("Command", "CarryOn")
+					case tt.command != "":
+						reply.Ad.SetString("Command", tt.command)
+						if tt.diagnostic != "" {
+							reply.Ad.SetString("Diagnostic", tt.diagnostic)
+						}
+					}
+					return shadowtest.Send
+				})
+			}, "missing")
+			p.last()
+			<-p.ended
+			mu.Lock()
+			defer mu.Unlock()
+			const asking = "Requesting guidance from the shadow about JobEnvironment...\n"
+			if got := strings.ReplaceAll(said, asking, ""); got != tt.want || !strings.HasPrefix(said, asking) {
+				t.Errorf("got\n%swant\n%s", said, tt.want)
+			}
+		})
+	}
+}
+
+// messages is a handler that passes messages on.
+type messages func(string)
+
+func (messages) Enabled(context.Context, slog.Level) bool { return true }
+func (m messages) Handle(_ context.Context, r slog.Record) error {
+	m(r.Message)
+	return nil
+}
+func (m messages) WithAttrs([]slog.Attr) slog.Handler { return m }
+func (m messages) WithGroup(string) slog.Handler      { return m }
 
 // A job that has left because it was told to keeps its slot for nobody: without
 // output that is wanted the starter does not wait for a shadow that is gone.

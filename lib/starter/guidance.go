@@ -5,6 +5,7 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -27,17 +28,33 @@ func (s *afar) fetchAgain(ctx context.Context) bool {
 	request := classad.NewAd()
 	request.SetString("RequestType", "JobEnvironment")
 	for range mostGuidance {
+		s.log.Info("Requesting guidance from the shadow about JobEnvironment...")
 		n, ad, err := s.caller.Guidance(ctx, request)
-		if err != nil || n != 0 {
+		if err != nil {
+			s.log.Info("Problem requesting guidance from AP; carrying on.", "err", err)
 			return false
 		}
-		command, _ := ad.EvalString("Command", nil)
-		s.log.Info("the shadow was asked about the failed transfer", "command", command)
+		if n != 0 {
+			s.log.Info(fmt.Sprintf("Problem requesting guidance from AP (%d); carrying on.", n))
+			return false
+		}
+		command, ok := ad.EvalString("Command", nil)
+		if !ok {
+			s.log.Info("Received guidance but didn't understand it; carrying on.")
+			return false
+		}
+		s.log.Info(fmt.Sprintf("Received the following guidance: '%.100s'", command))
 		switch command {
 		case "RetryTransfer":
+			s.log.Info("Retrying transfer as guided...")
 			return true
 		case "RunDiagnostic":
-			which, _ := ad.EvalString("Diagnostic", nil)
+			which, ok := ad.EvalString("Diagnostic", nil)
+			if !ok {
+				s.log.Info("Received guidance 'RunDiagnostic', but could not find a diagnostic to run; carrying on, instead.")
+				return false
+			}
+			s.log.Info(fmt.Sprintf("... diagnostic '%.100s' not registered in param table: this starter runs none", which))
 			result := classad.NewAd()
 			result.SetString("EventType", "DiagnosticResult")
 			result.SetString("Diagnostic", which)
@@ -57,7 +74,14 @@ func (s *afar) fetchAgain(ctx context.Context) bool {
 				timer.Stop()
 				return false
 			}
-		default: // Abort, CarryOn: it has failed
+		case "Abort":
+			s.log.Info("Aborting job as guided...")
+			return false
+		case "CarryOn":
+			s.log.Info("Carrying on according to guidance...")
+			return false
+		default:
+			s.log.Info(fmt.Sprintf("Guidance '%.100s' unknown, carrying on.", command))
 			return false
 		}
 	}

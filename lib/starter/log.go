@@ -5,8 +5,16 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/jobenv"
+	"github.com/execpoint/execpoint/lib/observe"
 )
 
 // LogPlan is the log that a starter writes: STARTER_LOG with what
@@ -29,13 +37,82 @@ func (a *activation) openLog() {
 	if a.plan.Log == nil || a.host.OpenLog == nil {
 		return
 	}
-	log, err := a.host.OpenLog(*a.plan.Log)
+	log, touched, err := a.host.OpenLog(*a.plan.Log)
 	if err != nil {
 		a.problem(err)
 		return
 	}
 	a.host.Log, a.log = log, log
-	log.Info("** condor_starter STARTING UP", "activation", a.plan.Activation, "slot", a.plan.SlotName, "execute", a.plan.Execute)
+	banner := a.banner()
+	banner.Touched = touched
+	banner.Begin(log, "activation", a.plan.Activation, "slot", a.plan.SlotName, "execute", a.plan.Execute)
+}
+
+func (a *activation) banner() observe.Banner {
+	b := observe.Banner{Program: "condor_starter", PID: a.host.Census.Self().PID, UID: os.Getuid()}
+	if s := a.plan.Shadow; s != nil {
+		b.Version = s.Version
+	}
+	return b
+}
+
+// logEnd writes that the starter ends.
+func (a *activation) logEnd(status int) {
+	if a.log != nil {
+		a.banner().End(a.log, status)
+	}
+}
+
+// The lines from here to logExit are those from which condor_who learns which
+// job runs as which process, from the last one back: Communicating with shadow,
+// Starting a, About to exec, Create_Process succeeded, Process exited.
+
+// logJob writes which job it is, and where its shadow is reached.
+func (a *activation) logJob(ad *classad.Ad) {
+	if a.log == nil {
+		return
+	}
+	if at, ok := ad.EvalString("ShadowIpAddr", nil); ok && a.plan.Shadow != nil {
+		a.log.Info("Communicating with shadow " + at)
+	}
+	number := func(name string) int64 {
+		n, _ := ad.EvalInt(name, nil)
+		return n
+	}
+	a.log.Info(fmt.Sprintf("Starting a %s universe job with ID: %d.%d", universeName(number("JobUniverse")), number("ClusterId"), number("ProcId")))
+}
+
+// logExec writes what is executed. The arguments are in the job's ad, which
+// everybody may ask for; the environment is nobody else's affair.
+func (a *activation) logExec() {
+	if a.log != nil {
+		a.log.Info(strings.TrimRight("About to exec "+a.job.cmd+" "+jobenv.ArgsToV2(a.job.args), " "))
+	}
+}
+
+// logExit writes how the job's main process ended.
+func (a *activation) logExit(st host.ExitStatus) {
+	if a.log == nil {
+		return
+	}
+	how := fmt.Sprintf("status=%d", st.Code)
+	if st.Signal != 0 {
+		how = fmt.Sprintf("signal=%d", st.Signal)
+	}
+	a.log.Info(fmt.Sprintf("Process exited, pid=%d, %s", a.family.Main().PID, how))
+}
+
+// universeName is what HTCondor calls the universe of a job.
+func universeName(n int64) string {
+	switch n {
+	case 10:
+		return "JAVA"
+	case 11:
+		return "PARALLEL"
+	case 13:
+		return "VM"
+	}
+	return "VANILLA" // also of a job that does not say
 }
 
 // logReport writes down what is reported to the startd.
@@ -60,10 +137,11 @@ func (a *activation) logReport(r Report) {
 	case OpSandbox:
 		msg = "scratch directory made"
 	case OpRunning:
-		msg = "job is running"
-		if a.job != nil {
-			add("cmd", a.job.cmd)
+		msg = "Create_Process succeeded"
+		if r.Proc != nil {
+			msg += fmt.Sprintf(", pid=%d", r.Proc.PID)
 		}
+		add("cgroup", a.note.Group)
 	case OpSuspended:
 		msg = "job suspended"
 		with = append(with, slog.Int("processes", r.Count))
@@ -97,7 +175,7 @@ func (a *activation) logReport(r Report) {
 	}
 	add("dir", r.Dir)
 	add("address", r.Address)
-	if r.Proc != nil {
+	if r.Proc != nil && r.Op != OpRunning {
 		with = append(with, slog.String("pid", r.Proc.String()))
 	}
 	log.LogAttrs(context.Background(), level, msg, with...)

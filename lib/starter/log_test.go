@@ -6,11 +6,16 @@ package starter
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/host/hosttest"
 )
 
 // What a starter does can be read in its log: reports, orders and what went
@@ -19,16 +24,33 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	var asked LogPlan
-	a := newActivation(Host{OpenLog: func(p LogPlan) (*slog.Logger, error) {
+	machine := hosttest.New()
+	a := newActivation(Host{Census: machine, OpenLog: func(p LogPlan) (*slog.Logger, time.Time, error) {
 		asked = p
-		return slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelInfo})), nil
+		return slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelInfo})), time.Date(2026, 11, 23, 9, 8, 7, 0, time.UTC), nil
 	}}, nil, func(Report) {})
-	a.plan = &Plan{Activation: "slot1_1#3", SlotName: "slot1_1", Log: &LogPlan{Path: "/log/StarterLog.slot1_1"}}
+	a.plan = &Plan{
+		Activation: "slot1_1#3", SlotName: "slot1_1", Log: &LogPlan{Path: "/log/StarterLog.slot1_1"},
+		Shadow: &ShadowSide{Version: "$CondorVersion: 25.14.0 $"},
+	}
 	a.openLog()
 	if asked.Path != "/log/StarterLog.slot1_1" {
 		t.Fatalf("the log opened is %q", asked.Path)
 	}
-	a.job = &job{cmd: "/scratch/a.out"}
+	ad, err := classad.ParseAd("ClusterId = 12\nProcId = 3\nJobUniverse = 5\nShadowIpAddr = \"<192.0.2.7:4000>\"\n", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.job = &job{cmd: "/scratch/a.out", args: []string{"60", "two words"}}
+	a.logJob(ad)
+	a.logExec()
+	machine.Install("/scratch/a.out", func(*hosttest.Process) host.ExitStatus { return host.ExitStatus{Exited: true, Code: 4} })
+	if a.family, err = machine.Spawn(host.SpawnSpec{Path: "/scratch/a.out"}); err != nil {
+		t.Fatal(err)
+	}
+	<-a.family.Done()
+	pid := a.family.Main().PID
+	a.logExit(a.family.Status())
 	a.logOrder(Order{Op: OpSoftKill, Manner: MannerVacate, Reason: "PREEMPT is true", Code: 1011})
 	for _, r := range []Report{
 		{Op: OpSandbox, Dir: "/execute/dir_7"},
@@ -40,11 +62,20 @@ func TestLog(t *testing.T) {
 	} {
 		a.logReport(r)
 	}
+	a.logEnd(3)
 	for _, want := range []string{
-		`msg="** condor_starter STARTING UP" activation=slot1_1#3 slot=slot1_1`,
+		`msg="** condor_starter (CONDOR_STARTER) STARTING UP" activation=slot1_1#3 slot=slot1_1`,
+		`msg="** $CondorVersion: 25.14.0 $"`,
+		fmt.Sprintf(`msg="** PID = %d RealUID = %d"`, machine.Self().PID, os.Getuid()),
+		`msg="** Log last touched 11/23 09:08:07"`,
+		`msg="Communicating with shadow <192.0.2.7:4000>"`,
+		`msg="Starting a VANILLA universe job with ID: 12.3"`,
+		`msg="About to exec /scratch/a.out 60 two' 'words"`,
+		fmt.Sprintf(`msg="Process exited, pid=%d, status=4"`, pid),
+		fmt.Sprintf(`msg="**** condor_starter (condor_STARTER) pid %d EXITING WITH STATUS 3"`, machine.Self().PID),
 		`msg=ordered what=softkill manner=vacate asked="" reason="PREEMPT is true" code=1011`,
 		`msg="scratch directory made" dir=/execute/dir_7`,
-		`msg="job is running" cmd=/scratch/a.out pid=812@5`,
+		`msg="Create_Process succeeded, pid=812"`,
 		`msg=transfer-out-done files=2 bytes=17`,
 		`level=WARN msg="job is to be held" code=12 subcode=2 reason="no such file"`,
 		`level=WARN msg=problem what="odd thing"`,
@@ -61,10 +92,11 @@ func TestLog(t *testing.T) {
 		t.Log(text.String())
 	}
 
-	silent := newActivation(Host{OpenLog: func(LogPlan) (*slog.Logger, error) { return nil, errors.New("full") }}, nil, func(Report) {})
+	silent := newActivation(Host{OpenLog: func(LogPlan) (*slog.Logger, time.Time, error) { return nil, time.Time{}, errors.New("full") }}, nil, func(Report) {})
 	silent.plan = &Plan{Log: &LogPlan{}}
 	silent.openLog()
 	silent.logReport(Report{Op: OpReady})
+	silent.logEnd(0)
 	if len(silent.record.Problems) != 1 {
 		t.Errorf("problems: %q", silent.record.Problems)
 	}

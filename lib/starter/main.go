@@ -35,7 +35,7 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 }
 
 // converse runs one activation over the two streams.
-func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr io.Writer, h Host) int {
+func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr io.Writer, h Host) (status int) {
 	orders := make(chan Order, 4)
 	over := make(chan struct{})
 	defer close(over)
@@ -60,6 +60,7 @@ func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr
 		})
 	}()
 	a := newActivation(h, env, out.report)
+	defer func() { a.logEnd(status) }()
 	if err := a.run(ctx, orders); err != nil {
 		fmt.Fprintf(stderr, "condor_starter: %v\n", err)
 		return exitLeft

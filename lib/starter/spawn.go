@@ -89,6 +89,7 @@ func (a *activation) spawn() (*Hold, error) {
 		}
 	}
 	a.side.starting(a)
+	a.logExec()
 	core, stack := j.limits()
 	score := jobOOMScore
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{

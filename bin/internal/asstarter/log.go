@@ -22,20 +22,26 @@ func openRecords(path string) (io.Writer, error) {
 	return observe.OpenLog(path, observe.LogLimit{Bytes: mostRecords}, 1, time.Now)
 }
 
-// openLog opens a starter's log for the rest of the process's life.
-func openLog(p starter.LogPlan) (*slog.Logger, error) {
+// openLog opens a starter's log for the rest of the process's life, and tells
+// when another process wrote there last.
+func openLog(p starter.LogPlan) (log *slog.Logger, touched time.Time, err error) {
 	open := systemLog
 	if !p.Syslog {
 		open = func() (io.Writer, error) {
-			return observe.OpenLog(p.Path, observe.LogLimit{Bytes: p.MaxBytes, Age: p.MaxAge}, p.Keep, time.Now)
+			f, err := observe.OpenLog(p.Path, observe.LogLimit{Bytes: p.MaxBytes, Age: p.MaxAge}, p.Keep, time.Now)
+			if err != nil {
+				return nil, err
+			}
+			touched = f.Touched()
+			return f, nil
 		}
 	}
 	to, err := open()
 	if err != nil {
-		return nil, err
+		return nil, touched, err
 	}
 	debug, _ := observe.ParseDebug(p.Debug...) // the daemon has complained of unknown words
 	debug.TimeFormat = p.TimeFormat
 	debug.Timestamp, debug.Bare = debug.Timestamp || p.Stamps, p.Syslog
-	return slog.New(observe.NewDebugHandler(to, debug, os.Getpid())), nil
+	return slog.New(observe.NewDebugHandler(to, debug, os.Getpid())), touched, nil
 }
