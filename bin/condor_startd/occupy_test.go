@@ -39,7 +39,7 @@ func (s *site) serves(cmd *exec.Cmd) {
 		if err == nil && len(b) == 0 {
 			err = errors.New("empty")
 		}
-		if err == nil && !strings.Contains(s.log(), fmt.Sprintf("pid=%d", cmd.Process.Pid)) {
+		if err == nil && !strings.Contains(s.log(), fmt.Sprintf("** PID = %d ", cmd.Process.Pid)) {
 			err = errors.New("the address of another one")
 		}
 		return err
