@@ -148,7 +148,7 @@ func (s *side) printLines(t *testing.T, web string) {
 	s.isPreferred(t)
 	s.drains(t)
 	if s.rig.atLeast(guided) {
-		s.isGuided(t)
+		s.isGuided(t, web)
 	}
 }
 
@@ -215,8 +215,8 @@ func (s *side) drains(t *testing.T) {
 
 // isGuided has the shadow answer, as it is told in the job's ad, what to do
 // about input that is gone.
-func (s *side) isGuided(t *testing.T) {
-	const sub = "executable = job.sh\nshould_transfer_files = YES\noutput = out\ntransfer_input_files = http://127.0.0.1:1/gone\n"
+func (s *side) isGuided(t *testing.T, web string) {
+	sub := "executable = job.sh\nshould_transfer_files = YES\noutput = out\ntransfer_input_files = " + web + "/none\n"
 	var jobs []*job
 	for name, commands := range map[string]string{
 		"carries-on": `[Command = "CarryOn"]`, "aborts": `[Command = "Abort"]`, "sings": `[Command = "Sing"]`,
