@@ -90,7 +90,6 @@ PREEMPTION_REQUIREMENTS = False
 MAXJOBRETIREMENTTIME = ifthenelse(TARGET.Retires =?= True, 300, 0)
 MachineMaxVacateTime = 5
 POLLING_INTERVAL = 2
-CLAIM_WORKLIFE = 0
 STARTD_DEBUG = D_FULLDEBUG D_COMMAND D_PROTOCOL:1
 SHADOW_WORKLIFE = 0
 FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin
@@ -156,15 +155,17 @@ func (s *side) printLines(t *testing.T, web string) {
 // that a signal ends.
 func (s *side) finishes(t *testing.T, web string) {
 	const sub = "executable = job.sh\nshould_transfer_files = YES\noutput = out\nerror = err\n"
-	one := s.script(t, "ends", sub+"transfer_input_files = "+web+"/file/a\n", "cat a; exit 3")
-	two := s.script(t, "dies", sub, "kill -9 $$")
-	for _, j := range []*job{one, two} {
+	one := s.script(t, "ends", sub+"transfer_input_files = "+web+"/file/a\n", "", "cat a; exit 3")
+	two := s.script(t, "dies", sub, "", "kill -9 $$")
+	// The second process runs under the claim of the first.
+	again := s.script(t, "again", wholeMachine, "queue 2", "true")
+	for _, j := range []*job{one, two, again} {
 		j.over()
 	}
 }
 
-func (s *side) script(t *testing.T, name, description, text string) *job {
-	return s.submit(t, name, description, "", func(dir string) {
+func (s *side) script(t *testing.T, name, description, queue, text string) *job {
+	return s.submit(t, name, description, queue, func(dir string) {
 		s.rig.files(dir, map[string]string{"job.sh": "#!/bin/sh\n" + text + "\n"})
 	})
 }
@@ -178,9 +179,9 @@ const untilFile = `trap "" TERM; while [ ! -e %s/end ]; do sleep 0.2; done`
 
 // isPreferred has a job take the slot of another by the machine's RANK.
 func (s *side) isPreferred(t *testing.T) {
-	plain := s.script(t, "plain", wholeMachine, "sleep 600")
+	plain := s.script(t, "plain", wholeMachine, "", "sleep 600")
 	plain.wait(eventlog.CodeExecute, 1)
-	better := s.script(t, "better", wholeMachine+"+Better = True\n", "sleep 1")
+	better := s.script(t, "better", wholeMachine+"+Better = True\n", "", "sleep 1")
 	better.over()
 	plain.remove()
 	s.idle()
@@ -223,7 +224,7 @@ func (s *side) isGuided(t *testing.T, web string) {
 		"retries":   `[Command = "RetryReqest"; RetryDelay = 2], [Command = "RetryTransfer"], [Command = "CarryOn"]`,
 		"diagnoses": `[Command = "RunDiagnostic"; Diagnostic = "unknown"], [Command = "CarryOn"]`,
 	} {
-		jobs = append(jobs, s.script(t, name, sub+"+_condor_guidance_test_case = {"+commands+"}\n", "true"))
+		jobs = append(jobs, s.script(t, name, sub+"+_condor_guidance_test_case = {"+commands+"}\n", "", "true"))
 	}
 	for _, j := range jobs {
 		j.over()

@@ -124,6 +124,7 @@ type drain struct {
 
 	started, stopped time.Time
 	left             time.Duration // of the retirement of the jobs that ran at the beginning
+	sending          bool          // one of them has ended, and its starter still sends its output
 	badput           time.Duration // processor time lost since the EP began
 	unclaimed        time.Duration // processor time not used since the EP began
 	idle             float64       // processors that are not used now because of the drain
@@ -249,13 +250,15 @@ func (e *Engine) evaluateAll() {
 // One that was already told to leave counts with the vacate time it has left.
 func (e *Engine) drainTime() {
 	d := &e.drain
-	d.left = 0
+	d.left, d.sending = 0, false
 	if !d.on || d.how != DrainGraceful || d.final {
 		return
 	}
 	for _, sl := range e.slots {
 		switch a := sl.act; {
 		case a == nil || a.Admitted:
+		case a.Phase == claim.Ended:
+			d.sending = true
 		case a.Phase >= claim.Vacating:
 			d.left = max(d.left, a.softUntil-e.now.Boot)
 		default:
@@ -263,6 +266,20 @@ func (e *Engine) drainTime() {
 		}
 	}
 }
+
+// drainLeftFor is how long the drain leaves the job of a slot. A job that it let
+// in may stay while the output of one of the first jobs is sent, for as long as
+// that takes: until then the machine is not empty, and the drain's last part
+// has not begun.
+func (d *drain) drainLeftFor(a *activation) time.Duration {
+	if a != nil && a.Admitted && d.sending && !d.final {
+		return max(d.left, unknownEnd)
+	}
+	return d.left
+}
+
+// unknownEnd stands for an end of which nobody knows when it is.
+const unknownEnd = 365 * 24 * time.Hour
 
 // drainOn counts what was not used since the last step.
 func (e *Engine) drainOn(since time.Duration) {

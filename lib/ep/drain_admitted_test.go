@@ -110,3 +110,25 @@ func TestDrainFinalAtOnce(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// TestDrainWaitsForOutput: the first job has ended, but its output is on its
+// way. Until its starter is gone nobody that was let in has to leave, and then
+// the drain's last part begins.
+func TestDrainWaitsForOutput(t *testing.T) {
+	t.Parallel()
+	const config = drainConfig + "NUM_SLOTS = 2\nMAXJOBRETIREMENTTIME = 600\nMachineMaxVacateTime = 5\n"
+	s := admitting(t, config, script{runs: 20 * time.Second, reap: 30 * time.Second}, script{runs: time.Hour, onSoft: -1})
+	from := len(s.moves)
+	s.run(35 * time.Second)
+	if got := s.pair(slot.ID{N: 1}); got != policy.ClaimedCleaning {
+		t.Fatalf("slot1 is %v", got)
+	}
+	if got := s.pair(slot.ID{N: 2}); got != policy.ClaimedBusy {
+		t.Errorf("slot2 is %v", got)
+	}
+	s.run(6 * time.Second)
+	const want = "Claimed/Busy 13 Claimed/Retiring 18 Preempting/Vacating"
+	if got := s.path("slot2", from); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -23,7 +23,7 @@ func (e *Engine) look(sl *slotState) *policy.View {
 	}
 	v.CanBenchmark, v.CanBackfill = e.mayBenchmark(sl), e.mayBackfill(sl)
 	d := &e.drain
-	v.Draining, v.DrainLeft, v.DrainStart, v.AllDrained, v.ActivationDelay = d.on, d.left, d.start, d.over, e.times.DrainActivation
+	v.Draining, v.DrainLeft, v.DrainStart, v.AllDrained, v.ActivationDelay = d.on, d.drainLeftFor(sl.act), d.start, d.over, e.times.DrainActivation
 	v.Location, v.Rand = e.cfg.Location, e.cfg.Rand
 	return v
 }
