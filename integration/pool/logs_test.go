@@ -144,6 +144,11 @@ func TestLogLines(t *testing.T) {
 // printLines has a side do what prints the lines.
 func (s *side) printLines(t *testing.T, web string) {
 	s.finishes(t, web)
+	// condor_who learns from StartLog which process the daemon is.
+	who := s.rig.Tool("condor_who", "-log", filepath.Join(s.dir, "log"), "-daemons")
+	if pid := s.rig.running[s.name].PID(); !regexp.MustCompile(fmt.Sprintf(`(?m)^Startd +yes +%d\b`, pid)).MatchString(who) {
+		t.Errorf("%s is process %d; condor_who says\n%s", s.name, pid, who)
+	}
 	s.isPreferred(t)
 	s.drains(t)
 	if s.rig.atLeast(guided) {

@@ -73,7 +73,7 @@ func (a *activation) logJob(ad *classad.Ad) {
 		return
 	}
 	if at, ok := ad.EvalString("ShadowIpAddr", nil); ok && a.plan.Shadow != nil {
-		a.log.Info("Communicating with shadow " + at)
+		a.log.Info(fmt.Sprintf("Communicating with shadow %.1000s", at))
 	}
 	number := func(name string) int64 {
 		n, _ := ad.EvalInt(name, nil)
@@ -83,10 +83,11 @@ func (a *activation) logJob(ad *classad.Ad) {
 }
 
 // logExec writes what is executed. The arguments are in the job's ad, which
-// everybody may ask for; the environment is nobody else's affair.
+// everybody may ask for, and may be very long; the environment is nobody else's
+// affair.
 func (a *activation) logExec() {
 	if a.log != nil {
-		a.log.Info(strings.TrimRight("About to exec "+a.job.cmd+" "+jobenv.ArgsToV2(a.job.args), " "))
+		a.log.Info(fmt.Sprintf("About to exec %.4000s", strings.TrimRight(a.job.cmd+" "+jobenv.ArgsToV2(a.job.args), " ")))
 	}
 }
 
