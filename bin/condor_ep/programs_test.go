@@ -25,7 +25,8 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 )
 
-// probe scans the programs of this machine with a configuration.
+// probe scans the programs of this machine with a configuration, as for a starter
+// that runs jobs of every kind.
 func probe(t *testing.T, ctx context.Context, text string) (*machine.Inventory, []error) {
 	t.Helper()
 	p, err := thishost.Visit()
@@ -36,7 +37,9 @@ func probe(t *testing.T, ctx context.Context, text string) (*machine.Inventory, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return machine.Scan(ctx, time.Now(), p.Programs(snap))
+	prober := p.Prober()
+	prober.Runs = func(machine.Kind) bool { return true }
+	return machine.Scan(ctx, time.Now(), machine.Programs(prober, snap))
 }
 
 // script writes a program of a shell.
@@ -90,9 +93,8 @@ func TestDockerOfThisMachine(t *testing.T) {
 	}
 }
 
-// What runs containers is tried, and the slots show what came of it.
-//
-// row: S0-246, S0-261, S0-262
+// What runs containers is tried where starters run their jobs, and the slots of
+// this Execution Point show nothing of it: its starters run none.
 func TestRuntimesInSlots(t *testing.T) {
 	t.Parallel()
 	docker := script(t, `case "$1" in
@@ -109,39 +111,52 @@ exec) echo 1; exit 37 ;;
 esac
 `)
 	broken := script(t, "case $1 in --version) echo apptainer version 1.3.6 ;; *) echo 'FATAL:   no user namespaces here' >&2; exit 255 ;; esac\n")
+	java := script(t, "echo '    java.version = 99.1'\n")
 	for _, tt := range []struct {
 		name, config string
-		shows        []string
-		warns        string
+		shows        []string // of a starter that runs them
+		warns        string   // to whom it does not
 	}{
-		{"both work", "DOCKER = " + docker + "\nSINGULARITY = " + apptainer, []string{
-			"HasDocker = true", `DockerVersion = "Docker version 27.1.1, build 6312585"`, "HasSingularity = true",
-			`SingularityVersion = "apptainer version 1.3.6"`, "HasSIF = true", "HasSandboxImage = true", "HasContainer = true", "HasPidNamespaces = true"}, ""},
-		{"neither works", "DOCKER = " + dead + "\nSINGULARITY = " + broken, []string{
-			"HasSingularity = false", `SingularityOfflineReason = "Both SIF and Sandbox tests on startup failed : FATAL:   no user namespaces here"`}, "no server"},
-		{"neither is there", "DOCKER = /no/docker\nSINGULARITY = /no/apptainer", nil, ""},
+		{"all work", "DOCKER = " + docker + "\nSINGULARITY = " + apptainer + "\nJAVA = " + java, []string{
+			"HasDocker = true", `DockerVersion = "Docker version 27.1.1, build 6312585"`, "HasSingularity = true", "HasJava = true",
+			`SingularityVersion = "apptainer version 1.3.6"`, "HasSIF = true", "HasSandboxImage = true", "HasContainer = true", "HasPidNamespaces = true"}, "DOCKER"},
+		{"neither works", "JAVA =\nDOCKER = " + dead + "\nSINGULARITY = " + broken, []string{
+			"HasSingularity = false", `SingularityOfflineReason = "Both SIF and Sandbox tests on startup failed : FATAL:   no user namespaces here"`}, "SINGULARITY"},
+		{"none is there", "JAVA =\nDOCKER =\nSINGULARITY = ", nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			inv, _ := probe(t, t.Context(), tt.config)
+			able := "\n" + inv.Attrs.Text(classad.Old)
+			for _, line := range tt.shows {
+				if !strings.Contains(able, "\n"+line+"\n") {
+					t.Errorf("no line %s in\n%s", line, able)
+				}
+			}
 			conf := filepath.Join(t.TempDir(), "ep.conf")
-			if err := os.WriteFile(conf, []byte("JAVA =\nSTARTD_DETECT_GPUS = false\n"+tt.config+"\n"), 0o644); err != nil {
+			if err := os.WriteFile(conf, []byte("STARTD_DETECT_GPUS = false\n"+tt.config+"\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			var out, errs bytes.Buffer
 			if status := cmdSlots([]string{"-config", conf, "-long"}, nil, &out, &errs); status != 0 {
 				t.Fatalf("status %d: %s", status, &errs)
 			}
-			ad := "\n" + out.String()
-			for _, line := range tt.shows {
-				if !strings.Contains(ad, "\n"+line+"\n") {
-					t.Errorf("no line %s in\n%s", line, ad)
+			list := ""
+			for line := range strings.Lines(out.String()) {
+				name, value, _ := strings.Cut(line, " = ")
+				if name == "StarterAbilityList" {
+					list = value
+					continue
+				}
+				for _, prefix := range machine.ProbedAttributes() {
+					if strings.HasPrefix(name, prefix) {
+						t.Errorf("advertised: %s", line)
+					}
 				}
 			}
-			for _, name := range []string{"HasDocker ", "HasSingularity ", "DockerVersion ", "SingularityVersion ", "HasContainer "} {
-				wanted := strings.Contains(strings.Join(tt.shows, "\n"), name)
-				if !wanted && strings.Contains(ad, "\n"+name) && name != "SingularityVersion " {
-					t.Errorf("%s in\n%s", name, ad)
-				}
+			if strings.Contains(list, "HasJava") || strings.Contains(list, "HasDocker") ||
+				strings.Contains(list, "HasSingularity") || strings.Contains(list, "HasContainer") {
+				t.Errorf("abilities %s", list)
 			}
 			if !strings.Contains(errs.String(), tt.warns) || tt.shows == nil && errs.Len() > 0 {
 				t.Errorf("warnings: %s", &errs)

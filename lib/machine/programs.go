@@ -35,7 +35,27 @@ type Prober struct {
 	UserNamespace uint64
 	// Arch is Inventory.Arch. Test images differ by it.
 	Arch string
+	// Runs says of which kinds of job the starters of this Execution Point run
+	// any. The program of another kind is not tried, and nothing of it is
+	// published: a job that asks for the attribute would be matched, refused and
+	// matched again without end.
+	Runs func(Kind) bool
 }
+
+// Kind is a kind of job that needs a program of the machine.
+type Kind string
+
+// The kinds that a Prober knows.
+const (
+	JavaJobs        Kind = "Java"
+	DockerJobs      Kind = "Docker"
+	SingularityJobs Kind = "Singularity"
+)
+
+// knob names the program of a kind. HTCondor calls them the same in capitals.
+func (k Kind) knob() string { return strings.ToUpper(string(k)) }
+
+var errNotRun = errors.New("jobs of this kind are not run by this Execution Point yet: it does not advertise that it can run them")
 
 // Outcome is how a program ended.
 type Outcome struct {
@@ -46,19 +66,30 @@ type Outcome struct {
 // patience is how long one program may take where no knob says.
 const patience = 20 * time.Second
 
-// Probe returns the attributes of everything that was found. What is not
-// there has none; what is there and does not work has a problem that says why,
-// and what HTCondor publishes of it then. It ends when ctx ends at the latest.
+// Probe returns the attributes of everything that was found and that Runs
+// allows. What is not there has none; what is there and does not work has a
+// problem that says why, and what HTCondor publishes of it then. It ends when ctx
+// ends at the latest.
 func (p Prober) Probe(ctx context.Context, snap *config.Snapshot) (*classad.Ad, []error) {
-	looks := [...]func(context.Context, *config.Snapshot, *classad.Ad) error{p.java, p.docker, p.singularity}
+	looks := [...]struct {
+		kind Kind
+		look func(context.Context, *config.Snapshot, *classad.Ad) error
+	}{{JavaJobs, p.java}, {DockerJobs, p.docker}, {SingularityJobs, p.singularity}}
 	var (
 		ads     [len(looks)]*classad.Ad
 		results [len(looks)]error
 		looking sync.WaitGroup
 	)
-	for i, look := range looks {
+	for i, l := range looks {
 		ads[i] = classad.NewAd()
-		looking.Go(func() { results[i] = look(ctx, snap, ads[i]) })
+		if !p.Runs(l.kind) {
+			// Only an owner who named the program waits for the attribute.
+			if _, named := given(snap, l.kind.knob()); named {
+				results[i] = errs.E("machine.Probe", errs.Unsupported, l.kind.knob(), errNotRun)
+			}
+			continue
+		}
+		looking.Go(func() { results[i] = l.look(ctx, snap, ads[i]) })
 	}
 	looking.Wait()
 	found := classad.NewAd()

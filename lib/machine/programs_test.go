@@ -26,10 +26,13 @@ import (
 // command lines; every other one is not there.
 type installed map[string]Outcome
 
+// everyKind is an Execution Point that runs jobs of every kind.
+func everyKind(Kind) bool { return true }
+
 // prober returns the prober of such a machine and where it keeps what was run.
 func (m installed) prober(ran *[]string) Prober {
 	var mu sync.Mutex
-	return Prober{UserNamespace: 4026531837, Arch: "X86_64", Run: func(_ context.Context, argv []string) (Outcome, error) {
+	return Prober{UserNamespace: 4026531837, Arch: "X86_64", Runs: everyKind, Run: func(_ context.Context, argv []string) (Outcome, error) {
 		line := strings.Join(argv, " ")
 		mu.Lock()
 		defer mu.Unlock()
@@ -176,11 +179,52 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// The program of a kind of job that does not run is not tried, and nothing of it
+// is published; an owner who named it is told.
+func TestProbeOnlyWhatRuns(t *testing.T) {
+	t.Parallel()
+	has := installed{
+		"/usr/bin/java -XshowSettings:properties -version": ended(0, java17), "/opt/java -XshowSettings:properties -version": ended(0, java17),
+		"/usr/bin/docker -v": said("Docker version 28.2.2, build e6534b4\n"), "/usr/bin/docker info": {},
+		"/usr/bin/apptainer --version": said("apptainer version 1.3.6\n"),
+	}
+	for _, tt := range []struct {
+		config  string
+		runs    []Kind
+		has     string   // an attribute that is published, "" for none at all
+		ran     []string // the first words of what is tried
+		problem string
+	}{
+		{config: ""},
+		{config: "JAVA = /opt/java", problem: "JAVA"},
+		{config: "DOCKER = /usr/bin/docker", problem: "DOCKER"},
+		{config: "SINGULARITY = /usr/bin/apptainer", problem: "SINGULARITY"},
+		{config: "DOCKER =\nSINGULARITY =\nJAVA ="},
+		{config: "", runs: []Kind{JavaJobs}, has: "HasJava", ran: []string{"/usr/bin/java"}},
+		{config: "DOCKER_PERFORM_TEST = false", runs: []Kind{DockerJobs}, has: "HasDocker", ran: []string{"/usr/bin/docker", "/usr/bin/docker"}},
+	} {
+		var ran []string
+		p := has.prober(&ran)
+		p.Runs = func(k Kind) bool { return slices.Contains(tt.runs, k) }
+		found, problems := p.Probe(t.Context(), settings(t, tt.config))
+		for i, line := range ran {
+			ran[i], _, _ = strings.Cut(line, " ")
+		}
+		if _, there := found.Lookup(tt.has); there != (tt.has != "") || tt.has == "" && found.Len() > 0 || !slices.Equal(ran, tt.ran) {
+			t.Errorf("%q, %v run: tried %q, found %s", tt.config, tt.runs, ran, found.Text(classad.Old))
+		}
+		err := errors.Join(problems...)
+		if (err != nil) != (tt.problem != "") || err != nil && (!strings.Contains(err.Error(), tt.problem) || !errs.Is(problems[0], errs.Unsupported)) {
+			t.Errorf("%q: problems %v, want %q", tt.config, err, tt.problem)
+		}
+	}
+}
+
 // A program that never ends is ended after its time, all of them together.
 func TestProbeIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := Prober{Run: func(ctx context.Context, _ []string) (Outcome, error) {
+		p := Prober{Runs: everyKind, Run: func(ctx context.Context, _ []string) (Outcome, error) {
 			<-ctx.Done()
 			return Outcome{}, context.Cause(ctx)
 		}}

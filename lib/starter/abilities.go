@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/machine"
 )
 
 // abilities are the attributes by which jobs ask for what a starter can do.
@@ -19,6 +20,10 @@ var afarAbilities = [...]string{
 	"HasIOProxy", "HasJobDeferral", "HasOsUser", "HasPerFileEncryption", "HasReconnect", "HasSelfCheckpointTransfers",
 	"HasTransferInputRemaps",
 }
+
+// Runs says whether this starter runs any jobs of a kind. None of them yet: a job
+// that asks for one by other means than Requirements is held, see refusals.
+func Runs(machine.Kind) bool { return false }
 
 // The other attributes that Advertise and AdvertiseAfar write.
 const (

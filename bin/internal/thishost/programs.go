@@ -9,12 +9,21 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/starter"
 )
 
-// Programs finds Java, Docker and Singularity by running them.
+// Programs finds what runs the jobs that starters can run, of Java, Docker and
+// Singularity.
 func (p *Platform) Programs(snap *config.Snapshot) machine.Scanner {
+	prober := p.Prober()
+	prober.Runs = starter.Runs
+	return machine.Programs(prober, snap)
+}
+
+// Prober runs the programs of this machine. The caller sets its Runs.
+func (p *Platform) Prober() machine.Prober {
 	runner := p.Hooks("/")
-	return machine.Programs(machine.Prober{UserNamespace: p.UserNamespace(), Run: func(ctx context.Context, argv []string) (machine.Outcome, error) {
+	return machine.Prober{UserNamespace: p.UserNamespace(), Run: func(ctx context.Context, argv []string) (machine.Outcome, error) {
 		run, err := runner.Start(ctx, hook.Job{Name: argv[0], Path: argv[0], Args: argv}, func(hook.Block) {})
 		if err != nil {
 			return machine.Outcome{}, err
@@ -29,5 +38,5 @@ func (p *Platform) Programs(snap *config.Snapshot) machine.Scanner {
 			out.Status = 128 + r.Status.Signal
 		}
 		return out, nil
-	}}, snap)
+	}}
 }
