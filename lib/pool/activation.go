@@ -88,8 +88,9 @@ func (p *Pool) admit(ctx context.Context, c *listen.Call, id claim.ID, job *clas
 	return r, nil
 }
 
-// askActivation asks the engine, which answers at once. What our starters
-// cannot run is refused where they could be started otherwise.
+// askActivation asks the engine, which answers at once. What our starters cannot
+// run they hold themselves: a refusal sends the job back to the queue, where it is
+// matched again.
 func (p *Pool) askActivation(ctx context.Context, id claim.ID, job *classad.Ad) (ep.Reply, error) {
 	const op = "pool.ACTIVATE_CLAIM"
 	ref, reply := p.refs.new()
@@ -97,7 +98,8 @@ func (p *Pool) askActivation(ctx context.Context, id claim.ID, job *classad.Ad) 
 	var unfit error
 	if err := p.cfg.Owner.Do(ctx, func(t Turn) {
 		if v, ok := claimView(t.Engine, id); ok && v.Pair == policy.ClaimedIdle && v.Activation == "" {
-			if unfit = p.unfit(job); unfit != nil {
+			if _, ok := job.EvalInt("JobUniverse", nil); !ok {
+				unfit = errors.New("the job has no JobUniverse")
 				return
 			}
 		}
@@ -114,17 +116,6 @@ func (p *Pool) askActivation(ctx context.Context, id claim.ID, job *classad.Ad) 
 	default:
 		return ep.Reply{}, errs.E(op, errs.Internal, id.String(), errors.New("the engine does not answer"))
 	}
-}
-
-// unfit says why our starters cannot run a job, nil if they can.
-func (p *Pool) unfit(job *classad.Ad) error {
-	if _, ok := job.EvalInt("JobUniverse", nil); !ok {
-		return errors.New("the job has no JobUniverse")
-	}
-	if p.cfg.Runs == nil {
-		return nil
-	}
-	return p.cfg.Runs(job)
 }
 
 // claimView returns the view of the slot whose claim this is, if the id is

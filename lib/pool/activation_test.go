@@ -78,19 +78,16 @@ func TestActivationRefused(t *testing.T) {
 			name string
 			id   claim.ID
 			job  string
-			runs error
 			want string // the beginning and a part
 			part string
 		}{
-			{"another secret", wrong, jobToRun, nil, "0, 1034 ", "no such claim"},
-			{"not claimed", second, jobToRun, nil, "0, 1034 ", "no such claim"},
-			{"no universe", g.ids[0], none, nil, "0, 1027 ", "JobUniverse"},
-			{"a universe of others", g.ids[0], strings.Replace(jobToRun, "= 5\n", "= 10\n", 1), errors.New("no Java here"), "0, 1027 ", "no Java here"},
-			{"standard universe", g.ids[0], strings.Replace(jobToRun, "= 5\n", "= 1\n", 1), nil, "0, 1027 ", "standard"},
-			{"too big", g.ids[0], strings.Replace(jobToRun, "RequestMemory = 128", "RequestMemory = 1280000", 1), nil, "0, 1027 ", "more than the slot has"},
-			{"no reason wanted", g.ids[0], strings.Replace(none, "activation_failure_ad = true", "activation_failure_ad = false", 1), nil, "0", ""},
+			{"another secret", wrong, jobToRun, "0, 1034 ", "no such claim"},
+			{"not claimed", second, jobToRun, "0, 1034 ", "no such claim"},
+			{"no universe", g.ids[0], none, "0, 1027 ", "JobUniverse"},
+			{"standard universe", g.ids[0], strings.Replace(jobToRun, "= 5\n", "= 1\n", 1), "0, 1027 ", "standard"},
+			{"too big", g.ids[0], strings.Replace(jobToRun, "RequestMemory = 128", "RequestMemory = 1280000", 1), "0, 1027 ", "more than the slot has"},
+			{"no reason wanted", g.ids[0], strings.Replace(none, "activation_failure_ad = true", "activation_failure_ad = false", 1), "0", ""},
 		} {
-			s.runs.Store(&tt.runs)
 			conn, n, ad := p.activate(first.Public, tt.id, tt.job)
 			conn.Close()
 			got := refusal(n, ad)
@@ -108,7 +105,6 @@ func TestActivationRefused(t *testing.T) {
 		// Whose job it is may be nobody that this machine knows.
 		unknown := errors.New("the submitter has no account here")
 		s.admit.Store(&unknown)
-		s.runs.Store(nil)
 		_, n, ad := p.activate(first.Public, g.ids[0], jobToRun)
 		if got := refusal(n, ad); !strings.HasPrefix(got, "0, 1027 ") || !strings.Contains(got, "no account here") {
 			t.Errorf("not admitted: %s", got)

@@ -278,7 +278,7 @@ func TestReplayClaims(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		refuse     bool                                                   // the first request
-		unfit      error                                                  // why no starter can run the job
+		unfit      error                                                  // why the job is not admitted
 		form       func(all []cedartest.Item, id string) []cedartest.Item // of our answer to the request, if it is not the recorded one
 	}{
 		// The recorded EP did not tell of the slot, although it was asked to.
@@ -303,7 +303,7 @@ func TestReplayClaims(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := cedartest.Load(t, vectors+tt.name+".json")
 				s := recordedStation(t, v, tt.text)
-				s.runs.Store(&tt.unfit)
+				s.admit.Store(&tt.unfit)
 				spoke := 0
 				talks := make(map[int]*cedartest.Connection) // of the starters, by the number of the claim
 				s.starts(func(e ep.StartStarter, conn *cedar.Conn, id claim.Secret) {

@@ -78,7 +78,6 @@ type station struct {
 	schedds []func() net.Conn // who answers when we connect, in order
 	dialed  []cedar.Sinful
 	effects []ep.Effect
-	runs    atomic.Pointer[error]            // why no starter can run a job
 	admit   atomic.Pointer[error]            // why a job is not given to a starter
 	starter func(pool.Turn, ep.StartStarter) // nil: no starter begins
 }
@@ -154,12 +153,6 @@ func newStation(t testing.TB, o stationOptions) *station {
 	cfg := pool.Config{
 		Owner: s.EP, Open: s.client, Sessions: s.sessions, Address: func() cedar.Sinful { return at }, Start: s.Start,
 		Clock: s.clock, Rand: func() float64 { return 0.5 }, Log: log,
-	}
-	cfg.Runs = func(*classad.Ad) error {
-		if why := s.runs.Load(); why != nil {
-			return *why
-		}
-		return nil
 	}
 	cfg.Admit = func(_ context.Context, id slot.ID, job *classad.Ad, nc net.Conn) error {
 		if why := s.admit.Load(); why != nil && *why != nil {

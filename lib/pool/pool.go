@@ -92,10 +92,6 @@ type Config struct {
 	// Mover carries out moves to another access point; nil refuses them.
 	Mover *Mover
 
-	// Runs says why our starters cannot run a job, nil if they can. It is called
-	// by the goroutine that owns the engine. Nil lets all be tried.
-	Runs func(job *classad.Ad) error
-
 	// Admit says why the job of the shadow at nc cannot be given to a starter of
 	// that slot, nil if it can. It may take its time. Nil admits all.
 	Admit func(ctx context.Context, id slot.ID, job *classad.Ad, nc net.Conn) error

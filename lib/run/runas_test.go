@@ -133,25 +133,3 @@ func TestPeerOf(t *testing.T) {
 		t.Errorf("%v %v", local, names)
 	}
 }
-
-func TestRunnable(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ job, want string }{
-		{"JobUniverse = 5", ""},
-		{"JobUniverse = 11", ""},
-		{"JobUniverse = 5\nWantDocker = false", ""},
-		{"", "the job has none"},
-		{"JobUniverse = 7", "jobs of universe 7"},
-		{"JobUniverse = 9", "jobs of universe 9"},
-		{"JobUniverse = \"vanilla\"", "the job has none"},
-	} {
-		job, err := classad.ParseAd(tt.job, classad.Old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = Runnable(job)
-		if got := errs.KindOf(err); (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || got != errs.Unsupported && got != errs.Invalid) {
-			t.Errorf("%q: %v, want %s", tt.job, err, tt.want)
-		}
-	}
-}

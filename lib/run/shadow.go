@@ -5,13 +5,10 @@ package run
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -89,58 +86,6 @@ func (n *node) chooseUser(plan *starter.Plan, nc net.Conn, choose runAs) error {
 		return err
 	}
 	plan.RunAs, plan.AskUser, plan.Dedicated = who.user, who.ask, who.dedicated
-	return nil
-}
-
-// universes are those that jobs of a pool can be of here, and the ability that
-// a starter needs for each, "" for none.
-var universes = [...]struct {
-	number        int64
-	name, ability string
-}{
-	{5, "vanilla", ""},
-	{10, "java", "HasJava"},
-	{11, "parallel", ""},
-	{13, "vm", "HasVM"},
-}
-
-// wishes are what a job may want besides, and the ability for it.
-var wishes = [...]struct{ attr, what, ability string }{
-	{"WantDocker", "docker", "HasDocker"},
-	{"WantDockerImage", "container", "HasDocker"},
-	{"WantContainer", "container", "HasSingularity"},
-}
-
-// Runnable says why no starter of ours can run a job of a pool, nil if one can.
-func Runnable(job *classad.Ad) error {
-	const op = "run.Runnable"
-	own := classad.NewAd()
-	starter.Advertise(own)
-	able := func(ability string) bool {
-		yes, _ := own.EvalBool(ability, nil)
-		return ability == "" || yes
-	}
-	number, ok := job.EvalInt("JobUniverse", nil)
-	if !ok {
-		return errs.E(op, errs.Invalid, "JobUniverse", errors.New("the job has none"))
-	}
-	known := false
-	for _, u := range universes {
-		if u.number != number {
-			continue
-		}
-		if known = true; !able(u.ability) {
-			return errs.E(op, errs.Unsupported, "JobUniverse", fmt.Errorf("jobs of the %s universe cannot be run by this starter", u.name))
-		}
-	}
-	if !known {
-		return errs.E(op, errs.Unsupported, "JobUniverse", fmt.Errorf("jobs of universe %d are not run by an Execution Point", number))
-	}
-	for _, w := range wishes {
-		if yes, _ := job.EvalBool(w.attr, nil); yes && !able(w.ability) {
-			return errs.E(op, errs.Unsupported, w.attr, fmt.Errorf("%s jobs cannot be run by this starter", w.what))
-		}
-	}
 	return nil
 }
 

@@ -32,7 +32,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
 		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) },
 		StoreToken: func(token string) (string, error) { return d.methods.Load().StoreToken(token) },
-		History:    d.history, Self: d.measure, Duty: duty, Mover: d.mover(), Touched: d.kbdd.touch, Runs: run.Runnable, Admit: d.admit, ReadFile: d.readShown, Clock: d.clock, Log: d.log,
+		History:    d.history, Self: d.measure, Duty: duty, Mover: d.mover(), Touched: d.kbdd.touch, Admit: d.admit, ReadFile: d.readShown, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
 		Orders: d.told, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,

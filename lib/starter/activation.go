@@ -399,6 +399,9 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 		return a.life.prepared(a.holds.broken(err))
 	}
 	a.logJob(ad)
+	if hold := a.refuseJob(); hold != nil {
+		return a.life.prepared(hold)
+	}
 	if err := a.mayRunAs(); err != nil {
 		return a.life.prepared(a.holds.broken(err))
 	}
