@@ -33,6 +33,10 @@ type EnvSpec struct {
 	Chirp        string   // path of the file by which the job reaches its shadow, "" for none
 	Creds        string   // path of the directory with credentials, "" for none
 	Marker       string   // NAME=value that tells the job's processes apart, "" for none
+	// Script is "Pre" or "Post" for a program before or after the job: it has its
+	// own PreEnvironment or PreEnv, and of the rest only what the starter says.
+	Script string
+	More   []string // what the starter says besides, as NAME=value
 }
 
 // Environment returns the environment of the job, sorted by name. Who wins over
@@ -40,13 +44,16 @@ type EnvSpec struct {
 // STARTER_JOB_ENVIRONMENT, what is inherited. An environment of the job that
 // cannot be read is an error; problems are knobs that cannot.
 func Environment(s EnvSpec) (list []string, problems []string, err error) {
+	if s.Script != "" {
+		return s.script()
+	}
 	env := make(jobenv.Env, 48)
 	if text := s.Knob("STARTER_JOB_ENVIRONMENT"); text != "" {
 		if err := env.MergeSubmit(text); err != nil {
 			problems = append(problems, fmt.Sprintf("STARTER_JOB_ENVIRONMENT: %v", err))
 		}
 	}
-	if err := MergeJob(env, s.Job); err != nil {
+	if err := mergeJob(env, s.Job, ""); err != nil {
 		return nil, problems, err
 	}
 	base := make(jobenv.Env)
@@ -77,21 +84,37 @@ func Environment(s EnvSpec) (list []string, problems []string, err error) {
 	return env.List(), problems, nil
 }
 
+// script is Environment for a program before or after the job.
+func (s EnvSpec) script() (list []string, problems []string, err error) {
+	env := make(jobenv.Env, 32)
+	if err := mergeJob(env, s.Job, s.Script); err != nil {
+		return nil, nil, err
+	}
+	problems = assigned(env, s)
+	s.publish(env)
+	env.MergeList(s.More)
+	return env.List(), problems, nil
+}
+
 // MergeJob reads Environment (new syntax), else Env (old) of the job.
-func MergeJob(env jobenv.Env, job *classad.Ad) error {
-	if text, ok := job.EvalString("Environment", nil); ok {
+func MergeJob(env jobenv.Env, job *classad.Ad) error { return mergeJob(env, job, "") }
+
+// mergeJob is MergeJob of attributes whose names
+// have a prefix for the programs before and after it.
+func mergeJob(env jobenv.Env, job *classad.Ad, prefix string) error {
+	if text, ok := job.EvalString(prefix+"Environment", nil); ok {
 		if err := env.MergeV2(text); err != nil {
-			return fmt.Errorf("job attribute Environment: %w", err)
+			return fmt.Errorf("job attribute %sEnvironment: %w", prefix, err)
 		}
 		return nil
 	}
-	if text, ok := job.EvalString("Env", nil); ok {
+	if text, ok := job.EvalString(prefix+"Env", nil); ok {
 		delim := byte(jobenv.V1Delimiter)
 		if d, ok := job.EvalString("EnvDelim", nil); ok && len(d) == 1 {
 			delim = d[0]
 		}
 		if err := env.MergeV1(text, delim); err != nil {
-			return fmt.Errorf("job attribute Env: %w", err)
+			return fmt.Errorf("job attribute %sEnv: %w", prefix, err)
 		}
 	}
 	return nil
@@ -119,6 +142,13 @@ func (s EnvSpec) publish(env jobenv.Env) {
 	}
 	if s.Creds != "" {
 		env["_CONDOR_CREDS"] = s.Creds
+	}
+	if proxy, _ := s.Job.EvalString("x509userproxy", nil); proxy != "" {
+		// The access point's own file: one that has to be moved is refused.
+		if iwd, _ := s.Job.EvalString("Iwd", nil); !filepath.IsAbs(proxy) {
+			proxy = filepath.Join(iwd, proxy)
+		}
+		env["X509_USER_PROXY"] = proxy
 	}
 	if p := s.Knob("CHIRP_DELAYED_UPDATE_PREFIX"); p != "" {
 		env["_CHIRP_DELAYED_UPDATE_PREFIX"] = p

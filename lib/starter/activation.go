@@ -100,12 +100,15 @@ type activation struct {
 	holds  holds
 	box    *sandbox.Sandbox
 	before transfer.Listing
-	family host.Family
-	record ExitRecord
-	note   sandbox.Record
-	disk   sandbox.Usage
-	ended  bool      // the last word is said
-	exitAt time.Time // when the job's main process ended
+	// furnished says that the scratch directory is as the job finds it.
+	furnished bool
+	scripts   scripts
+	family    host.Family
+	record    ExitRecord
+	note      sandbox.Record
+	disk      sandbox.Usage
+	ended     bool      // the last word is said
+	exitAt    time.Time // when the job's main process ended
 
 	step     chan func() []duty // the end of work done beside
 	cancel   context.CancelFunc // of that work
@@ -311,6 +314,9 @@ func (a *activation) perform(duties []duty) {
 		case dutyPrepare:
 			a.prepare()
 		case dutySpawn:
+			if a.runBefore() {
+				break
+			}
 			hold, err := a.spawn()
 			if err != nil {
 				a.perform(a.unable(err))
@@ -466,6 +472,9 @@ func (a *activation) finish() {
 		return func() []duty {
 			a.record.Leftovers, a.record.Usage = left, usage
 			a.problem(errors.Join(err, uerr))
+			if a.runAfter() {
+				return nil
+			}
 			return a.sendOutput()
 		}
 	}

@@ -450,6 +450,14 @@ func (s *afar) changed(a *activation) {
 	s.update(a, state)
 }
 
+// scriptFailed tells how a program before or after the job has ended: a hold, which
+// comes next, carries no such attributes.
+func (s *afar) scriptFailed(a *activation) {
+	if !a.life.held && !a.life.apart {
+		s.register(s.condition(a, "").ad())
+	}
+}
+
 func (s *afar) update(a *activation, state string) {
 	s.register(s.condition(a, state).ad())
 }
@@ -478,6 +486,7 @@ func (s *afar) condition(a *activation, state string) condition {
 		now := s.clock.Now().Wall
 		c.counted, c.recent = max(0, now.Sub(s.began)), s.io.recent(now, blockIOOf(u), c.window)
 	}
+	c.scripts = a.scripts.ads
 	if a.family != nil {
 		c.proc, c.grouped = a.family.Main(), a.family.Grouped()
 	}

@@ -111,7 +111,8 @@ type condition struct {
 	isSpooled bool
 	metric    string // MEMORY_USAGE_METRIC
 	delayed   *classad.Ad
-	nested    bool // the shadow takes ChirpDelayedAttrs
+	scripts   []*classad.Ad // how the programs before and after the job ended
+	nested    bool          // the shadow takes ChirpDelayedAttrs
 	vacated   *eviction
 	metered   *classad.Ad   // of resources that monitors measure
 	recent    blockIO       // during the last window
@@ -153,6 +154,9 @@ func (c condition) ad() *classad.Ad {
 	}
 	if c.state != "" {
 		c.process(ad)
+	}
+	for _, script := range c.scripts {
+		ad.Update(script)
 	}
 	if e := c.vacated; e != nil && e.reason != "" {
 		ad.SetString("VacateReason", shadow.OneLine(e.reason))

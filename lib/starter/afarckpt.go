@@ -44,9 +44,9 @@ func (j *job) checkpoints() bool {
 	return yes
 }
 
-// saved reports whether the job has exited to have its state saved and to be
+// saving reports whether the job has exited to have its state saved and to be
 // started again.
-func (s *afar) saved(a *activation) bool {
+func (s *afar) saving(a *activation) bool {
 	if a.life.evicted != nil || a.life.hold != nil || !a.job.checkpoints() || !a.job.transfer {
 		return false
 	}

@@ -310,7 +310,7 @@ func (s *afar) send(a *activation) {
 		a.perform(a.life.unheard(owed, false))
 		return
 	}
-	if s.saved(a) {
+	if s.saving(a) {
 		s.checkpoint(a)
 		return
 	}

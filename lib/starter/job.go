@@ -74,7 +74,18 @@ func (j *job) keepsStd() bool {
 	return yes("WantCheckpointSignal") || yes("WantFTOnCheckpoint") || !j.flag("EraseOutputAndErrorOnRestart")
 }
 
-// runDir is where the job starts.
+// startDir is where the job's program begins: in RemoteIwd (remote_initialdir) if it
+// names one, a directory of this machine which may be no sandbox; a relative one
+// is below the scratch directory, where HTCondor's starter works. Files are moved,
+// and standard files opened, as if it were not there.
+func (j *job) startDir(scratch string) string {
+	if remote := j.text("RemoteIwd"); remote != "" {
+		return under(scratch, remote)
+	}
+	return j.runDir(scratch)
+}
+
+// runDir is where the job's files are.
 func (j *job) runDir(scratch string) string {
 	if j.transfer {
 		return scratch
@@ -105,7 +116,7 @@ func (j *job) command(scratch string) string {
 	if keep, _ := j.ad.EvalBool("PreserveRelativeExecutable", nil); keep {
 		return cmd
 	}
-	return filepath.Join(j.runDir(scratch), cmd)
+	return filepath.Join(j.startDir(scratch), cmd)
 }
 
 func (j *job) input(scratch string) string {

@@ -186,3 +186,23 @@ func TestResourceKnobs(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// RemoteIwd is where the program begins and nothing else: its files and standard
+// files are where they are without it.
+func TestRemoteInitialDir(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ ad, start, cmd, stdout, iwd string }{
+		{moved + "RemoteIwd = \"/tmp\"\nCmd = \"p\"\nOut = \"o\"", "/tmp", "/s/p", "/s/_condor_stdout", "/s"},
+		{moved + "RemoteIwd = \"/tmp\"\nCmd = \"p\"\nTransferExecutable = false", "/tmp", "/tmp/p", "", "/s"},
+		{moved + "RemoteIwd = \"in/side\"\nCmd = \"/bin/p\"\nTransferExecutable = false", "/s/in/side", "/bin/p", "", "/s"},
+		{moved + "RemoteIwd = \"\"\nCmd = \"p\"", "/s", "/s/p", "", "/s"},
+		{shared + "RemoteIwd = \"/tmp/\"\nCmd = \"p\"\nOut = \"o\"", "/tmp", "/tmp/p", "/sub/o", "/sub"},
+		{shared + "Cmd = \"p\"", "/sub", "/sub/p", "", "/sub"},
+	} {
+		j := read(t, c.ad)
+		shown, _ := j.forSandbox("/s").EvalString("Iwd", nil)
+		if j.startDir("/s") != c.start || j.cmd != c.cmd || j.stdout.path != c.stdout || shown != c.iwd {
+			t.Errorf("%q: starts %s in %s, output in %q, Iwd %s; want %+v", c.ad, j.cmd, j.startDir("/s"), j.stdout.path, shown, c)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type side interface {
 	starting(a *activation)                           // the job is about to be executed
 	executed(a *activation)                           // its program runs and has the standard files, or is none that can
 	changed(a *activation)                            // it was suspended or goes on, or its usage was measured
+	saving(a *activation) bool                        // it has ended only to have its state saved and to go on
+	scriptFailed(a *activation)                       // a program before or after it has, and it is to be held
 	send(a *activation)                               // its output; ends in life.finished or life.unheard
 	tell(a *activation)                               // how it went; ends in life.told or life.unheard
 	hold(a *activation)                               // it has to be held, and leaves for that
@@ -107,15 +109,18 @@ func (here) send(a *activation) {
 
 // Nobody hears the rest: the reports are all there is.
 
-func (here) chirpConfig() string   { return "" }
-func (here) piped() [3]*os.File    { return [3]*os.File{} }
-func (here) starting(*activation)  {}
-func (here) executed(*activation)  {}
-func (here) changed(*activation)   {}
-func (here) tell(*activation)      {}
-func (here) hold(*activation)      {}
-func (here) rejoined(*activation)  {}
-func (here) lease() time.Duration  { return 0 }
-func (here) close(context.Context) {}
+func (here) chirpConfig() string      { return "" }
+func (here) piped() [3]*os.File       { return [3]*os.File{} }
+func (here) starting(*activation)     {}
+func (here) executed(*activation)     {}
+func (here) changed(*activation)      {}
+func (here) scriptFailed(*activation) {}
+func (here) tell(*activation)         {}
+func (here) hold(*activation)         {}
+func (here) rejoined(*activation)     {}
+func (here) lease() time.Duration     { return 0 }
+func (here) close(context.Context)    {}
+
+func (here) saving(*activation) bool { return false } // nobody keeps it
 
 func (here) total(u host.Usage) host.Usage { return u } // there is one run

@@ -36,41 +36,60 @@ func groupName(p *Plan) string {
 	return string(name)
 }
 
-// spawn starts the job. What keeps it from starting is why it is held; an error
-// is the machine's fault.
-func (a *activation) spawn() (*Hold, error) {
-	p, j, scratch := a.plan, a.job, a.box.Scratch()
-	dir := j.runDir(scratch)
-	if !j.transfer {
-		if h := a.checkIwd(dir); h != nil {
-			return h, nil
-		}
-	}
+// environment is that of the job or, with a script, of a program before or after
+// it that starts in dir.
+func (a *activation) environment(dir, script string, more ...string) ([]string, error) {
+	p, j := a.plan, a.job
 	machine, err := classad.ParseAd(p.MachineAd, classad.Old)
 	if err != nil {
-		return a.holds.broken(err), nil
+		return nil, err
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
-		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: scratch, Iwd: dir, Cpus: p.Cpus,
+		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: a.box.Scratch(), Iwd: dir, Cpus: p.Cpus,
 		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.side.chirpConfig(), Creds: a.side.credentials(), Marker: a.note.Marker,
+		Script: script, More: more,
 	})
 	a.record.Problems = append(a.record.Problems, problems...)
-	if err != nil {
-		return a.holds.broken(err), nil
+	return env, err
+}
+
+// furnish writes the ads that the job may read and lists what is there before the
+// first program of the job runs: all that is new or changed later is its output.
+func (a *activation) furnish() error {
+	if a.furnished {
+		return nil
 	}
-	a.jobEnv = env
-	if a.record.Started.IsZero() { // else the job has run before, and they are there
-		if err := a.writeAds(); err != nil {
-			return nil, err
-		}
+	if err := a.writeAds(); err != nil {
+		return err
 	}
-	if j.transfer && a.before == nil {
+	if a.job.transfer {
 		if err := a.asUser(func() (err error) {
 			a.before, err = transfer.List(a.box.Root())
 			return err
 		}); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	a.furnished = true
+	return nil
+}
+
+// spawn starts the job. What keeps it from starting is why it is held; an error
+// is the machine's fault.
+func (a *activation) spawn() (*Hold, error) {
+	p, j, dir := a.plan, a.job, a.job.startDir(a.box.Scratch())
+	if !j.transfer {
+		if h := a.checkIwd(j.runDir(a.box.Scratch())); h != nil {
+			return h, nil
+		}
+	}
+	env, err := a.environment(dir, "")
+	if err != nil {
+		return a.holds.broken(err), nil
+	}
+	a.jobEnv = env
+	if err := a.furnish(); err != nil {
+		return nil, err
 	}
 	files, hold := a.openStd()
 	defer func() {
