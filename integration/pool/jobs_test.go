@@ -52,19 +52,24 @@ type jobCase struct {
 // row: S1-035
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	runJobs(t, newRig(t, ""), jobCases[:])
+}
+
+// runJobs runs each job at both sides of r and compares them.
+func runJobs(t *testing.T, r *rig, cases []jobCase) {
+	t.Helper()
 	web := newWeb(t)
 	// All are submitted before the first is looked at: they run side by side.
-	jobs := make([][2]*job, len(jobCases))
-	for i, tt := range jobCases {
+	jobs := make([][2]*job, len(cases))
+	for i, tt := range cases {
 		if tt.since != nil && !r.atLeast(*tt.since) {
 			continue
 		}
 		for k, s := range r.sides {
-			jobs[i][k] = jobCases[i].submit1(t, s, web)
+			jobs[i][k] = cases[i].submit1(t, s, web)
 		}
 	}
-	for i, tt := range jobCases {
+	for i, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			if jobs[i][0] == nil {
 				r.NeedVersion(t, *tt.since, "the original brings such a job to an end")

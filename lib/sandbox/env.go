@@ -69,13 +69,7 @@ func Environment(s EnvSpec) (list []string, problems []string, err error) {
 	}
 	problems = append(problems, assigned(env, s)...)
 	s.publish(env)
-	if s.Cpus > 0 {
-		for _, name := range words(s.Knob("STARTER_NUM_THREADS_ENV_VARS")) {
-			if env[name] == "" {
-				env[name] = strconv.Itoa(s.Cpus)
-			}
-		}
-	}
+	s.threads(env)
 	for name, value := range env {
 		if strings.Contains(value, scratchWord) {
 			env[name] = strings.ReplaceAll(value, scratchWord, s.Scratch)
@@ -92,8 +86,21 @@ func (s EnvSpec) script() (list []string, problems []string, err error) {
 	}
 	problems = assigned(env, s)
 	s.publish(env)
+	s.threads(env)
 	env.MergeList(s.More)
 	return env.List(), problems, nil
+}
+
+// threads sets how many threads a program may use, where it does not say.
+func (s EnvSpec) threads(env jobenv.Env) {
+	if s.Cpus <= 0 {
+		return
+	}
+	for _, name := range words(s.Knob("STARTER_NUM_THREADS_ENV_VARS")) {
+		if env[name] == "" {
+			env[name] = strconv.Itoa(s.Cpus)
+		}
+	}
 }
 
 // MergeJob reads Environment (new syntax), else Env (old) of the job.

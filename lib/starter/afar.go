@@ -450,12 +450,18 @@ func (s *afar) changed(a *activation) {
 	s.update(a, state)
 }
 
-// scriptFailed tells how a program before or after the job has ended: a hold, which
-// comes next, carries no such attributes.
+// scriptFailed tells how a program before or after the job has ended, as HTCondor
+// does with nothing else: a hold, which comes next, carries no such attributes.
 func (s *afar) scriptFailed(a *activation) {
-	if !a.life.held && !a.life.apart {
-		s.register(s.condition(a, "").ad())
+	if a.life.held || a.life.apart {
+		return
 	}
+	ad := classad.NewAd()
+	ad.SetInt("_condor_JOBINFO_MAXINTERVAL", int64(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates)/time.Second))
+	for _, script := range a.scripts.ads {
+		ad.Update(script)
+	}
+	s.register(ad)
 }
 
 func (s *afar) update(a *activation, state string) {

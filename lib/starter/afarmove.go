@@ -314,7 +314,9 @@ func (s *afar) send(a *activation) {
 		s.checkpoint(a)
 		return
 	}
-	s.exited(a)
+	if !a.scripts.after { // else the shadow knows
+		s.exited(a)
+	}
 	if !some {
 		a.perform(a.life.finished(nil))
 		return
@@ -337,8 +339,11 @@ func (s *afar) send(a *activation) {
 	})
 }
 
-// exited tells that the job's main process has ended.
+// exited tells that the job's main process has ended, once.
 func (s *afar) exited(a *activation) {
+	if a.life.held || a.life.apart {
+		return
+	}
 	s.executionExited()
 	s.register(s.condition(a, "Exited").exit().ad())
 }

@@ -41,9 +41,10 @@ func (h holds) from(code reason.Code, subcode int, text string) *Hold {
 	return &Hold{Code: int(code), Subcode: subcode, Reason: text}
 }
 
-// exec is a program that could not be executed. The kernel blames the script
-// when its interpreter is missing; say which that is.
-func (h holds) exec(path string, args []string, err error) *Hold {
+// exec is a program that could not be executed: because of dir, where it was to
+// begin, unless that is "". The kernel blames the script when its interpreter is
+// missing; say which that is.
+func (h holds) exec(path string, args []string, dir string, err error) *Hold {
 	n, text := h.number(err)
 	var b strings.Builder
 	fmt.Fprintf(&b, "Failed to execute '%s'", path)
@@ -51,7 +52,9 @@ func (h holds) exec(path string, args []string, err error) *Hold {
 		b.WriteString(" with arguments " + jobenv.ArgsToV2(args))
 	}
 	b.WriteString(": ")
-	if errors.Is(err, os.ErrNotExist) {
+	if dir != "" {
+		fmt.Fprintf(&b, "Cannot access initial working directory \"%s\" ", dir)
+	} else if errors.Is(err, os.ErrNotExist) {
 		if interp := interpreter(path); interp != "" {
 			fmt.Fprintf(&b, "invalid interpreter (%s) specified on first line of script ", interp)
 		}

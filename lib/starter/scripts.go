@@ -33,6 +33,7 @@ type scripts struct {
 	asked   bool // whether they may run was asked
 	allowed bool
 	begun   bool          // that before the job was started, or there is none
+	after   bool          // that after the job was started
 	ads     []*classad.Ad // what the shadow is told of them
 }
 
@@ -113,6 +114,8 @@ func (a *activation) runAfter() bool {
 	if p == nil {
 		return false
 	}
+	a.side.exited(a)
+	a.scripts.after = true
 	a.runScript(p, func(hold *Hold) []duty {
 		if hold != nil {
 			return a.life.finished(hold)

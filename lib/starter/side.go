@@ -28,6 +28,7 @@ type side interface {
 	executed(a *activation)                           // its program runs and has the standard files, or is none that can
 	changed(a *activation)                            // it was suspended or goes on, or its usage was measured
 	saving(a *activation) bool                        // it has ended only to have its state saved and to go on
+	exited(a *activation)                             // its main process has ended
 	scriptFailed(a *activation)                       // a program before or after it has, and it is to be held
 	send(a *activation)                               // its output; ends in life.finished or life.unheard
 	tell(a *activation)                               // how it went; ends in life.told or life.unheard
@@ -114,6 +115,7 @@ func (here) piped() [3]*os.File       { return [3]*os.File{} }
 func (here) starting(*activation)     {}
 func (here) executed(*activation)     {}
 func (here) changed(*activation)      {}
+func (here) exited(*activation)       {}
 func (here) scriptFailed(*activation) {}
 func (here) tell(*activation)         {}
 func (here) hold(*activation)         {}

@@ -122,7 +122,11 @@ func (a *activation) spawn() (*Hold, error) {
 	}
 	a.side.executed(a)
 	if err != nil {
-		return a.holds.exec(j.cmd, j.args, err), nil
+		barred := ""
+		if dir != j.runDir(a.box.Scratch()) && a.enter(dir) != nil {
+			barred = dir
+		}
+		return a.holds.exec(j.cmd, j.args, barred, err), nil
 	}
 	a.family, a.done = family, family.Done()
 	a.record.Started = time.Now()
@@ -156,13 +160,7 @@ func (a *activation) writeAds() error {
 
 // checkIwd looks whether the job can start in dir.
 func (a *activation) checkIwd(dir string) *Hold {
-	var err error
-	if u := a.plan.RunAs; u != nil {
-		err = a.host.Access.Enter(u, dir)
-	} else {
-		_, err = os.Stat(dir + "/.") // what chdir would say
-	}
-	if err != nil {
+	if err := a.enter(dir); err != nil {
 		return a.holds.iwd(dir, err)
 	}
 	return nil
@@ -173,6 +171,15 @@ func (a *activation) checkIwd(dir string) *Hold {
 // checkpoint.
 func (a *activation) keepsStd() bool {
 	return !a.record.Started.IsZero() || a.job.keepsStd()
+}
+
+// enter says why the job's user cannot work in dir, nil if that can be.
+func (a *activation) enter(dir string) error {
+	if u := a.plan.RunAs; u != nil {
+		return a.host.Access.Enter(u, dir)
+	}
+	_, err := os.Stat(dir + "/.") // what chdir would say
+	return err
 }
 
 // openStd opens the standard files: input, output, error. A nil one is the
