@@ -395,6 +395,9 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 	if a.life.evicted != nil {
 		return a.life.prepared(nil)
 	}
+	if hold := a.primaryGroup(ad); hold != nil {
+		return a.life.prepared(hold)
+	}
 	if err := a.canRunAs(); err != nil {
 		return a.life.prepared(a.holds.broken(err))
 	}

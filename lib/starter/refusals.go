@@ -42,8 +42,6 @@ var refusals = [...]refusal{
 	{knobs: []string{"SINGULARITY_JOB", "USE_DEFAULT_CONTAINER"}, what: "a container, as the owner of this machine wants", code: reason.InvalidDockerImage},
 	{texts: []string{"x509userproxy"}, what: "an X.509 proxy beside it", code: reason.FailedToCreateProcess, only: func(r request) bool { return r.moves }},
 	{truths: []string{"EncryptExecuteDirectory"}, what: "an encrypted scratch directory", code: reason.FailedToCreateProcess},
-	// Without the rights of root HTCondor ignores it, too.
-	{texts: []string{"MountUnderScratch"}, what: "directories of its own", code: reason.FailedToCreateProcess, only: func(r request) bool { return r.root }},
 	{texts: []string{"ToolDaemonCmd"}, what: "a tool daemon", code: reason.FailedToCreateProcess},
 	{truths: []string{"SuspendJobAtExec"}, what: "to be stopped when it begins", code: reason.FailedToCreateProcess},
 }
@@ -63,7 +61,6 @@ const (
 type request struct {
 	job    *classad.Ad
 	moves  bool                   // its files are moved
-	root   bool                   // it runs as another user than the starter's
 	wanted func(knob string) bool // the owner's expression is true for this job here
 }
 
@@ -116,7 +113,7 @@ func unoffered(what, attr string) string {
 // refuseJob returns why the job is held before anything of it is run, nil if it
 // asks for nothing that this starter does not offer.
 func (a *activation) refuseJob() *Hold {
-	r := request{job: a.job.ad, moves: a.job.transfer, root: a.plan.RunAs != nil, wanted: a.ownerWants}
+	r := request{job: a.job.ad, moves: a.job.transfer, wanted: a.ownerWants}
 	code, why, yes := r.refused()
 	if !yes {
 		return nil

@@ -20,7 +20,6 @@ func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		job   string
 		moves bool
-		root  bool
 		knobs string // that are true
 		code  reason.Code
 		want  string // a part of the reason, "" if the job runs
@@ -49,7 +48,6 @@ func TestRefused(t *testing.T) {
 		{job: "x509userproxy = \"/tmp/x509up_u5\""},
 		{job: "EncryptExecuteDirectory = true", code: 6, want: "an encrypted scratch directory"},
 		{job: "EncryptExecuteDirectory = false"},
-		{job: "MountUnderScratch = \"/data\"", root: true, code: 6, want: "directories of its own (MountUnderScratch)"},
 		{job: "MountUnderScratch = \"/data\""},
 		{job: "ToolDaemonCmd = \"gdb\"", code: 6, want: "a tool daemon"},
 		{job: "SuspendJobAtExec = true", code: 6, want: "to be stopped when it begins"},
@@ -58,7 +56,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := request{job: ad, moves: tt.moves, root: tt.root, wanted: func(knob string) bool { return knob == tt.knobs }}
+		r := request{job: ad, moves: tt.moves, wanted: func(knob string) bool { return knob == tt.knobs }}
 		code, why, yes := r.refused()
 		if yes != (tt.want != "") || code != tt.code || !strings.Contains(why, tt.want) {
 			t.Errorf("%q: %d %q %v; want %d %q", tt.job, code, why, yes, tt.code, tt.want)

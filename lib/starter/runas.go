@@ -11,8 +11,10 @@ import (
 	"os"
 	"slices"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
 )
 
@@ -33,6 +35,46 @@ func (a *activation) canRunAs() error {
 		return errs.E(op, errs.Denied, u.Name, errors.New("no job runs for another user as root or with the group of root"))
 	}
 	return nil
+}
+
+// primaryGroup makes the group that the job names with PrimaryUnixGroup the first of
+// its user's, as HTCondor does for a job that runs as its owner: with the others it
+// is ignored. A group that the user is not in holds the job.
+func (a *activation) primaryGroup(ad *classad.Ad) *Hold {
+	u := a.plan.RunAs
+	name, _ := ad.EvalString("PrimaryUnixGroup", nil)
+	if name == "" || u == nil || a.host.GroupName == nil {
+		return nil
+	}
+	owner, ok := ad.EvalString("OsUser", nil)
+	if !ok {
+		owner, _ = ad.EvalString("Owner", nil)
+	}
+	if u.Name != owner {
+		return nil
+	}
+	who, ok := withPrimaryGroup(u, name, a.host.GroupName)
+	if !ok {
+		return a.holds.from(reason.CannotSwitchPrimaryGroup, 0, "Could not install primary unix group "+name+" from supplmental groups")
+	}
+	a.plan.RunAs = who
+	return nil
+}
+
+// withPrimaryGroup is u with another primary group, one that u is in already.
+func withPrimaryGroup(u *host.Identity, name string, nameOf func(uint32) (string, error)) (*host.Identity, bool) {
+	for i, gid := range append([]uint32{u.GID}, u.Groups...) {
+		if is, err := nameOf(gid); err != nil || is != name {
+			continue
+		}
+		who := *u
+		if i > 0 {
+			who.GID, who.Groups = gid, slices.Clone(u.Groups)
+			who.Groups[i-1] = u.GID
+		}
+		return &who, true
+	}
+	return nil, false
 }
 
 // mayRunAs refuses a job of another user that is to have what only the

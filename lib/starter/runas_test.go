@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
@@ -178,4 +179,50 @@ func base(f *os.File) string {
 		return ""
 	}
 	return filepath.Base(f.Name())
+}
+
+// PrimaryUnixGroup takes one of the user's groups, and the one before stays among
+// the others.
+func TestPrimaryGroup(t *testing.T) {
+	t.Parallel()
+	names := map[uint32]string{100: "users", 200: "physics", 300: "chemistry"}
+	nameOf := func(gid uint32) (string, error) {
+		if name, ok := names[gid]; ok {
+			return name, nil
+		}
+		return "", fs.ErrNotExist
+	}
+	u := &host.Identity{Name: "ann", UID: 1000, GID: 100, Groups: []uint32{7, 200}}
+	for _, tt := range []struct {
+		job  string
+		user *host.Identity
+		want string // the group and the others, or a part of the reason
+	}{
+		{"Owner = \"ann\"", u, "100 [7 200]"},
+		{"Owner = \"ann\"\nPrimaryUnixGroup = \"users\"", u, "100 [7 200]"},
+		{"Owner = \"ann\"\nPrimaryUnixGroup = \"physics\"", u, "200 [7 100]"},
+		{"Owner = \"x\"\nOsUser = \"ann\"\nPrimaryUnixGroup = \"physics\"", u, "200 [7 100]"},
+		{"Owner = \"ann\"\nPrimaryUnixGroup = \"chemistry\"", u, "49 Could not install primary unix group chemistry from supplmental groups"},
+		{"Owner = \"ann\"\nPrimaryUnixGroup = \"nothing\"", u, "49 Could not install primary unix group nothing"},
+		{"Owner = \"bob\"\nPrimaryUnixGroup = \"nothing\"", u, "100 [7 200]"}, // it runs as a user of the slot
+		{"Owner = \"ann\"\nPrimaryUnixGroup = \"nothing\"", nil, "nobody"},
+	} {
+		ad, err := classad.ParseAd(tt.job, classad.Old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &activation{host: Host{GroupName: nameOf}, plan: &Plan{RunAs: tt.user}, holds: holds{bare: true}}
+		got := "nobody"
+		if h := a.primaryGroup(ad); h != nil {
+			got = fmt.Sprintf("%d %s", h.Code, h.Reason)
+		} else if who := a.plan.RunAs; who != nil {
+			got = fmt.Sprintf("%d %v", who.GID, who.Groups)
+		}
+		if !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q: %s, want %s", tt.job, got, tt.want)
+		}
+	}
+	if u.GID != 100 || u.Groups[1] != 200 {
+		t.Errorf("the user was changed: %+v", u)
+	}
 }
