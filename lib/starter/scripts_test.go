@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -198,7 +199,9 @@ func TestScriptsAreEnded(t *testing.T) {
 		{"job, hard", "job", Order{Op: OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh job"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, execute string) {
+			t.Parallel()
+			execute := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
 				ends := func(name string) hosttest.Program {
 					if name == tt.runs {
 						return sleeper(100*time.Hour, 0)
@@ -237,7 +240,9 @@ func TestScriptsAreEnded(t *testing.T) {
 	}
 	// The time of a program after the job is that of output which stands still.
 	t.Run("after", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, execute string) {
+		t.Parallel()
+		execute := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
 			k := newTalk(t, execute, sleeper(time.Second, 0))
 			k.machine.Install("/opt/post", sleeper(100*time.Hour, 0))
 			k.plan(func(p *Plan) {
