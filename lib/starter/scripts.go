@@ -114,6 +114,7 @@ func (a *activation) runAfter() bool {
 	if p == nil {
 		return false
 	}
+	a.disk = a.box.Usage()
 	a.side.exited(a)
 	a.scripts.after = true
 	a.runScript(p, func(hold *Hold) []duty {
