@@ -4,6 +4,7 @@
 package ad
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,28 @@ func (m *Machine) Publish(source string, id slot.ID, attrs *classad.Ad) {
 		a.overlay()
 		a.share()
 	}
+}
+
+// Extras returns what the sources outside said of all slots and of each, as they
+// said it: an ad for each source that has said something, named after it.
+func (m *Machine) Extras() []*classad.Ad {
+	var out []*classad.Ad
+	for _, id := range slices.SortedFunc(maps.Keys(m.published), slot.ID.Compare) {
+		for _, p := range m.published[id] {
+			if p.attrs == nil {
+				continue
+			}
+			ad := p.attrs.Clone()
+			name := p.source
+			if !id.IsZero() {
+				name += " " + id.String()
+			}
+			ad.SetString(attrName, name)
+			ad.SetString("MyType", "Machine.Extra")
+			out = append(out, ad)
+		}
+	}
+	return out
 }
 
 // SetLastBenchmark says of the machine and all its slots when benchmarks were

@@ -20,6 +20,10 @@ func (e *Engine) PublicAd(id slot.ID) *classad.Ad {
 	return nil
 }
 
+// Extras are the ads of what others published: programs of the owner's and
+// administrators. They belong to the caller.
+func (e *Engine) Extras() []*classad.Ad { return e.ads.Extras() }
+
 // After yields the slots behind one of an ID, which may be gone, ascending;
 // with the zero ID all of them. The engine must not step meanwhile.
 func (e *Engine) After(id slot.ID) iter.Seq[SlotView] {

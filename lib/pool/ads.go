@@ -39,6 +39,7 @@ const (
 	attrTargetType       = "TargetType"
 	attrUpdateSequenceNo = "UpdateSequenceNumber"
 	typeDaemon           = "StartD"
+	typeExtra            = "Machine.Extra"
 	typeQuery            = "Query"
 	typeSchedd           = "Scheduler"
 	typeSlot             = "Machine"

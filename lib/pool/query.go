@@ -44,13 +44,18 @@ type query struct {
 	constrained bool
 	slots       bool
 	daemon      bool
+	extras      bool  // what programs of the owner's have said, in their words
 	limit       int64 // negative: none
 	projection  projection
 	budget      *classad.Budget // of all that is evaluated for it
 }
 
 // queryFrom reads a query ad. Command 5 asks for slots whatever the ad says;
-// 53 for the types in TargetType, or for the daemon if it names none.
+// 53 for the types in TargetType, or for the daemon if it names none. With
+// Snapshot (condor_who -snapshot) it asks for what slots and claims are made of as
+// well; of that the ads of programs are given (Machine.Extra), as 53 has to ask
+// for too. The original also has three ads of each slot's inside, one of them the
+// job's with all its environment, for whoever may read.
 func queryFrom(ad *classad.Ad, command int) query {
 	q := query{ad: ad, limit: -1, slots: command == 5, budget: classad.NewBudget(querySteps)}
 	env := &classad.Env{Budget: q.budget}
@@ -66,8 +71,13 @@ func queryFrom(ad *classad.Ad, command int) query {
 			q.daemon = true
 		case strings.EqualFold(name, typeSlot):
 			q.slots = true
+		case strings.EqualFold(name, typeExtra):
+			q.extras = true
 		}
 	}
+	snapshot := ad.Eval("Snapshot", env)
+	n, number := snapshot.AsNumber()
+	q.extras = (q.extras || command == 5) && (snapshot.IsTrue() || number && n != 0)
 	if n, ok := ad.EvalInt("LimitResults", env); ok {
 		q.limit = n
 	}
@@ -129,6 +139,13 @@ func (p *Pool) answerQuery(ctx context.Context, c *listen.Call) error {
 	var last slot.ID
 	for more := q.slots; more && !c.Conn.Broken(); {
 		if more, err = answer(func() ([]*classad.Ad, error) { return p.slotAds(ctx, &last) }); err != nil {
+			return err
+		}
+	}
+	if q.extras {
+		// The constraint and the limit are about slots.
+		q.constrained, q.limit = false, -1
+		if _, err := answer(func() ([]*classad.Ad, error) { return p.extraAds(ctx) }); err != nil {
 			return err
 		}
 	}
@@ -263,6 +280,23 @@ func (p *Pool) slotAds(ctx context.Context, last *slot.ID) ([]*classad.Ad, error
 	for _, ad := range ads {
 		id.public(ad)
 		ad.SetInt(attrLastHeardFrom, now)
+	}
+	return ads, nil
+}
+
+// extraAds returns the ads of what programs of the owner's have said, without the
+// secrets that got into it.
+func (p *Pool) extraAds(ctx context.Context) ([]*classad.Ad, error) {
+	var ads []*classad.Ad
+	if err := p.cfg.Owner.Do(ctx, func(t Turn) { ads = t.Engine.Extras() }); err != nil {
+		return nil, err
+	}
+	for _, ad := range ads {
+		for _, name := range ad.Names() {
+			if classad.IsPrivate(name) {
+				ad.Delete(name)
+			}
+		}
 	}
 	return ads, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
@@ -143,6 +144,41 @@ func TestQueries(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A snapshot has what programs of the owner's have said, in their words, whatever
+// the constraint on slots; and no secret of theirs.
+func TestSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), nil)
+		r.Step(t, ep.Published{Source: "GOODCRON", Attrs: adOf(t, "GoodCron = 123\nClaimId = \"<1.2.3.4:5>#1#2#secret\"\n_condor_privToken = \"x\"\n")})
+		r.Step(t, ep.Published{Source: "OTHER", Slot: slot.ID{N: 2}, Attrs: adOf(t, "Name = \"mine\"\nMyType = \"Machine\"\nOther = GoodCron + 1\n")})
+		const none = "Requirements = JobId =!= undefined\n"
+		for _, tt := range []struct {
+			command     int
+			query, want string
+		}{
+			{5, none + "Snapshot = 1", "GOODCRON OTHER slot2"},
+			{5, none + "Snapshot = true\nLimitResults = 0", "GOODCRON OTHER slot2"},
+			{5, none + "Snapshot = false", ""},
+			{5, none + "Snapshot = \"yes\"", ""},
+			{5, none, ""},
+			{5, "Requirements = SlotID == 3\nSnapshot = true", "slot3 GOODCRON OTHER slot2"},
+			{53, "TargetType = \"Machine.Extra\"\nSnapshot = true", "GOODCRON OTHER slot2"},
+			{53, "TargetType = \"Machine.Extra\"", ""},
+			{53, "TargetType = \"Machine\"\nSnapshot = true\n" + none, ""},
+		} {
+			ads := r.ask(t, tt.command, tt.query+"\nMyType = \"Query\"\n")
+			if got := namesOf(ads); got != tt.want {
+				t.Errorf("%d %q: %q, want %q", tt.command, tt.query, got, tt.want)
+			}
+			for _, ad := range ads {
+				if name, _ := ad.EvalString("Name", nil); name == "GOODCRON" && ad.Len() != 3 {
+					t.Errorf("%d %q: the ad is\n%s", tt.command, tt.query, ad.Text(classad.Old))
+				}
+			}
+		}
+	})
 }
 
 // What an expression refers to comes along with it.
