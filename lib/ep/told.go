@@ -56,13 +56,13 @@ func (DrainFinal) effect() {}
 func (ClaimWaits) effect() {}
 func (KeptAlive) effect()  {}
 
-// keepAlive renews the lease of a claim. A claim whose lease has a fixed end
-// keeps it.
+// keepAlive renews the lease of a claim, and tells it.
 func (e *Engine) keepAlive(sl *slotState, by Sign) {
 	sl.cur.Lease = sl.cur.Lease.Renew(e.now)
 	e.tellAlive(sl, by)
 }
 
+// tellAlive tells that the lease of a claim begins anew.
 func (e *Engine) tellAlive(sl *slotState, by Sign) {
 	k := KeptAlive{Slot: sl.s.ID, Name: sl.name, ID: sl.cur.ID, By: by}
 	if sl.act != nil {

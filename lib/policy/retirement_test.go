@@ -169,3 +169,31 @@ func TestWantsHold(t *testing.T) {
 		})
 	}
 }
+
+// A job that came in while draining stays for as long as the drain takes. One for
+// which PREEMPT became true has its own retirement, and no more than the drain.
+func TestRetirementOfAdmitted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name      string
+		granted   string
+		left      time.Duration // of the drain
+		preempted bool
+		over      bool
+		cause     Cause
+	}{
+		{"none of its own", "0", time.Hour, false, false, NoCause},
+		{"none of its own, the drain is over", "0", 0, false, true, ByDraining},
+		{"preempted, none of its own", "-1", time.Hour, true, true, ByRetirement},
+		{"preempted, some of its own", "600", time.Hour, true, false, NoCause},
+		{"preempted, the drain is over first", "600", 0, true, true, ByRetirement},
+	} {
+		v := situation{config: "PREEMPT = False\nMachineMaxVacateTime = 5\nMAXJOBRETIREMENTTIME = " + tt.granted, pair: ClaimedRetiring, ran: time.Minute, with: func(v *View) {
+			v.Draining, v.DrainLeft, v.Activation.Admitted = true, tt.left, true
+			v.Activation.PreemptWasTrue, v.Activation.Irrevocable = tt.preempted, true
+		}}.view(t)
+		if d := Decide(v); (d.To == PreemptingVacating) != tt.over || tt.over && d.Cause != tt.cause {
+			t.Errorf("%s: %v, cause %v", tt.name, d, d.Cause)
+		}
+	}
+}
