@@ -19,6 +19,7 @@ type Breakage struct {
 	At     clock.Instant
 	Client claim.Client
 	Job    *classad.Ad // nil if unknown
+	Held   slot.Quantities
 }
 
 // maxBreakages bounds what the daemon's ad tells: the latest ones.
@@ -70,6 +71,27 @@ func (m *Machine) context(b Breakage) *classad.Ad {
 			if e, ok := b.Job.Lookup(name); ok {
 				out.Set(name, e)
 			}
+		}
+	}
+	held := HeldBy(b.Held)
+	for name, e := range held.All() {
+		out.Set(name, e)
+	}
+	return out
+}
+
+// HeldBy is what a broken slot held, as it is lost to others: amounts, and the
+// instances of resources that have names.
+func HeldBy(q slot.Quantities) *classad.Ad {
+	out := classad.NewAd()
+	out.SetReal(attrCpus, q.Cpus)
+	out.SetInt(attrMemory, q.MemoryMiB)
+	out.SetInt(attrDisk, q.DiskKiB)
+	out.SetInt("GPUs", 0) // tools ask for them
+	for _, c := range q.Custom {
+		out.SetInt(c.Name, c.Count)
+		if len(c.Assets) > 0 {
+			out.SetString("Assigned"+c.Name, strings.Join(c.Assets, ","))
 		}
 	}
 	return out

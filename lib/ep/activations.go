@@ -252,8 +252,20 @@ func (e *Engine) starterExited(ev StarterExited) {
 		if sl.act.fault == nil {
 			sl.act.fault = ev.Fault
 		}
+		if e.askedBreak && sl.act.broken == nil && ev.Status.Exited && ev.Status.Code == 0 && asksToBreak(sl.act.Job) {
+			sl.act.broken = &slot.BrokenReason{Code: slot.BrokenUnclean, Reason: "Could not clean up after job"}
+		}
 		e.starterGone(ev.Activation, ev.ClientLost, ev.Immortal)
 	}
+}
+
+// asksToBreak reports whether a job wants its slot broken when its starter has
+// ended well, as owners who try out what becomes of broken slots have it. Without
+// their TEST_JOB_CAN_BREAK_SLOT no job is asked.
+func asksToBreak(job *classad.Ad) bool {
+	v := job.Eval("StarterShouldExitBroken", nil)
+	n, ok := v.AsInt()
+	return v.IsTrue() || ok && n != 0
 }
 
 // starterGone ends an activation, however its starter ended.

@@ -118,6 +118,58 @@ func TestImmortalProcesses(t *testing.T) {
 	}
 }
 
+// TestJobAsksToBreak has jobs that want their slots broken, which they get where
+// the owner tries that out and nothing else went wrong.
+func TestJobAsksToBreak(t *testing.T) {
+	t.Parallel()
+	const allowed = "TEST_JOB_CAN_BREAK_SLOT = true\n"
+	well := host.ExitStatus{Exited: true}
+	for _, c := range []struct {
+		config, job string
+		status      host.ExitStatus
+		broken      bool
+	}{
+		{allowed, "StarterShouldExitBroken = true\n", well, true},
+		{allowed, "StarterShouldExitBroken = 1\n", well, true},
+		{allowed, "StarterShouldExitBroken = false\n", well, false},
+		{allowed, "StarterShouldExitBroken = \"yes\"\n", well, false},
+		{allowed, "", well, false},
+		{allowed, "StarterShouldExitBroken = true\n", host.ExitStatus{Exited: true, Code: 1}, false},
+		{allowed, "StarterShouldExitBroken = true\n", host.ExitStatus{Signal: 9}, false},
+		{"TEST_JOB_CAN_BREAK_SLOT = false\n", "StarterShouldExitBroken = true\n", well, false},
+		{"", "StarterShouldExitBroken = true\n", well, false},
+	} {
+		s := newStage(t, 4, c.config)
+		var broke []SlotBroke
+		s.onOther = func(eff Effect) {
+			if e, ok := eff.(SlotBroke); ok {
+				broke = append(broke, e)
+			}
+		}
+		ad := job(t, steady(time.Hour), c.job+"RequestCpus = 2\n")
+		act := s.activate(s.claim(slot1, ad).Claim, ad)
+		s.run(time.Second)
+		delete(s.starters, act)
+		s.step(JobEnded{Activation: act})
+		s.step(StarterExited{Activation: act, Status: c.status})
+		if (len(broke) == 1) != c.broken {
+			t.Errorf("%q, %q, %+v: %+v", c.config, c.job, c.status, broke)
+		}
+		if c.broken {
+			if e := broke[0]; e.Name != "slot1_1" || e.Why != *unclean.Broken || e.Held.Cpus != 2 || e.Held.MemoryMiB == 0 {
+				t.Errorf("%+v", e)
+			}
+			ctx, ok := s.eng.DaemonAd(nil).Eval("slot1_1BrokenContext", nil).AsAd()
+			if !ok {
+				t.Fatal("the daemon's ad does not tell of it")
+			}
+			if d := cmp.Diff(map[string]string{"Cpus": "2.0", "GPUs": "0", "Code": "4"}, shows(ctx, "Cpus", "GPUs", "Code", "AssignedGPUs")); d != "" {
+				t.Error(d)
+			}
+		}
+	}
+}
+
 // TestBrokenContext tells in the daemon's ad whose job broke a slot. What was
 // broken from the beginning has no such context.
 //

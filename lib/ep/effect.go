@@ -58,6 +58,15 @@ type Leftovers struct {
 	Ad    *classad.Ad // the slot's ad at that moment, flat
 }
 
+// SlotBroke says that a slot takes no job any more, and that what it held is lost
+// to all others until the EP starts again.
+type SlotBroke struct {
+	Slot slot.ID
+	Name string // "slot1_1"
+	Why  slot.BrokenReason
+	Held slot.Quantities
+}
+
 // ClaimIDChanged says that a slot is now to be claimed by another id, or one of
 // its further ids by another. They are secret: the pool's collector may be told,
 // and the claim id file.
@@ -178,6 +187,7 @@ type ShutdownComplete struct{}
 
 func (Reply) effect()            {}
 func (ClaimIDChanged) effect()   {}
+func (SlotBroke) effect()        {}
 func (StartStarter) effect()     {}
 func (OrderStarter) effect()     {}
 func (KillStarter) effect()      {}

@@ -30,6 +30,7 @@ type granting struct {
 	giveLeftovers  bool          // CLAIM_PARTITIONABLE_LEFTOVERS
 	wholeMost      time.Duration // MAX_PARTITIONABLE_SLOT_CLAIM_TIME
 	leftoversBreak bool          // STARTD_LEFTOVER_PROCS_BREAK_SLOTS
+	askedBreak     bool          // TEST_JOB_CAN_BREAK_SLOT
 }
 
 func (e *Engine) begin(s *config.Snapshot) error {
@@ -41,10 +42,11 @@ func (e *Engine) begin(s *config.Snapshot) error {
 
 func grantingFrom(s *config.Snapshot) (granting, error) {
 	var g granting
-	var bad [3]error
+	var bad [4]error
 	g.giveLeftovers, bad[0] = s.Bool("CLAIM_PARTITIONABLE_LEFTOVERS")
 	g.wholeMost, bad[1] = s.Duration("MAX_PARTITIONABLE_SLOT_CLAIM_TIME")
 	g.leftoversBreak, bad[2] = s.Bool("STARTD_LEFTOVER_PROCS_BREAK_SLOTS")
+	g.askedBreak, bad[3] = s.Bool("TEST_JOB_CAN_BREAK_SLOT")
 	return g, errors.Join(bad[:]...)
 }
 

@@ -149,6 +149,7 @@ func (e *Engine) breakSlot(sl *slotState, why slot.BrokenReason, job *classad.Ad
 		panic(err) // a slot with a starter is in the ledger
 	}
 	sl.cur.Released = true
+	e.emit(SlotBroke{Slot: sl.s.ID, Name: sl.name, Why: why, Held: sl.s.Total})
 	sl.ad.Resources()
-	e.ads.Broke(ad.Breakage{Tag: sl.name, Why: why, At: e.now, Client: sl.cur.Client, Job: job})
+	e.ads.Broke(ad.Breakage{Tag: sl.name, Why: why, At: e.now, Client: sl.cur.Client, Job: job, Held: sl.s.Total})
 }

@@ -38,10 +38,12 @@ const (
 	EPActivateClaim
 	EPDeactivateClaim
 	EPVacateClaim
+	EPDrain
+	EPResourceBreak
 )
 
 var epEventNames = [...]string{"EP_STARTUP", "EP_READY", "EP_RECONFIG", "EP_SHUTDOWN", "EP_REQUEST_CLAIM", "EP_RELEASE_CLAIM",
-	"EP_ACTIVATE_CLAIM", "EP_DEACTIVATE_CLAIM", "EP_VACATE_CLAIM"}
+	"EP_ACTIVATE_CLAIM", "EP_DEACTIVATE_CLAIM", "EP_VACATE_CLAIM", "EP_DRAIN", "EP_RESOURCE_BREAK"}
 
 // String returns the name in the log.
 func (k EPEventKind) String() string {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -96,5 +97,15 @@ func (n *node) tellOrder(now clock.Instant, a *activation, e ep.OrderStarter) {
 	n.tell(now, observe.EPVacateClaim, a.start.Slot, func(ad *classad.Ad) {
 		ad.SetInt("Code", int64(e.Code))
 		ad.SetString("Reason", e.Reason)
+	})
+}
+
+// tellBroke says that a slot is broken, and what it held.
+func (n *node) tellBroke(now clock.Instant, e ep.SlotBroke) {
+	n.o.Log.Warn("the slot is broken: what it holds is lost until the Execution Point starts again", "slot", e.Name, "code", int(e.Why.Code), "why", e.Why.Reason)
+	n.tell(now, observe.EPResourceBreak, e.Slot, func(a *classad.Ad) {
+		a.SetInt("Code", int64(e.Why.Code))
+		a.SetString("Reason", e.Why.Reason)
+		a.SetValue("Resources", classad.AdValue(ad.HeldBy(e.Held)))
 	})
 }

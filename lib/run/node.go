@@ -417,6 +417,8 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.cron.slotsChanged()
 	case ep.ClaimIDChanged:
 		n.claimIDChanged(e)
+	case ep.SlotBroke:
+		n.tellBroke(now, e)
 	case ep.RunBenchmarks:
 		n.runBenchmarks(now)
 	case ep.StopBenchmarks:
