@@ -116,7 +116,13 @@ func TestShippedExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		copied := newPlace(t).write(t, "example.conf", string(text)) // wherever the sources lie
+		p := newPlace(t)
+		for _, dir := range []string{"execute", "execute.original"} { // as condor_master's or the package's start makes them
+			if err := os.Mkdir(filepath.Join(p.dir, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		copied := p.write(t, "example.conf", strings.ReplaceAll(string(text), "$(LOCAL_DIR)", p.dir)) // wherever the sources lie
 		var stdout, stderr bytes.Buffer
 		if got := tool([]string{"check", copied}, &stdout, &stderr); got != 0 || stdout.Len()+stderr.Len() > 0 {
 			t.Errorf("%s: exit status %d\n%s%s", file, got, &stdout, &stderr)
