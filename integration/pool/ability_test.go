@@ -55,9 +55,10 @@ var scriptCases = []jobCase{
 }
 
 // scriptTells is a program that writes what it was given. Each side names its
-// ancestors in its own way.
+// ancestors in its own way, and older originals say in _CONDOR_HOW_CODE who ended
+// the job.
 func scriptTells(name string) string {
-	return "#!/bin/sh\n{ echo \"$#: $*\"; pwd; ulimit -c; nice; env | grep -v '^_CONDOR_ANCESTOR_\\|^_=\\|_PID=\\|^PWD=\\|^OLDPWD=\\|^SHLVL=' | sed 's/=.*PATH.*//' | LC_ALL=C sort; } > " + name + ".out\n"
+	return "#!/bin/sh\n{ echo \"$#: $*\"; pwd; ulimit -c; nice; env | grep -v '^_CONDOR_ANCESTOR_\\|^_CONDOR_HOW_CODE=\\|^_=\\|_PID=\\|^PWD=\\|^OLDPWD=\\|^SHLVL=' | sed 's/=.*PATH.*//' | LC_ALL=C sort; } > " + name + ".out\n"
 }
 
 // TestScriptsAlike runs programs before and after jobs, and jobs in directories of
