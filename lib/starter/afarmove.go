@@ -451,13 +451,7 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 	if !s.caller.Connected() {
 		return transfer.Stats{}, shadow.ErrLost
 	}
-	if s.input != nil {
-		s.input.await(ctx)
-		s.input = nil
-		if !s.anew.Load() && !s.reaped(ctx, inward) {
-			s.log.Warn("the shadow does not show that it is done with the input")
-		}
-	}
+	s.inputOver(ctx)
 	conn, err := s.open(ctx, transfer.FiletransDownload)
 	if err != nil {
 		return transfer.Stats{}, err
@@ -484,6 +478,18 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 		}
 	}
 	return sent, err
+}
+
+// inputOver waits until the shadow is done with the input that it sent.
+func (s *afar) inputOver(ctx context.Context) {
+	if s.input == nil {
+		return
+	}
+	s.input.await(ctx)
+	s.input = nil
+	if !s.anew.Load() && !s.reaped(ctx, inward) {
+		s.log.Warn("the shadow does not show that it is done with the input")
+	}
 }
 
 // tell tells how it went: that the job is to be held, or that it is over.
@@ -517,7 +523,8 @@ func (s *afar) tell(a *activation) {
 			hold.Code = 0 // HTCondor sends none, which the shadow takes for StarterError
 		}
 	}
-	mock := s.failed && a.life.ran
+	ran := a.life.ran
+	mock := s.failed && ran
 	timeout := time.Duration(0)
 	if e := a.life.evicted; e != nil && e.hard {
 		timeout = a.moment()
@@ -537,6 +544,9 @@ func (s *afar) tell(a *activation) {
 		switch {
 		case err != nil:
 		case hold != nil:
+			if !ran {
+				s.inputOver(ctx) // else what the job received is missing in the event log
+			}
 			if mock {
 				err = s.caller.JobTermination(ctx, ad)
 			}

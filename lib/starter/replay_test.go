@@ -118,11 +118,10 @@ func replayShadow(t *testing.T, was spoken, status host.ExitStatus, fails bool) 
 	if fails {
 		// The recorded starter held the job before it tried to execute it.
 		want = slices.Insert(want, len(want)-1, &shadow.Request{Call: shadow.CallBeginExecution})
-	} else {
-		// Ours looks whether the shadow is done with the input before it sends
-		// output; the recorded one let a second pass.
-		want = slices.Insert(want, len(want)-1, &shadow.Request{Call: shadow.CallGetJobInfo})
 	}
+	// Ours looks whether the shadow is done with the input before it sends output or
+	// has the job held; the recorded one let a second pass.
+	want = slices.Insert(want, len(want)-1, &shadow.Request{Call: shadow.CallGetJobInfo})
 	ad := was.job.Clone()
 	for _, name := range []string{"TransferKey", "TransferSocket", "ShadowIpAddr", "ShadowVersion"} {
 		ad.Delete(name) // of this test's shadow
