@@ -9,8 +9,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/integration/realpool"
 )
 
 // Output that a job names by an absolute path is read as its user: what that may
@@ -18,6 +21,9 @@ import (
 // /proc. Nor does a plugin with the rights of root get it.
 func TestOutputElsewhere(t *testing.T) {
 	w := newWorldOf(t, func(w *world) {
+		// As HTCondor's packages have it, the logs' directory is another user's.
+		uid, err := strconv.Atoi(realpool.JobUser(t).Uid)
+		w.must(errors.Join(err, os.Chown(filepath.Join(w.ep.Dir, "log"), uid, -1)))
 		program := filepath.Join(w.ep.Dir, "tale_plugin")
 		w.base += "FILETRANSFER_PLUGINS = " + program + "\n"
 		w.must(errors.Join(os.WriteFile(program, []byte(plugin+plugged), 0o755), os.Chmod(program, 0o755),
@@ -58,7 +64,7 @@ func TestOutputElsewhere(t *testing.T) {
 	remap := "transfer_output_files = " + mine + "\ntransfer_output_remaps = \"" + mine + "=tale://x/got\""
 	w.submit("stored", "true\n", remap).done()
 	history := filepath.Join(w.ep.Dir, "log", "transfer_history")
-	if text, err := os.ReadFile(history); err != nil || !strings.Contains(string(text), "***\n") || !strings.Contains(string(text), `TransferUrl = "tale://x/got"`) || !strings.HasPrefix(of(history), "0 ") {
+	if text, err := os.ReadFile(history); err != nil || !strings.Contains(string(text), "***\n") || !strings.Contains(string(text), `TransferUrl = "tale://x/got"`) || !strings.HasPrefix(of(history), w.owner.Uid+" ") {
 		t.Errorf("transfer_history of %s: %v\n%s", of(history), err, text)
 	}
 

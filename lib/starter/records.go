@@ -15,7 +15,7 @@ import (
 
 // Files are moved by a thread that has the rights of the job's user alone. What
 // the machine's owner keeps of it, the log and FILE_TRANSFER_STATS_LOG, is written
-// beside: with the rights of the starter.
+// beside: with the rights of the starter, or of whom the starter takes instead.
 
 // beside calls f with the rights of the starter, and waits for its end.
 func beside(f func()) {

@@ -164,9 +164,11 @@ func (u *sending) store(entries []entry) (int, error) {
 		// The words of the original: what a plugin that takes many files says stands
 		// behind the file that failed before, which there is none of; one that takes
 		// them one by one is told of with its file.
-		if known && (builtin || one.Multi) {
+		switch {
+		case first.err != nil && !first.absent() || first.link:
+		case known && (builtin || one.Multi):
 			f.Reason = ": " + f.Reason
-		} else {
+		default:
 			f.Reason = "|Error: sending file " + u.path(first.source) + ": " + f.Reason
 			u.failures++
 		}

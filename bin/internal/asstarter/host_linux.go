@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -70,13 +71,31 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		Reuse:  linux.ReuseAddress,
 		Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
 		System: credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
-		OpenLog: openLog, OpenRecords: openRecords, Outside: access.Outside,
+		OpenLog: openLog, OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) }, Outside: access.Outside,
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()
 		},
 	}, stdin, os.NewFile(uintptr(fd), "stdout"), nil
+}
+
+// asOwner calls functions whose dealings with files are those of the owner of dir.
+// Without the rights of root they are the process's own.
+func asOwner(dir string) func(func() error) error {
+	return func(f func() error) error {
+		var st unix.Stat_t
+		err := unix.Stat(dir, &st)
+		switch {
+		case os.Geteuid() != 0:
+			return f()
+		case err != nil:
+			return &os.PathError{Op: "stat", Path: dir, Err: err}
+		case st.Uid == 0:
+			return f()
+		}
+		return new(access.Files).As(&host.Identity{Name: "the owner of " + dir, UID: st.Uid, GID: st.Gid}, f)
+	}
 }
 
 // systemLog is where a starter logs with LOG_TO_SYSLOG.

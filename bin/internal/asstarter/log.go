@@ -17,9 +17,30 @@ import (
 // before it is put aside as .old.
 const mostRecords = 5_000_000
 
-// openRecords opens the file of FILE_TRANSFER_STATS_LOG, as the daemon's own.
-func openRecords(path string) (io.Writer, error) {
-	return observe.OpenLog(path, observe.LogLimit{Bytes: mostRecords}, 1, time.Now)
+// openRecords opens the file of FILE_TRANSFER_STATS_LOG. as calls a function with
+// the rights of whoever owns the directory: HTCondor's daemons write the same file.
+func openRecords(path string, as func(func() error) error) (io.Writer, error) {
+	r := records{as: as}
+	err := as(func() (err error) {
+		r.to, err = observe.OpenLog(path, observe.LogLimit{Bytes: mostRecords}, 1, time.Now)
+		return err
+	})
+	return r, err
+}
+
+// records is a file that is written, and put aside, with other rights.
+type records struct {
+	to io.Writer
+	as func(func() error) error
+}
+
+// Write implements io.Writer.
+func (r records) Write(record []byte) (n int, err error) {
+	err = r.as(func() (err error) {
+		n, err = r.to.Write(record)
+		return err
+	})
+	return n, err
 }
 
 // openLog opens a starter's log for the rest of the process's life, and tells
