@@ -20,7 +20,7 @@ import (
 
 // sayPlugin does what its URLs say: say://nothing/… makes no file and is content,
 // say://code/N fails with the code N, say://mute/… reports nothing, say://slow/…
-// takes its time, say://env/… writes what it finds in its environment.
+// takes its time, say://hang/… never ends, say://env/… writes what it finds in its environment.
 const sayPlugin = `#!/bin/sh
 if [ "$1" = -classad ]; then
 	echo 'MultipleFileSupport = true'; echo 'PluginType = "FileTransfer"'; echo 'PluginVersion = "1"'; echo 'SupportedMethods = "say"'
@@ -38,6 +38,7 @@ case "$url" in
 	say://code/*) well=false; code=${url##*/};;
 	say://mute/*) exit 0;;
 	say://slow/*) sleep 4;;
+	say://hang/*) exec sleep 600;;
 	say://env/*) { echo "<$SAY_WORD><$OTHER>"; grep -ci '^ClusterId' "$_CONDOR_JOB_AD"; grep -ci '^Cpus' "$_CONDOR_MACHINE_AD"; } > "$name";;
 	say://take/*) cat "$name" > "/${url#say://take/}";;
 esac
@@ -68,6 +69,37 @@ var requeued = []struct {
 	{jobCase{name: "a plugin that reports nothing", submit: "MY.TransferInput = NumShadowStarts > 1 ? \"\" : \"say://mute/y\"", script: "true"}, "-1004"},
 }
 
+// failing are jobs whose plugins print what the others do not.
+var failing = []jobCase{
+	{name: "a plugin that never ends", submit: "transfer_input_files = say://hang/x", script: "true"},
+	{name: "a plugin that fails", submit: "transfer_input_files = say://code/3", script: "true"},
+	{name: "a plugin that cannot be executed", submit: "transfer_plugins = tell=bad_plugin\nMY.TransferInput = NumShadowStarts > 1 ? \"\" : \"tell://x/y\"", script: "true", files: map[string]string{"bad_plugin": "#!/no/such/program\n"}},
+}
+
+// holdsRows holds the rows of docs/logs.md about files against the logs of both
+// sides.
+func holdsRows(t *testing.T, r *rig) {
+	rows, err := readLogRows("../../docs/logs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, row := range rows {
+		if row.section != aboutFiles {
+			continue
+		}
+		n++
+		for _, s := range r.sides {
+			if !row.pattern().MatchString(row.logs(s)) {
+				t.Errorf("nothing that happened here printed %q in a StarterLog of %s: %s looks for it", row.line, s.name, row.who)
+			}
+		}
+	}
+	if n < 5 {
+		t.Errorf("docs/logs.md has %d lines about files", n)
+	}
+}
+
 // TestPlugins has plugins of the machine's owner do and report what plugins do,
 // at both sides: what becomes of the jobs, what the owner finds in the log and in
 // FILE_TRANSFER_STATS_LOG.
@@ -81,7 +113,7 @@ func TestPlugins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newRig(t, "FILETRANSFER_PLUGINS = "+plugin+"\nSTARTER_DEBUG = D_FULLDEBUG D_TEST\nMY_POPEN_KEEPALIVE_INTERVAL = 1\n"+
+	r := newRig(t, "FILETRANSFER_PLUGINS = "+plugin+"\nSTARTER_DEBUG = D_FULLDEBUG D_TEST\nMY_POPEN_KEEPALIVE_INTERVAL = 1\nMAX_FILE_TRANSFER_PLUGIN_LIFETIME = 20\n"+
 		"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS\nJOB_EPOCH_HISTORY = $(SPOOL)/epochs\n")
 	r.NeedVersion(t, failureFiles, "a file for failures is sent")
 	var jobs [][2]*job
@@ -142,6 +174,18 @@ func TestPlugins(t *testing.T) {
 		if d := gocmp.Diff(statistics(t, r.sides[0]), statistics(t, r.sides[1])); d != "" {
 			t.Errorf("FILE_TRANSFER_STATS_LOG (-original +ours):\n%s", d)
 		}
+	})
+	t.Run("every line", func(t *testing.T) {
+		var held []*job
+		for i := range failing {
+			for _, s := range r.sides {
+				held = append(held, failing[i].submit1(t, s, ""))
+			}
+		}
+		for _, j := range held {
+			j.over()
+		}
+		holdsRows(t, r)
 	})
 }
 
