@@ -119,7 +119,7 @@ func (c *checker) values() {
 			c.add(f)
 		}
 	}
-	for _, p := range c.Config.Warnings() {
+	for _, p := range append(c.Config.Warnings(), c.Config.SetTwice()...) {
 		f := problem(&p)
 		if c.Partial && f.Code == Unset {
 			continue // what is missing may stand in a line that cannot be read

@@ -58,7 +58,8 @@ type loader struct {
 	m        *macros
 	problems Problems
 	warnings int
-	sources  []string // as opened, in order
+	twice    []Problem // knobs whose value further up in the same file does not count
+	sources  []string  // as opened, in order
 	bytes    int
 	stop     bool // an error statement or a limit was met
 }
@@ -123,8 +124,8 @@ func (l *loader) keep(name, value string, origin Origin, earlier []Origin) {
 	if e.departed && l.o.Trace != nil {
 		l.o.Trace(name, e.raw, e.origin)
 	}
-	if was := e.origin; was.Kind == File && origin.Kind == File && was.File == origin.File && was.Line < origin.Line && len(earlier) == 0 && e.raw != value && isKnob(name) {
-		l.report(&Problem{File: origin.File, Line: origin.Line, Column: origin.Column, EndLine: origin.EndLine, Severity: Warning, Class: SetTwice, Knob: name, Value: value,
+	if was := e.origin; was.Kind == File && origin.Kind == File && was.File == origin.File && was.Line < origin.Line && len(earlier) == 0 && e.raw != value && isKnob(name) && len(l.twice) < maxProblems {
+		l.twice = append(l.twice, Problem{File: origin.File, Line: origin.Line, Column: origin.Column, EndLine: origin.EndLine, Severity: Warning, Class: SetTwice, Knob: name, Value: value,
 			Message: fmt.Sprintf("is set again: its value of line %d, %s, does not count", was.Line, clip(e.raw)), Want: "one of the two lines"})
 	}
 	e.departed = e.departed || strings.Contains(name, ".") || !matchesDefault(name, value, l.m.windows)
@@ -246,7 +247,7 @@ func (l *loader) finish() (*Snapshot, error) {
 	if !l.stop {
 		l.autoUse()
 	}
-	s := &Snapshot{m: l.m, warnings: l.problems, sources: l.sources, memory: newMemory(len(l.m.table.entries))}
+	s := &Snapshot{m: l.m, warnings: l.problems, twice: l.twice, sources: l.sources, memory: newMemory(len(l.m.table.entries))}
 	if l.problems.Failed() {
 		return s, l.problems
 	}

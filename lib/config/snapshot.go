@@ -17,6 +17,7 @@ import (
 type Snapshot struct {
 	m        *macros
 	warnings Problems
+	twice    []Problem
 	sources  []string
 	memory   memory
 }
@@ -347,6 +348,11 @@ func (s *Snapshot) Names() []string {
 // Met returns what was met in reading that is no error: warning statements,
 // function macros that could not be evaluated, colons for equals signs.
 func (s *Snapshot) Met() Problems { return slices.Clone(s.warnings) }
+
+// SetTwice returns the knobs that one file sets twice to different values. That
+// is how macros and files of others are changed, so only who checks a
+// configuration wants to hear of it.
+func (s *Snapshot) SetTwice() []Problem { return slices.Clone(s.twice) }
 
 // Sources returns the files and commands that were read, in order. A command
 // ends in "|" unless the statement that named it says it is one.
