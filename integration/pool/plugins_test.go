@@ -41,7 +41,7 @@ case "$url" in
 	say://mute/*) exit 0;;
 	say://slow/*) sleep 4;;
 	say://hang/*) exec sleep 600;;
-	say://env/*) { echo "<$SAY_WORD><$OTHER>"; grep -ci '^ClusterId' "$_CONDOR_JOB_AD"; grep -ci '^Cpus' "$_CONDOR_MACHINE_AD"; } > "$name";;
+	say://env/*) { echo "<$SAY_WORD><$OTHER>"; grep -ci '^ClusterId = ' "$_CONDOR_JOB_AD"; grep -ci '^Cpus = ' "$_CONDOR_MACHINE_AD"; } > "$name";;
 	say://take/*) cat "$name" > "/${url#say://take/}";;
 esac
 echo "[ TransferUrl = \"$url\"; TransferSuccess = $well; TransferError = \"as was said\"; TransferFileName = \"${name##*/}\"; TransferProtocol = \"say\"; TransferFileBytes = 10; TransferTotalBytes = 10; TransferType = \"$type\"; ]" > "$out"
