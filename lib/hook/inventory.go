@@ -91,16 +91,14 @@ type Inventory struct {
 	// over it what the instance's own ad says, without id.
 	Properties map[string]*classad.Ad
 
-	// Ad is all that the script said, with each instance listed once; nil if
-	// nothing of it counts.
+	// Ad is all that the script said; nil if nothing of it counts.
 	Ad *classad.Ad
 
 	// Attrs is what else the ad of a slot shows: Detected<name> as the script
 	// wrote it, and everything that is not the properties of an instance.
 	Attrs *classad.Ad
 
-	// Doubtful says what was left out: names listed twice, offline names that
-	// do not exist.
+	// Doubtful says what was left out: offline names that do not exist.
 	Doubtful []error
 }
 
@@ -154,9 +152,7 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 		inv.Doubtful = append(inv.Doubtful, errs.E(op, errs.Invalid, resource, fmt.Errorf("%s is neither a number nor a list of names; nothing is there", detected)))
 	}
 	if inv.IDs != nil {
-		if once := inv.name(offIDs); len(once) > 0 {
-			inv.Ad.SetString(detected, strings.Join(once, ", "))
-		}
+		inv.name(offIDs)
 	} else {
 		inv.Count = max(inv.Count-off, 0)
 	}
@@ -166,25 +162,17 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 	return inv, nil
 }
 
-// name sorts the instances into usable ones and others. Where one was listed
-// twice it returns the names once each.
-func (inv *Inventory) name(offline []string) (once []string) {
+// name sorts the instances into usable ones and others. One that is listed
+// twice is two: so a script shares a device among jobs.
+func (inv *Inventory) name(offline []string) {
 	const op = "hook.Inventory"
 	listed := inv.IDs
 	inv.IDs = []string{}
-	twice := false
-	for i, id := range listed {
-		switch {
-		case slices.Contains(listed[:i], id):
-			twice = true
-			inv.Doubtful = append(inv.Doubtful, errs.E(op, errs.Invalid, inv.Resource, fmt.Errorf("the instance %q is listed twice", id)))
-		case slices.Contains(offline, id):
+	for _, id := range listed {
+		if slices.Contains(offline, id) {
 			inv.Offline = append(inv.Offline, id)
-		default:
+		} else {
 			inv.IDs = append(inv.IDs, id)
-		}
-		if !slices.Contains(once, id) {
-			once = append(once, id)
 		}
 	}
 	for _, id := range offline {
@@ -193,10 +181,6 @@ func (inv *Inventory) name(offline []string) (once []string) {
 		}
 	}
 	inv.Count = float64(len(inv.IDs))
-	if !twice {
-		return nil
-	}
-	return once
 }
 
 // properties moves the nested ads of instances out of Attrs.

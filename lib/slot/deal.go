@@ -134,7 +134,7 @@ func (b *builder) bind() {
 				}
 			}
 			p.assets[k] = slices.Clone(r.choose(*pool, n, constraint))
-			*pool = slices.DeleteFunc(*pool, func(id string) bool { return slices.Contains(p.assets[k], id) })
+			*pool = without(*pool, p.assets[k])
 			if len(p.assets[k]) < n && p.broken == nil {
 				b.unequipped(i, r.Name, fmt.Sprintf("%s, only %d left", detail, len(p.assets[k])))
 			}

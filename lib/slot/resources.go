@@ -4,7 +4,6 @@
 package slot
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -80,24 +79,23 @@ var reservedNames = [...]string{"CPU", "CPUS", "DISK", "SWAP", "MEM", "MEMORY", 
 func (r *layoutReader) resource(knob, name, value string) Resource {
 	count, ids := countOrNames(value)
 	off, offIDs := countOrNames(r.cfg.String("OFFLINE_" + knob))
-	return r.counted(knob, name, count, ids, off, offIDs)
+	return r.counted(name, count, ids, off, offIDs)
 }
 
 // counted makes a resource of an amount or of the names of its instances.
-// Names that are offline but not among the instances do not count.
-func (r *layoutReader) counted(knob, name string, count float64, ids []string, off float64, offIDs []string) Resource {
+// Names that are offline but not among the instances do not count. A name that
+// is listed twice is two instances: so a device is shared by jobs, also by
+// condor_gpu_discovery -repeat and -divide.
+func (r *layoutReader) counted(name string, count float64, ids []string, off float64, offIDs []string) Resource {
 	if ids == nil {
 		off = min(off, count)
 		return Resource{Name: name, Count: count - off, Without: off}
 	}
 	out := Resource{Name: name, Assets: []string{}}
 	for _, id := range ids {
-		switch {
-		case slices.Contains(out.Assets, id) || slices.Contains(out.Offline, id):
-			r.problem(knob, fmt.Sprintf("the instance %q of %s is listed twice", id, name), "different names")
-		case slices.Contains(offIDs, id):
+		if slices.Contains(offIDs, id) {
 			out.Offline = append(out.Offline, id)
-		default:
+		} else {
 			out.Assets = append(out.Assets, id)
 		}
 	}
@@ -126,7 +124,7 @@ func (r *layoutReader) described(knob, name string, ad *classad.Ad) Resource {
 	} else if n, ok := ad.EvalReal("Detected"+name, nil); ok && n > 0 {
 		count = min(n, maxWhole)
 	}
-	out := r.counted(knob, name, count, ids, off, offIDs)
+	out := r.counted(name, count, ids, off, offIDs)
 	out.Attrs = ad.Clone()
 	out.Attrs.Delete(name) // the amount is the slot's to say
 	out.properties()
