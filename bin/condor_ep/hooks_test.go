@@ -170,7 +170,7 @@ func TestSlotsInventories(t *testing.T) {
 		{"MACHINE_RESOURCE_GPUs = a, b\n", 0, []string{"GPUs = 2", `AssignedGPUs = "a,b"`}, nil},
 		{inventory("cogs"), 0, []string{"Cogs = 3", `AssignedCogs = "c1,c2,c3"`}, nil},
 		{inventory("empty"), 0, []string{"Cogs = 0"}, []string{"DetectedCogs is neither a number nor a list of names"}},
-		{inventory("twice"), 0, []string{"Cogs = 2", `AssignedCogs = "c1,c2"`}, []string{`the instance "c1" is listed twice`}},
+		{inventory("twice"), 0, []string{"Cogs = 3", `AssignedCogs = "c1,c2,c1"`}, nil},
 		{inventory("offline"), 0, []string{"Cogs = 1", `OfflineCogs = "c2"`}, []string{`the offline instance "c9" does not exist`}},
 		{inventory("garbage"), 0, []string{"Cogs = 0"}, []string{"ep.conf:4:", "line 2", "this is no ad"}},
 		{inventory("garbage") + "SLOT_CONFIG_FAILURE_MODE = ABORT\n", 2, nil, []string{"the machine's inventory is not known", "line 2"}},

@@ -324,8 +324,20 @@ func saveConfig(snap *config.Snapshot, path string) error {
 // shown in begins with it.
 func warningText(w error) string { return strings.Replace(w.Error(), " warning:", "", 1) }
 
-// checked refuses a configuration with values that their knobs do not take.
+// checked refuses a configuration with values that keep a daemon from beginning.
 func checked(s *config.Snapshot, err error) (*config.Snapshot, error) {
+	if err != nil {
+		return nil, err
+	}
+	if fatal, _ := s.Sort(); fatal.Failed() {
+		return nil, fatal
+	}
+	return s, nil
+}
+
+// sound refuses whatever is wrong: who tries a policy out wants to know at once
+// that it is not what was written.
+func sound(s *config.Snapshot, err error) (*config.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func (f simulateFlags) node(sc *simulate.Scenario, path string) (simulate.Node, 
 		text := include + "\n" + strings.TrimPrefix(lines, "\n")
 		facts := machine.ConfigFacts(inv)
 		facts["LOCAL_DIR"] = os.TempDir()
-		return checked(config.Parse(path, text, config.Options{
+		return sound(config.Parse(path, text, config.Options{
 			Subsystem: "STARTD", Facts: facts, ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: sc.Seed,
 		}))
 	}

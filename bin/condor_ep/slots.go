@@ -211,10 +211,13 @@ func divide(o origin) (*division, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, doubtful := snap.Sort()
+	for _, p := range doubtful {
+		d.warnings = append(d.warnings, p)
+	}
 	d.ledger, d.problems = slot.Build(layout, inv)
 	for s := range d.ledger.Slots() {
 		if d.exprs[s.TypeID] == nil {
-			// What does not parse is published as error.
 			d.exprs[s.TypeID], _ = policy.ExpressionsFrom(snap, s.TypeID)
 		}
 	}

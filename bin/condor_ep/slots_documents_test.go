@@ -342,7 +342,7 @@ func TestSuspendablePairs(t *testing.T) {
 	p := newPlace(t)
 	var stdout, stderr bytes.Buffer
 	machine := p.write(t, "machine.json", mb256)
-	if got := tool([]string{"slots", "-config", p.write(t, "printed.conf", text), "-machine", machine}, &stdout, &stderr); got != exitUsage ||
+	if got := tool([]string{"slots", "-config", p.write(t, "printed.conf", text), "-machine", machine}, &stdout, &stderr); got != exitOK ||
 		!strings.Contains(stderr.String(), "knob NonSuspendableSlotState: is not an expression") || !strings.Contains(stderr.String(), "printed.conf:14:") {
 		t.Errorf("as printed: exit status %d, %s", got, &stderr)
 	}

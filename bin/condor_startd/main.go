@@ -176,8 +176,8 @@ func serve(f flags, stderr io.Writer) (int, error) {
 		if err != nil {
 			return s, err
 		}
-		if problems := s.Check(); problems.Failed() {
-			return s, problems
+		if fatal, _ := s.Sort(); fatal.Failed() {
+			return s, fatal // what is doubtful is told when it is taken over
 		}
 		return s, nil
 	}

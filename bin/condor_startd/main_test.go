@@ -152,18 +152,27 @@ func (s *site) client() *security.Client {
 
 // slots asks the daemon for the ads of its slots.
 func slots(c *security.Client, at cedar.Sinful) ([]*classad.Ad, error) {
+	return query(c, at, 5, "Machine")
+}
+
+func daemonAds(c *security.Client, at cedar.Sinful) ([]*classad.Ad, error) {
+	return query(c, at, 53, "StartD")
+}
+
+// query asks the daemon for the ads of a type.
+func query(c *security.Client, at cedar.Sinful, command int, kind string) ([]*classad.Ad, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, _, err := c.Command(ctx, at, 5, security.Options{})
+	conn, _, err := c.Command(ctx, at, command, security.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	query, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \"Machine\"\nRequirements = true\n", classad.Old)
+	question, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \"" + kind + "\"\nRequirements = true\n", classad.Old)
 	if err != nil {
 		return nil, err
 	}
-	conn.PutAd(query, cedar.AdOptions{})
+	conn.PutAd(question, cedar.AdOptions{})
 	if err := conn.EndMessage(); err != nil {
 		return nil, err
 	}

@@ -141,6 +141,7 @@ func newNode(o Options) (*node, error) {
 	if err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
+	n.tellUnparsed(o.Config)
 	n.ap, err = local.New(local.Config{
 		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname),
 		Log: n.logs.append, Env: newEnv, Changed: o.Changed, Problem: n.problem,

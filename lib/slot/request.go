@@ -24,7 +24,7 @@ type RequestModifiers struct {
 }
 
 // ModifiersFrom reads the expressions. The error is a config.Problems with
-// every one that cannot be parsed.
+// every one that cannot be parsed; the others count all the same.
 func ModifiersFrom(cfg *config.Snapshot) (RequestModifiers, error) {
 	var m RequestModifiers
 	r := layoutReader{cfg: cfg}
@@ -44,7 +44,7 @@ func ModifiersFrom(cfg *config.Snapshot) (RequestModifiers, error) {
 		*e.to = expr
 	}
 	if len(r.problems) > 0 {
-		return RequestModifiers{}, r.problems
+		return m, r.problems
 	}
 	return m, nil
 }
