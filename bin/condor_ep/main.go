@@ -15,7 +15,7 @@
 //	condor_ep explain [-config FILE] [-machine FILE.json] [-set NAME=EXPR] [-job FILE] [-json] [SLOT]
 //	condor_ep simulate [-compare OTHER.conf] [-svg FILE] [-json] SCENARIO
 //	condor_ep classad eval|match|print …
-//	condor_ep check [-json] [-warnings-ok] [FILE…]
+//	condor_ep check [-json] [-warnings-ok] [-machine FILE] [FILE…]
 //	condor_ep slots [-config FILE] [-machine FILE.json] [-json|-long]
 //
 // The commands of classad show what an expression or a match comes to, for a
@@ -152,11 +152,12 @@ const usage = `usage: condor_ep COMMAND [OPTIONS]
         -config FILE      the history of that configuration
         -limit N          so many at most
         -constraint EXPR  those whose ad it is true of
-  check [-json] [-warnings-ok] [FILE...]
+  check [-json] [-warnings-ok] [-machine FILE.json] [FILE...]
         list everything that is wrong with the configuration of this machine,
         or with each FILE as one; nothing is started
-        -json         one JSON object a finding
-        -warnings-ok  show warnings, but count only errors
+        -json          one JSON object a finding
+        -warnings-ok   show warnings, but count only errors
+        -machine FILE  for a described machine instead of this one, as for slots
   slots [-config FILE] [-machine FILE.json] [-json|-long]
         show the slots that a configuration makes; nothing is started
         -config FILE   the configuration (default: that of this machine)

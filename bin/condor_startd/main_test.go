@@ -168,7 +168,7 @@ func query(c *security.Client, at cedar.Sinful, command int, kind string) ([]*cl
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	question, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \"" + kind + "\"\nRequirements = true\n", classad.Old)
+	question, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \""+kind+"\"\nRequirements = true\n", classad.Old)
 	if err != nil {
 		return nil, err
 	}

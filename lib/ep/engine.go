@@ -50,14 +50,14 @@ type Config struct {
 
 // Engine is the state of one execution point. It is owned by one goroutine.
 type Engine struct {
-	cfg     Config
-	times   policy.Times
-	exprs   map[int]*policy.Expressions // by slot type
+	cfg   Config
+	times policy.Times
+	exprs map[int]*policy.Expressions // by slot type
 	// unparsed says which of the owner's expressions do not parse.
 	unparsed []error
-	ledger  *slot.Ledger
-	request slot.RequestModifiers
-	ads     *ad.Machine
+	ledger   *slot.Ledger
+	request  slot.RequestModifiers
+	ads      *ad.Machine
 
 	slots   []*slotState // ascending by ID
 	byID    map[slot.ID]*slotState
