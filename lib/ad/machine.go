@@ -170,6 +170,9 @@ func (m *Machine) publishStatic() {
 	}
 	ad.SetInt("NextFetchWorkDelay", -1)
 	ad.SetReal(attrCurrentRank, 0)
+	for _, r := range m.src.Ledger.Unlisted() {
+		ad.Update(r.Attrs)
+	}
 	resources := []string{"Cpus", "Memory", "Disk", "Swap"}
 	for _, r := range m.src.Ledger.Resources() {
 		resources = append(resources, r.Name)

@@ -31,7 +31,7 @@ func TestDiscoveryArguments(t *testing.T) {
 		{"STARTD_DETECT_GPUS =\n", "", ""},
 		{"STARTD_DETECT_GPUS = true\n", "", "c:2:"},
 		{"MACHINE_RESOURCE_GPUs = CUDA0\n", "", ""},
-		{"MACHINE_RESOURCE_NAMES = Cogs\n", "", ""},
+		{"MACHINE_RESOURCE_NAMES = Cogs\n", program + " -properties -extra", ""},
 		{"MACHINE_RESOURCE_INVENTORY_GPUs = /my/gpus -a\n", "/my/gpus -a", ""},
 		{"use FEATURE : GPUs\n", program + " -properties -extra", ""},
 		{"STARTD_DETECT_GPUS = false\nGPU_DISCOVERY_EXTRA = -extra -dynamic\nuse FEATURE : GPUs\n", program + " -properties -extra -dynamic", ""},

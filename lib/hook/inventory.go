@@ -37,8 +37,9 @@ type Script struct {
 
 // ScriptsFrom reads MACHINE_RESOURCE_INVENTORY_<name> of all resources, by
 // name. Where nothing is said of GPUs, STARTD_DETECT_GPUS are the arguments of
-// the program that looks for them. MACHINE_RESOURCE_NAMES, when set, keeps all
-// others out.
+// the program that looks for them. Programs of resources that
+// MACHINE_RESOURCE_NAMES leaves out run as well: the slots have nothing of
+// them, but their ads tell what was found, as HTCondor's do.
 func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 	r := reader{cfg: cfg}
 	allowed := cfg.List("MACHINE_RESOURCE_NAMES")
@@ -49,11 +50,14 @@ func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 		}
 		name := knob[len(inventoryPrefix):]
 		text := r.text(knob)
-		if text == "" || len(allowed) > 0 && !slices.ContainsFunc(allowed, func(s string) bool { return strings.EqualFold(s, name) }) {
+		if text == "" {
 			continue
 		}
+		listed := len(allowed) == 0 || slices.ContainsFunc(allowed, func(s string) bool { return strings.EqualFold(s, name) })
 		args, err := splitArgs(text)
 		switch {
+		case !listed && (!attrName(name) || err != nil || len(args) == 0):
+			continue // it does no harm
 		case !attrName(name):
 			r.problem(knob, name+" cannot be the name of a resource", "letters, digits and _", config.Error)
 			continue
@@ -71,7 +75,7 @@ func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 		}
 		out = append(out, script)
 	}
-	if s, ok := r.detect(); ok && (len(allowed) == 0 || slices.ContainsFunc(allowed, func(n string) bool { return strings.EqualFold(n, s.Resource) })) {
+	if s, ok := r.detect(); ok {
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b Script) int {

@@ -183,9 +183,9 @@ func TestParseInventory(t *testing.T) {
 func TestInventoryScripts(t *testing.T) {
 	t.Parallel()
 	cfg := parseConfig(t, "MACHINE_RESOURCE_INVENTORY_B = /b -x 1\nMACHINE_RESOURCE_INVENTORY_A = /a\nMACHINE_RESOURCE_INVENTORY_C = /c\n"+
-		"MACHINE_RESOURCE_INVENTORY_D = \"it's\nMACHINE_RESOURCE_NAMES = a b d\n")
+		"MACHINE_RESOURCE_INVENTORY_D = \"it's\nMACHINE_RESOURCE_NAMES = a b d\nMACHINE_RESOURCE_INVENTORY_E = \"so's this\nSTARTD_DETECT_GPUS = 0\n")
 	scripts, problems := ScriptsFrom(cfg)
-	if len(scripts) != 2 || scripts[0].Resource != "A" || !slices.Equal(scripts[1].Args, []string{"/b", "-x", "1"}) || scripts[1].Origin.Line != 1 {
+	if len(scripts) != 3 || scripts[2].Resource != "C" || scripts[0].Resource != "A" || !slices.Equal(scripts[1].Args, []string{"/b", "-x", "1"}) || scripts[1].Origin.Line != 1 {
 		t.Errorf("scripts %+v", scripts)
 	}
 	if len(problems) != 1 || problems[0].Line != 4 || problems[0].Knob != "MACHINE_RESOURCE_INVENTORY_D" {

@@ -22,7 +22,8 @@ import (
 // in the configuration counts before it.
 func LayoutFrom(cfg *config.Snapshot, inv *machine.Inventory, found ...Inventory) (Layout, error) {
 	r := layoutReader{cfg: cfg}
-	layout := Layout{Failure: r.failureMode(), Resources: r.resources(found)}
+	layout := Layout{Failure: r.failureMode()}
+	layout.Resources, layout.Unlisted = r.resources(found)
 	layout.Types = r.types(inv.UsableCores)
 	slots := 0
 	for _, t := range layout.Types {

@@ -14,14 +14,19 @@ const resourcePrefix = "MACHINE_RESOURCE_"
 
 // resources reads the custom resources that are given as a count, a list of
 // instances or a description, and takes over what inventories found.
-// MACHINE_RESOURCE_NAMES, when set, keeps all others out.
-func (r *layoutReader) resources(found []Inventory) []Resource {
+// MACHINE_RESOURCE_NAMES, when set, keeps all others out: nothing of them can
+// be had, but what described them stays in the ads, as HTCondor leaves it.
+func (r *layoutReader) resources(found []Inventory) (out, unlisted []Resource) {
 	allowed := r.cfg.List(resourcePrefix + "NAMES")
-	var out []Resource
 	put := func(knob, name string, read func() Resource) {
 		fold := func(s string) bool { return strings.EqualFold(s, name) }
 		switch {
 		case len(allowed) > 0 && !slices.ContainsFunc(allowed, fold):
+			before := r.problems // what is wrong with it does no harm
+			if next := read(); next.Attrs != nil {
+				unlisted = append(unlisted, next)
+			}
+			r.problems = before
 			return
 		case slices.ContainsFunc(reservedNames[:], fold):
 			r.problem(knob, name+" is a standard resource", "another name")
@@ -58,7 +63,7 @@ func (r *layoutReader) resources(found []Inventory) []Resource {
 		put(knob, name, func() Resource { return r.described(knob, name, ad) })
 	}
 	slices.SortFunc(out, func(a, b Resource) int { return compareFold(a.Name, b.Name) })
-	return out
+	return out, unlisted
 }
 
 // over puts what is configured before what an inventory found: the amount and
@@ -178,30 +183,44 @@ func (r *Resource) properties() {
 }
 
 // choose returns up to n of the instances that have what a constraint asks
-// for, in the order given. The constraint is the name of one instance in
-// quotes, or an expression over the properties; nil takes any.
+// for, in the order given. The constraint is the name of an instance in quotes
+// (see called), or an expression over the properties; nil takes any.
 func (r *Resource) choose(from []string, n int, constraint *classad.Expr) []string {
 	if constraint == nil {
 		return from[:min(n, len(from))]
 	}
-	name, byName := "", false
+	suits := func(id string) bool {
+		props := r.Properties[id]
+		return props != nil && constraint.Eval(&classad.Env{My: props}).IsTrue()
+	}
 	if v, ok := constraint.LiteralValue(); ok {
-		name, byName = v.AsString()
+		if name, ok := v.AsString(); ok {
+			suits = r.called(name)
+		}
 	}
 	var out []string
 	for _, id := range from {
 		if len(out) == n {
 			break
 		}
-		switch props := r.Properties[id]; {
-		case byName && id == name:
-			out = append(out, id)
-		case byName || props == nil:
-		case constraint.Eval(&classad.Env{My: props}).IsTrue():
+		if suits(id) {
 			out = append(out, id)
 		}
 	}
 	return out
+}
+
+// called returns which instances a name in quotes stands for: the one of that
+// name in any case, or, if the machine has none, those whose names begin so.
+// The documents write GPU-6a96bd13 for a device, which is how the names of
+// condor_gpu_discovery begin, and all of them only without -uuid; HTCondor
+// itself knows whole names alone, and its slot is broken with any other.
+func (r *Resource) called(name string) func(id string) bool {
+	whole := func(id string) bool { return strings.EqualFold(id, name) }
+	if name == "" || slices.ContainsFunc(r.Assets, whole) || slices.ContainsFunc(r.Offline, whole) {
+		return whole
+	}
+	return func(id string) bool { return len(id) > len(name) && strings.EqualFold(id[:len(name)], name) }
 }
 
 // countOrNames reads a number, an expression that is one, or else a list of
