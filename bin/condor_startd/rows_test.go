@@ -137,6 +137,9 @@ func TestProcessorsAtTheStart(t *testing.T) {
 		t.Fatalf("DETECTED_CPUS_LIMIT = %s", limit)
 	}
 	l.shows("Cpus = " + limit)
+	if got := l.value("NUM_CPUS"); got != limit {
+		t.Errorf("NUM_CPUS = %s, want %s", got, limit)
+	}
 	n, _ := strconv.Atoi(limit)
 	l.reconfigured(1, fmt.Sprintf("NUM_CPUS = %d\n", n+3))
 	l.shows("Cpus = " + limit)
