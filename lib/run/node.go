@@ -142,8 +142,12 @@ func newNode(o Options) (*node, error) {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
 	n.tellUnparsed(o.Config)
+	interval, err := o.Config.Duration("PERIODIC_EXPR_INTERVAL")
+	if err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
 	n.ap, err = local.New(local.Config{
-		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname),
+		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname), Interval: interval,
 		Log: n.logs.append, Env: newEnv, Changed: o.Changed, Problem: n.problem,
 	}, n.eng.Mentions)
 	if err != nil {
@@ -212,6 +216,10 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	cancelled := ctx.Done()
 	for {
 		n.runCron(now)
+		if at := n.ap.Due(); !at.IsZero() && at.Boot <= now.Boot {
+			n.queue = append(n.queue, n.ap.Look(now)...)
+			n.moved = true
+		}
 		n.settle(now)
 		n.tendBackfill(now)
 		n.tellCounts(now, false)
@@ -292,6 +300,9 @@ func (n *node) arm(now clock.Instant) {
 		d = min(d, n.looked.Add(n.poll).Sub(now))
 	}
 	n.lookAt = now.Add(d)
+	if at := n.ap.Due(); !at.IsZero() {
+		d = min(d, at.Sub(now))
+	}
 	d = min(d, n.cronDue(now), n.backfillDue(now))
 	if n.o.Counts != nil && n.ap.Counts() != n.lastCounts {
 		d = min(d, countsEvery)

@@ -1,0 +1,103 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/eventlog"
+)
+
+// word names the events that say what becomes of a job in the queue.
+func word(ev eventlog.Event) string {
+	switch e := ev.(type) {
+	case eventlog.Execute:
+		return "starts"
+	case eventlog.Evicted:
+		return fmt.Sprintf("evicted(%d)", e.ReasonCode)
+	case eventlog.Held:
+		return fmt.Sprintf("held(%d.%d)", e.ReasonCode, e.ReasonSubcode)
+	case eventlog.Released:
+		return "released"
+	case eventlog.Aborted:
+		return "removed"
+	case eventlog.Terminated:
+		return "done"
+	}
+	return ""
+}
+
+// TestJobPolicy has jobs whose submit file says when they leave the queue, are
+// held and come back, as a schedd and its shadows do it.
+func TestJobPolicy(t *testing.T) {
+	t.Parallel()
+	const sleep = "executable = /bin/sleep\ntransfer_executable = false\narguments = 60\n"
+	const fails = "executable = /bin/false\ntransfer_executable = false\n"
+	for _, tt := range []struct {
+		name, job string
+		status    int
+		events    string
+		says      string // in what is shown
+	}{
+		{"max_retries", fails + "max_retries = 2\n", exitSomeFailed, "starts evicted(0) starts evicted(0) starts done", "1 done, 1 with a status other than 0"},
+		{"retry_until", fails + "max_retries = 5\nretry_until = NumJobStarts >= 2\n", exitSomeFailed, "starts evicted(0) starts done", ""},
+		{"no retry after success", "executable = /bin/true\ntransfer_executable = false\nmax_retries = 2\n", exitOK, "starts done", ""},
+		{"on_exit_hold", fails + "on_exit_hold = ExitCode == 1\non_exit_hold_reason = \"see me\"\non_exit_hold_subcode = 5\n", exitSomeFailed, "starts held(3.5)", "see me (code 3 subcode 5)"},
+		{"periodic_remove", sleep + "periodic_remove = JobStatus == 2 && time() - EnteredCurrentStatus >= 1\n", exitSomeFailed, "starts removed",
+			"removed: The job attribute PeriodicRemove expression 'JobStatus == 2 && time() - EnteredCurrentStatus >= 1' evaluated to TRUE"},
+		{"periodic_hold", sleep + "periodic_hold = NumJobStarts > 0\nperiodic_hold_reason = \"enough\"\nperiodic_hold_subcode = 9\n", exitSomeFailed, "starts held(3.9)", "enough (code 3 subcode 9)"},
+		{"periodic_vacate", sleep + "periodic_vacate = NumJobStarts == 1\nperiodic_remove = NumJobStarts == 2\n", exitSomeFailed, "starts evicted(1000) starts removed", ""},
+		{"periodic_release", fails + "on_exit_hold = NumJobStarts < 2\nperiodic_release = NumJobStarts < 2\n", exitSomeFailed, "starts held(3.0) released starts done", ""},
+		{"a release that does not come", fails + "on_exit_hold = true\nperiodic_release = NumJobStarts < 2\n", exitSomeFailed, "starts held(3.0) released starts held(3.0)", "1 held"},
+		{"hold", "executable = /bin/true\ntransfer_executable = false\nhold = true\n", exitSomeFailed, "held(15.0)", "1 held"},
+		{"hold and release", "executable = /bin/true\ntransfer_executable = false\nhold = true\nperiodic_release = true\n", exitOK, "held(15.0) released starts done", ""},
+		{"idle too long", "executable = /bin/true\ntransfer_executable = false\nrequirements = KeyboardIdle < -5\nperiodic_remove = time() - QDate > 2\n", exitSomeFailed, "removed", "1 removed"},
+		{"allowed_execute_duration", sleep + "allowed_execute_duration = 1\n", exitSomeFailed, "starts held(47.0)", "The job exceeded allowed execute duration of 00:01"},
+		{"allowed_job_duration", sleep + "allowed_job_duration = 2\n", exitSomeFailed, "starts held(46.0)", "The job exceeded allowed job duration of 00:02"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.write(t, "ep.conf", "POLLING_INTERVAL = 1\nPERIODIC_EXPR_INTERVAL = 1\n")
+			p.write(t, "job.sub", small+tt.job+"log = job.log\nqueue\n")
+			status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+			var order []string
+			for _, r := range p.events(t, "job.log") {
+				if w := word(r.Event); w != "" {
+					order = append(order, w)
+				}
+			}
+			if got := strings.Join(order, " "); status != tt.status || got != tt.events || !strings.Contains(stdout, tt.says) {
+				t.Errorf("status %d, want %d; events %q, want %q; and %q in\n%s%s", status, tt.status, got, tt.events, tt.says, stdout, stderr)
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// TestJobThatGetsNoFurther has a job that is never done and ends at once: after
+// ten starts within a minute the next ones wait, and the user is told.
+func TestJobThatGetsNoFurther(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "ep.conf", "POLLING_INTERVAL = 1\nPERIODIC_EXPR_INTERVAL = 1\n")
+	p.write(t, "job.sub", small+"executable = /bin/false\ntransfer_executable = false\non_exit_remove = false\n"+
+		"periodic_remove = time() - QDate > 20\nlog = job.log\nqueue\n")
+	status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	starts := 0
+	for _, r := range p.events(t, "job.log") {
+		if word(r.Event) == "starts" {
+			starts++
+		}
+	}
+	const says = "waits: it started 10 times within a minute and got no further; its next start waits 1s\n"
+	if status != exitSomeFailed || starts < 11 || starts > 16 || !strings.Contains(stdout, says) {
+		t.Errorf("status %d, %d starts, want 11 to 16 and %q\n%s%s", status, starts, says, stdout, stderr)
+	}
+	p.nothingLeft(t)
+}
