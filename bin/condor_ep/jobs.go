@@ -28,7 +28,7 @@ func readJobs(path string, cluster int, who string, snap *config.Snapshot, inv *
 	owner, domain, _ := strings.Cut(who, "@")
 	d, err := submit.Parse(path, string(text), submit.Options{
 		Cluster: cluster, Now: time.Now(), Owner: owner, Domain: domain, Host: inv.FullHostname, Cwd: cwd, Env: os.Environ(),
-		Arch: inv.Arch, OpSys: inv.OpSys, DirFS: func(dir string) fs.FS { return os.DirFS(dir) }, Config: snap.String,
+		Arch: inv.Arch, OpSys: inv.OpSys, DirFS: func(dir string) fs.FS { return os.DirFS(dir) }, Config: snap.String, Alone: true,
 	})
 	if err != nil {
 		return nil, nil, err

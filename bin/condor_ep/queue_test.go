@@ -101,3 +101,55 @@ func TestJobThatGetsNoFurther(t *testing.T) {
 	}
 	p.nothingLeft(t)
 }
+
+// TestSubmitSaysNo has submit files with what no run does or finds: they end with
+// the place and before anything starts.
+func TestSubmitSaysNo(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for _, tt := range []struct{ line, want string }{
+		{"executable = gone.sh", "job.sub:5:14: executable: there is no such file"},
+		{"executable = /bin/true\ntransfer_input_files = gone.dat", "job.sub:6:24: transfer_input_files: there is no such file or directory"},
+		{"executable = /bin/true\noutput = gone/out", "job.sub:6:10: output: there is no such directory"},
+		{"executable = /bin/true\ntransfer_input_files = https://example.org/x", "job.sub:6:24: transfer_input_files: transfer of URLs is not supported"},
+		{"executable = /bin/true\nconcurrency_limits = db", "job.sub:6:22: concurrency_limits: this command is not supported without a pool"},
+		{"executable = /bin/true\ncron_window = 5", "job.sub:6:15: cron_window: this command is not supported"},
+		{"executable = /bin/true\nmax_idle = 5", "job.sub:6:12: max_idle: this command is not supported"},
+	} {
+		p.write(t, "job.sub", small+tt.line+"\nlog = job.log\nqueue\n")
+		if status, stdout, stderr := p.ep(t, "run", "job.sub"); status != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: status %d, want %q\n%s%s", tt.line, status, tt.want, stdout, stderr)
+		}
+	}
+	p.nothingLeft(t)
+}
+
+// TestGPUOfTheRightKind has a job that asks what its GPU must be like get that
+// one of two, and one that asks for what no GPU is never run.
+func TestGPUOfTheRightKind(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	const discovery = "#!/bin/sh\necho 'DetectedGPUs=\"GPU-a, GPU-b\"'\n" +
+		"echo 'GPU_a=[ id=\"GPU-a\"; Capability=7.5; GlobalMemoryMb=8000; MaxSupportedVersion=11080; ]'\n" +
+		"echo 'GPU_b=[ id=\"GPU-b\"; Capability=8.0; GlobalMemoryMb=16000; MaxSupportedVersion=12020; ]'\n"
+	p.write(t, "ep.conf", "MACHINE_RESOURCE_INVENTORY_GPUs = "+p.write(t, "discovery", discovery)+"\n")
+	p.write(t, "job.sh", "#!/bin/sh\necho $_CONDOR_AssignedGPUs\n")
+	for _, tt := range []struct {
+		limit, gpu string
+		status     int
+	}{
+		{"gpus_minimum_memory = 10G", "GPU-b", exitOK},
+		{"gpus_minimum_capability = 8", "GPU-b", exitOK},
+		{"gpus_maximum_capability = 7.9", "GPU-a", exitOK},
+		{"gpus_minimum_runtime = 12.1", "GPU-b", exitOK},
+		{"gpus_minimum_memory = 20G", "", exitNever},
+	} {
+		p.write(t, "out", "")
+		p.write(t, "job.sub", small+"executable = job.sh\nrequest_gpus = 1\n"+tt.limit+"\noutput = out\nqueue\n")
+		status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+		if got := strings.TrimSpace(p.read(t, "out")); status != tt.status || got != tt.gpu {
+			t.Errorf("%s: status %d, GPU %q, want %d and %q\n%s%s", tt.limit, status, got, tt.status, tt.gpu, stdout, stderr)
+		}
+	}
+	p.nothingLeft(t)
+}

@@ -23,9 +23,7 @@ func (b *builder) requests() {
 	b.request("request_memory", "RequestMemory", mib, "JOB_DEFAULT_REQUESTMEMORY")
 	b.request("request_disk", "RequestDisk", kib, "JOB_DEFAULT_REQUESTDISK")
 	b.request("request_gpus", "RequestGPUs", 0, "JOB_DEFAULT_REQUESTGPUS")
-	if text, ok := b.get("require_gpus", "RequireGPUs"); ok && b.has("RequestGPUs") {
-		b.setExpr("RequireGPUs", text)
-	}
+	b.gpus()
 	for _, key := range b.q.with("request_") {
 		if name := key[len("request_"):]; len(name) < 2 || name[0] == '_' || b.q.find(key).taken() {
 			continue
