@@ -7,8 +7,11 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
@@ -150,6 +153,39 @@ func TestGPUOfTheRightKind(t *testing.T) {
 		if got := strings.TrimSpace(p.read(t, "out")); status != tt.status || got != tt.gpu {
 			t.Errorf("%s: status %d, GPU %q, want %d and %q\n%s%s", tt.limit, status, got, tt.status, tt.gpu, stdout, stderr)
 		}
+	}
+	p.nothingLeft(t)
+}
+
+// TestTwoRuns has a run told of the one that goes on beside it, and not of one
+// that has ended.
+func TestTwoRuns(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	p.write(t, "long.sub", small+"executable = /bin/sleep\narguments = 60\ntransfer_executable = false\nlog = long.log\nqueue\n")
+	first, _, _ := p.cmd(t, "run", "long.sub")
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 400 {
+		if text, err := os.ReadFile(filepath.Join(p.dir, "long.log")); err == nil && strings.Contains(string(text), "001 (") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	says := fmt.Sprintf("warning: run 1 (process %d) uses this machine, too", first.Process.Pid)
+	if status, stdout, stderr := p.ep(t, "run", "job.sub"); status != exitOK || !strings.Contains(stdout, says) {
+		t.Errorf("status %d, want %q in\n%s%s", status, says, stdout, stderr)
+	}
+	for range 2 {
+		if err := first.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = first.Wait() // its status says that a job is not done
+	if status, stdout, stderr := p.ep(t, "run", "job.sub"); status != exitOK || strings.Contains(stdout, "too") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
 	}
 	p.nothingLeft(t)
 }

@@ -228,6 +228,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	for _, w := range warnings {
 		show.problem(w)
 	}
+	for _, w := range besides(p, dir.Number) {
+		show.problem(w)
+	}
 	show.begin(dir.Number, len(jobs), f.job)
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
@@ -282,6 +285,22 @@ func recordedRuns(p *thishost.Platform) ([]run.Dir, []run.Owner, error) {
 		return nil, nil, err
 	}
 	return run.Dirs(p.Private(), base)
+}
+
+// besides tells of the runs of this user that go on beside run number. They
+// know nothing of one another: each gives its jobs all of the machine.
+func besides(p *thishost.Platform, number int) (told []string) {
+	dirs, owners, err := recordedRuns(p)
+	if err != nil {
+		return nil // the records were read a moment ago, when this run began
+	}
+	for i, d := range dirs {
+		if pid := owners[i].Proc.PID; d.Number != number && pid != 0 && p.Census.Alive(owners[i].Proc) {
+			told = append(told, fmt.Sprintf("run %d (process %d) uses this machine, too; each of the two gives its jobs all cores and all memory: "+
+				"wait for it, or give each its part with NUM_CPUS and MEMORY in a file for -config", d.Number, pid))
+		}
+	}
+	return told
 }
 
 // loadConfig reads the configuration. Without a file all of the machine is one
