@@ -159,21 +159,3 @@ func TestNearMisses(t *testing.T) {
 		}
 	}
 }
-
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"START", "start", 0}, {"STRAT", "START", 1}, {"START", "STARTD", 1}, {"SUSPENDED", "SUSPEND", 2},
-		{"KILL", "PULL", 2}, {"ABCD", "WXYZ", 3}, {"A", "ABCDEFG", 3},
-	} {
-		if got := distance(tt.a, tt.b, 2); got != tt.want {
-			t.Errorf("%s, %s: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-		if got := distance(tt.b, tt.a, 2); got != tt.want {
-			t.Errorf("%s, %s: %d, want %d", tt.b, tt.a, got, tt.want)
-		}
-	}
-}

@@ -3,10 +3,7 @@
 
 package submit
 
-import (
-	"iter"
-	"strings"
-)
+import "iter"
 
 // kind says how the value of a command becomes an attribute.
 type kind uint8
@@ -241,46 +238,4 @@ func commandNames() []string {
 		names[i] = c.name
 	}
 	return names
-}
-
-// near returns the name that differs from s by a small slip, "" if none does.
-func near(s string, names []string) string {
-	s = strings.ToLower(s)
-	best, least := "", 3
-	if len(s) < 6 {
-		least = 2
-	}
-	for _, name := range names {
-		if n := distance(s, name, least); n < least && n > 0 {
-			best, least = name, n
-		}
-	}
-	return best
-}
-
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours between a and b; at least limit means limit or more.
-func distance(a, b string, limit int) int {
-	if d := len(a) - len(b); d >= limit || -d >= limit {
-		return limit
-	}
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur, prev, prev2 := rows[i%3], rows[(i+2)%3], rows[(i+1)%3]
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], prev2[j-2]+1)
-			}
-		}
-	}
-	return min(rows[len(a)%3][len(b)], limit)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // parser reads the lines of a description into settings and queue statements.
@@ -164,7 +165,7 @@ func (p *parser) notAssignment(l *line, name, rest string) {
 	case strings.HasPrefix(rest, "+="):
 		pr.Message, pr.Want = "+= is not supported in a submit description", name+" = $("+name+") value"
 		pr.Kind = errs.Unsupported
-	case near(name, []string{"queue"}) != "":
+	case spelling.Nearest(name, []string{"queue"}) != "":
 		pr.Want = "queue (is " + name + " a typo?)"
 	case rest == "":
 		pr.Want = "an equals sign and a value behind the name"
@@ -300,7 +301,7 @@ func (p *parser) unused() Problems {
 		if again := counts[commandOf(s.name)]; again != nil {
 			n, _ := again.line.at(0)
 			pr.Message = s.name + " is set twice; line " + strconv.Itoa(n) + " is the one that counts"
-		} else if known := near(s.name, commandNames()); known != "" {
+		} else if known := spelling.Nearest(s.name, commandNames()); known != "" {
 			pr.Want = known
 		}
 		list.fail(pr)

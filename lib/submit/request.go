@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // Units of the requests, in bytes.
@@ -29,7 +31,7 @@ func (b *builder) requests() {
 			continue
 		}
 		if text, ok := b.get(key); ok {
-			if known := near(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
+			if known := spelling.Nearest(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
 				b.warned[key] = true
 				b.bad(0, Problem{Value: text, Message: b.value.name + " asks for a resource of its own", Want: known + ", perhaps", Warning: true})
 			}
