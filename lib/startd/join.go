@@ -6,7 +6,7 @@ package startd
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -107,7 +107,7 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 				d.log.Warn("no broker has answered; only our own network can reach us until one does", "address", at.String())
 			}
 		case <-limit.C:
-			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, "", errors.New("the shared port does not say where we are reached"))
+			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, d.door.Network.PortAd, fmt.Errorf("the shared port of condor_master does not say there within %v where we are reached; USE_SHARED_PORT = False takes a port of our own", addressPatience))
 		case <-ctx.Done():
 			return cedar.Sinful{}, ctx.Err()
 		}
