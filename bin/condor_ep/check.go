@@ -6,8 +6,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/check"
@@ -29,23 +28,14 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// Exit statuses of check, as the documentation promises them.
-const (
-	exitNothingFound = 0
-	exitFound        = 1
-)
-
 // cmdCheck checks the configuration of this machine, or each file as one.
 func cmdCheck(args []string, stdout, stderr io.Writer) int {
-	fs := newFlags("check", stderr)
+	fs := newFlags("check", stdout, stderr)
 	asJSON := fs.Bool("json", false, "")
 	warningsOK := fs.Bool("warnings-ok", false, "")
 	described := fs.String("machine", "", "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	roots := fs.Args()
 	if len(roots) == 0 {
@@ -56,7 +46,7 @@ func cmdCheck(args []string, stdout, stderr io.Writer) int {
 		}
 		roots = []string{root}
 	}
-	status, m := exitNothingFound, checkedMachine{Inventory: inventory()}
+	status, m := exitOK, checkedMachine{Inventory: inventory()}
 	if *described != "" {
 		d, err := readMachine(*described)
 		if err != nil {
@@ -78,8 +68,8 @@ func cmdCheck(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 		counts := func(f check.Finding) bool { return f.Severity == check.Error || !*warningsOK }
-		if status == exitNothingFound && slices.ContainsFunc(list, counts) {
-			status = exitFound
+		if status == exitOK && slices.ContainsFunc(list, counts) {
+			status = exitSomeFailed
 		}
 	}
 	return status

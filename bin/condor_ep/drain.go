@@ -7,20 +7,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 )
-
-// exitRestart is the status of an EP that ended to be started again: a service
-// manager that is told so (RestartForceExitStatus=75) does.
-const exitRestart = 75
 
 // drainFlags are the options of condor_ep drain.
 type drainFlags struct {
@@ -33,7 +29,7 @@ type drainFlags struct {
 
 func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	var f drainFlags
-	fs := newFlags("drain", stderr)
+	fs := newFlags("drain", stdout, stderr)
 	fs.BoolVar(&f.graceful, "graceful", false, "")
 	fs.BoolVar(&f.quick, "quick", false, "")
 	fs.BoolVar(&f.fast, "fast", false, "")
@@ -53,8 +49,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	}
 	req, err := f.asked(fs)
 	if err != nil {
-		fmt.Fprintf(stderr, "condor_ep drain: %v\n\n%s", err, usage)
-		return exitUsage
+		return fs.Misuse("%v", err)
 	}
 	resp, status := askOne("condor_ep drain", f.pid, req, f.json, stdout, stderr)
 	if status != exitOK {
@@ -71,7 +66,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 }
 
 // asked is the request for what the flags say.
-func (f *drainFlags) asked(fs *flag.FlagSet) (observe.Request, error) {
+func (f *drainFlags) asked(fs *commands.Flags) (observe.Request, error) {
 	var no observe.Request
 	if fs.NArg() > 0 {
 		return no, fmt.Errorf("unexpected argument %q", fs.Arg(0))
@@ -117,7 +112,7 @@ func oneOf(options map[string]bool) (string, error) {
 }
 
 func cmdVacate(args []string, stdout, stderr io.Writer) int {
-	fs := newFlags("vacate", stderr)
+	fs := newFlags("vacate", stdout, stderr)
 	fast := fs.Bool("fast", false, "")
 	all := fs.Bool("all", false, "")
 	asJSON := fs.Bool("json", false, "")
@@ -126,8 +121,7 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	if *all && fs.NArg() != 0 || !*all && fs.NArg() != 1 {
-		fmt.Fprintf(stderr, "condor_ep vacate: want one slot (slot1_1), or -all\n\n%s", usage)
-		return exitUsage
+		return fs.Misuse("want one slot (slot1_1), or -all")
 	}
 	_, status := askOne("condor_ep vacate", *pid, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
 	if status != exitOK {
@@ -142,14 +136,9 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 
 // parsed parses a command line; false with the status to exit with if that is
 // all there is to do.
-func parsed(fs *flag.FlagSet, args []string) (int, bool) {
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK, false
-	case err != nil:
-		return exitUsage, false
-	}
-	return exitOK, true
+func parsed(fs *commands.Flags, args []string) (int, bool) {
+	err := fs.Parse(args)
+	return commands.StatusOf(err), err == nil
 }
 
 // tell says that something was done.

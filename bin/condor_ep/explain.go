@@ -6,14 +6,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/explain"
@@ -53,23 +52,19 @@ func (s *settings) Set(text string) error {
 
 func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	var f explainFlags
-	fs := newFlags("explain", stderr)
+	fs := newFlags("explain", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.StringVar(&f.job, "job", "", "")
 	fs.Var(&f.set, "set", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	f.subject = fs.Arg(0)
 	offline := f.config != "" || f.machine != "" || len(f.set) > 0
 	if fs.NArg() > 1 {
-		fmt.Fprintf(stderr, "condor_ep explain: want one slot (slot1_1) or job (3.0), or none, got %d words\n\n%s", fs.NArg(), usage)
-		return exitUsage
+		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %d words", fs.NArg())
 	}
 	reports, status := f.running, 0
 	if offline {

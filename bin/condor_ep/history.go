@@ -22,30 +22,32 @@ import (
 type historyFlags struct {
 	file, config, constraint string
 	limit                    int
-	json, long               bool
+	json, jsonl, long        bool
+	shown                    int // so many ads of the list of -json
 }
 
 // cmdHistory shows the jobs that have ended here, the newest first.
 func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	const who = "condor_ep history"
 	var f historyFlags
-	fs := newFlags("history", stderr)
+	fs := newFlags("history", stdout, stderr)
 	fs.StringVar(&f.file, "file", "", "")
 	fs.StringVar(&f.config, "config", "", "")
 	fs.StringVar(&f.constraint, "constraint", "", "")
 	fs.IntVar(&f.limit, "limit", 0, "")
 	fs.BoolVar(&f.json, "json", false, "")
+	fs.BoolVar(&f.jsonl, "jsonl", false, "")
 	fs.BoolVar(&f.long, "long", false, "")
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	switch {
 	case fs.NArg() > 0:
-		fmt.Fprintf(stderr, "%s: unexpected argument %q\n\n%s", who, fs.Arg(0), usage)
-		return exitUsage
+		return fs.Misuse("unexpected argument %q", fs.Arg(0))
 	case f.limit < 0:
-		fmt.Fprintf(stderr, "%s: -limit %d: want a number of jobs\n", who, f.limit)
-		return exitUsage
+		return fs.Misuse("-limit %d: want a number of jobs", f.limit)
+	case countTrue(f.json, f.jsonl, f.long) > 1:
+		return fs.Misuse("-json, -jsonl and -long exclude one another")
 	}
 	q := history.Query{Limit: f.limit, Env: classad.Env{Now: time.Now(), Location: time.Local}}
 	if f.constraint != "" {
@@ -63,7 +65,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	}
 	status := exitOK
 	tw := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
-	if !f.json && !f.long {
+	if countTrue(f.json, f.jsonl, f.long) == 0 {
 		fmt.Fprintln(tw, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
 	}
 	for _, path := range paths {
@@ -83,9 +85,39 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 	}
+	if f.json {
+		fmt.Fprint(stdout, f.listEnd())
+	}
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
 	_ = tw.Flush()
 	return status
+}
+
+// countTrue counts the options that were given.
+func countTrue(set ...bool) (n int) {
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// listBetween and listEnd are what condor_history -json writes before an ad
+// and behind the last one.
+func (f *historyFlags) listBetween() string {
+	f.shown++
+	if f.shown == 1 {
+		return "[\n"
+	}
+	return ",\n"
+}
+
+func (f *historyFlags) listEnd() string {
+	if f.shown == 0 {
+		return "[\n]\n"
+	}
+	return "]\n"
 }
 
 // paths are the histories to read: the file that was named, that of a
@@ -135,6 +167,9 @@ func (f *historyFlags) paths() ([]string, error) {
 func (f *historyFlags) show(w, table io.Writer, ad *classad.Ad) error {
 	switch {
 	case f.json:
+		_, err := fmt.Fprint(w, f.listBetween(), ad.JSON(), "\n")
+		return err
+	case f.jsonl:
 		_, err := fmt.Fprintln(w, ad.JSON())
 		return err
 	case f.long:

@@ -6,12 +6,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -37,7 +37,7 @@ const rehomePatience = 60 * time.Second
 func cmdRehome(args []string, stdout, stderr io.Writer) int {
 	const who = "condor_ep rehome"
 	var f rehomeFlags
-	fs := newFlags("rehome", stderr)
+	fs := newFlags("rehome", stdout, stderr)
 	fs.StringVar(&f.pool, "schedd-pool", "", "")
 	fs.BoolVar(&f.cancel, "cancel", false, "")
 	fs.IntVar(&f.timeout, "timeout", 0, "")
@@ -48,8 +48,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	if len(names) != 2 || f.timeout < 0 || f.timeout > math.MaxInt32 {
-		fmt.Fprintf(stderr, "%s: want the name of an Execution Point and that of an access point, and a timeout of 0 or more seconds\n\n%s", who, usage)
-		return exitUsage
+		return fs.Misuse("want the name of an Execution Point and that of an access point, and a timeout of 0 or more seconds")
 	}
 	snap, client, err := poolTool()
 	port := int64(0)
@@ -89,7 +88,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 
 // parsedMixed parses a command line whose options may stand anywhere, and
 // returns the rest of it.
-func parsedMixed(fs *flag.FlagSet, args []string) (rest []string, status int, ok bool) {
+func parsedMixed(fs *commands.Flags, args []string) (rest []string, status int, ok bool) {
 	for {
 		if status, ok := parsed(fs, args); !ok {
 			return nil, status, false

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/config"
@@ -43,30 +43,23 @@ type runFlags struct {
 	job    string
 }
 
-// newFlags returns a flag set that prints its errors to stderr and leaves the
-// exit to the caller.
-func newFlags(name string, stderr io.Writer) *flag.FlagSet {
-	fs := flag.NewFlagSet("condor_ep "+name, flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, usage) }
-	return fs
+// newFlags returns the flags of a command, which print help, and what is wrong
+// with a command line, and leave the exit to the caller.
+func newFlags(name string, stdout, stderr io.Writer) *commands.Flags {
+	return commands.EP.Flags(name, stdout, stderr)
 }
 
 func cmdRun(args []string, stdout, stderr io.Writer) int {
 	var f runFlags
-	fs := newFlags("run", stderr)
+	fs := newFlags("run", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.BoolVar(&f.keep, "keep", false, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	if fs.NArg() != 1 {
-		fmt.Fprintf(stderr, "condor_ep run: want one submit file, got %d\n\n%s", fs.NArg(), usage)
-		return exitUsage
+		return fs.Misuse("want one submit file, got %d", fs.NArg())
 	}
 	f.job = fs.Arg(0)
 	// The machine is lent to jobs. One goroutine does the work here, and waking

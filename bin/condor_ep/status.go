@@ -7,12 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
@@ -59,17 +59,13 @@ func sentence(err error) error {
 }
 
 func cmdStatus(args []string, stdout, stderr io.Writer) int {
-	fs := newFlags("status", stderr)
+	fs := newFlags("status", stdout, stderr)
 	asJSON := fs.Bool("json", false, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	if fs.NArg() != 0 {
-		fmt.Fprintf(stderr, "condor_ep status: unexpected argument %q\n\n%s", fs.Arg(0), usage)
-		return exitUsage
+		return fs.Misuse("unexpected argument %q", fs.Arg(0))
 	}
 	answers, refusals, err := askAll(observe.Request{Op: observe.OpStatus})
 	if err != nil {
