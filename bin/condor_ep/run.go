@@ -32,6 +32,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/lib/submit"
 )
 
@@ -186,7 +187,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		probe = p.Programs
 		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
 	}
-	starterPath, starterArgs, err := starterProgram(snap, p.Self)
+	starterPath, starterArgs, err := run.StarterProgram(snap, p.Self, []string{"condor_ep", starter.Command})
 	if err != nil {
 		return res, err
 	}

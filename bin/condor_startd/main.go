@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -29,7 +28,6 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
-	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/startd"
 	"github.com/execpoint/execpoint/lib/starter"
@@ -160,7 +158,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	if f.name != "" {
 		env = append(env, "_CONDOR_STARTD_NAME="+f.name) // stands above every file
 	}
-	load := func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error) {
+	load := func(ctx context.Context, inv *machine.Inventory, later []config.Text) (*config.Snapshot, error) {
 		facts := machine.ConfigFacts(inv)
 		facts["PID"], facts["PPID"] = strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
 		if me != nil {
@@ -171,7 +169,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 		}
 		s, err := config.LoadPartly(config.Options{
 			Root: root, Env: env, Later: later, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
-			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
+			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunUntil(ctx), Seed: rand.Uint64(),
 		})
 		if err != nil {
 			return s, err
@@ -184,7 +182,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	o := startd.Options{
 		Platform: p, Load: load, Env: env, System: system, Version: version, PID: os.Getpid(), Programs: filepath.Dir(p.Self),
 		StarterPath: p.Self, StarterArgs: []string{"condor_starter", starter.Command}, Port: f.port, Signals: signals(),
-		Reboot: reboot,
+		Reboot: reboot, Early: stderr,
 	}
 	if f.terminal {
 		o.Out, o.StarterLog = stderr, os.Stderr
@@ -193,25 +191,18 @@ func serve(f flags, stderr io.Writer) (int, error) {
 }
 
 // rootFile is the file that the configuration begins with, as HTCondor looks
-// for it.
+// for it; "" where only the environment counts.
 func rootFile(given string) (string, error) {
-	if given == "" {
-		given = os.Getenv("CONDOR_CONFIG")
-	}
-	if strings.EqualFold(given, "ONLY_ENV") {
-		return "", errs.E("condor_startd", errs.Unsupported, "CONDOR_CONFIG", errors.New("ONLY_ENV is not supported; name a file"))
-	}
+	places := config.Places{Env: os.Environ(), Open: confio.IsDir}
 	if given != "" {
-		return filepath.Abs(given)
+		places.Env = []string{config.RootKnob + "=" + given} // -c stands above it
 	}
-	places := []string{"/etc/condor/condor_config"}
 	if condor, err := user.Lookup("condor"); err == nil {
-		places = append(places, filepath.Join(condor.HomeDir, "condor_config"))
+		places.Tilde = condor.HomeDir
 	}
-	for _, path := range places {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
+	root, _, err := config.FindRoot(places)
+	if err != nil || root == "" || strings.HasSuffix(strings.TrimSpace(root), "|") {
+		return root, err
 	}
-	return "", errs.E("condor_startd", errs.NotFound, "CONDOR_CONFIG", fmt.Errorf("no configuration: none of %s is there; name one with -c or CONDOR_CONFIG", strings.Join(places, ", ")))
+	return filepath.Abs(root)
 }

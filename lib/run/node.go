@@ -103,7 +103,8 @@ type activation struct {
 	kill    bool
 }
 
-func newNode(o Options) (*node, error) {
+// newNode fails when ctx ends before the engine is there.
+func newNode(ctx context.Context, o Options) (*node, error) {
 	n := &node{
 		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
 		starters: make(map[claim.ActivationID]*activation), tests: make(map[string]*executeTest), failedAs: make(map[string]*host.Identity),
@@ -113,7 +114,10 @@ func newNode(o Options) (*node, error) {
 	if err := n.setIntervals(o.Config); err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
-	ledger, err := n.divide()
+	ledger, err := n.divide(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +128,12 @@ func newNode(o Options) (*node, error) {
 		if v := o.Serve.Version; v != "" {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
-		n.advertiseAfar(o.Inventory.Attrs, n.knobs)
+		n.advertiseAfar(ctx, o.Inventory.Attrs, n.knobs)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	sample, err := o.Host.Sampler.Sample(context.Background())
+	sample, err := o.Host.Sampler.Sample(ctx)
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
 	}

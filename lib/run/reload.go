@@ -65,7 +65,7 @@ func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
 	}
 	starter.Advertise(inv.Attrs)
 	if n.serving() {
-		n.advertiseAfar(inv.Attrs, starterConfig(next, n.resources))
+		n.advertiseAfar(context.Background(), inv.Attrs, starterConfig(next, n.resources))
 	}
 }
 

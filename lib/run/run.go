@@ -142,7 +142,7 @@ type Result struct {
 // at once. An error means that the EP itself could not work; bad configuration
 // is of kind Invalid.
 func Run(ctx context.Context, o Options) (Result, error) {
-	n, err := newNode(o)
+	n, err := newNode(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -94,6 +95,11 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 	brokers := time.NewTimer(brokerPatience)
 	defer brokers.Stop()
 	late := len(d.door.Network.Brokers) == 0
+	what := "a broker of CCB_ADDRESS to let us in"
+	if d.door.Network.SharedPort {
+		what = "condor_shared_port to say where we are reached, in " + d.door.Network.PortAd
+	}
+	defer observe.Waiting(func() { d.say("waiting for " + what) })()
 	for {
 		at, ok := d.door.Public()
 		if ok && (late || len(at.CCB) > 0 || d.door.Network.SharedPort) {
@@ -116,6 +122,7 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 
 // settled begins what needs the slots to be there.
 func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
+	d.begin.end()
 	around.Go(func() { d.pool.Run(ctx) })
 	_ = d.notify.Ready()
 	around.Go(func() {
@@ -207,6 +214,9 @@ func (c control) Reconfigure(bool) {
 
 // Shutdown implements daemon.Control.
 func (c control) Shutdown(m daemon.Mode) {
+	if c.d.begin.breakOff() {
+		return
+	}
 	manner := ep.Graceful
 	switch m {
 	case daemon.Peaceful:
@@ -227,7 +237,9 @@ func (d *daemonState) signals(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-d.o.Signals:
-			d.log.Info("signal", "which", s.String())
+			if log := d.logger(); log != nil {
+				log.Info("signal", "which", s.String())
+			}
 			switch s {
 			case Terminate:
 				d.told.Terminate()

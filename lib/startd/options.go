@@ -55,14 +55,16 @@ type Options struct {
 	// Load reads the configuration for a machine; inv is what was detected,
 	// and later what was set from afar, to be read after all else. With an
 	// error it returns what could be read, nil for nothing.
-	Load func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
+	// It ends the programs that it runs when ctx ends.
+	Load func(ctx context.Context, inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
 	// Env is the environment, and System who runs the process.
 	Env     []string
 	System  authn.System
 	Version string // ours, as "0.1"
 	PID     int
 
-	// StarterPath and StarterArgs are the program of a starter.
+	// StarterPath and StarterArgs are the program of a starter, where STARTER
+	// names no other.
 	StarterPath string
 	StarterArgs []string
 	// Programs is the directory of our own programs.
@@ -73,6 +75,9 @@ type Options struct {
 
 	Port int    // -p: 0 for any
 	Name string // -n: STARTD_NAME, "" for what the configuration says
+	// Early takes what is to be said before anybody knows where the log is; nil
+	// for nobody.
+	Early io.Writer
 	// Out takes the log instead of the file STARTD_LOG; nil for the file.
 	Out io.Writer
 

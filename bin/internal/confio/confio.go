@@ -61,15 +61,23 @@ func IsDir(path string) (directory bool, err error) {
 func WriteFile(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
 
 // RunCommand runs a command of the configuration and returns its output.
-func RunCommand(command string) ([]byte, error) { return runWithin(commandTime, command) }
+func RunCommand(command string) ([]byte, error) {
+	return runWithin(context.Background(), commandTime, command)
+}
+
+// RunUntil is RunCommand for commands that are ended when ctx ends.
+func RunUntil(ctx context.Context) func(command string) ([]byte, error) {
+	return func(command string) ([]byte, error) { return runWithin(ctx, commandTime, command) }
+}
 
 // runWithin is RunCommand with another limit.
-func runWithin(limit time.Duration, command string) ([]byte, error) {
+func runWithin(ctx context.Context, limit time.Duration, command string) ([]byte, error) {
 	words, err := split(command)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	around := ctx
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = commandGrace
@@ -81,6 +89,8 @@ func runWithin(limit time.Duration, command string) ([]byte, error) {
 	switch {
 	case out.over:
 		return nil, fmt.Errorf("the command wrote more than %d bytes and was ended", commandBytes)
+	case around.Err() != nil:
+		return nil, fmt.Errorf("the command was ended: %w", context.Cause(around))
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the command took longer than %v and was ended", limit)
 	case errors.As(err, &ended):

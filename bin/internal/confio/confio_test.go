@@ -67,7 +67,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	begin := time.Now()
-	if _, err := runWithin(50*time.Millisecond, `"/bin/sh -c '/bin/sleep 600 & /bin/sleep 600'"`); err == nil || !strings.Contains(err.Error(), "longer than 50ms") {
+	if _, err := runWithin(t.Context(), 50*time.Millisecond, `"/bin/sh -c '/bin/sleep 600 & /bin/sleep 600'"`); err == nil || !strings.Contains(err.Error(), "longer than 50ms") {
 		t.Errorf("a command that hangs: %v", err)
 	}
 	if took := time.Since(begin); took > 20*time.Second {
