@@ -6,6 +6,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/execpoint/execpoint/bin/internal/commands"
 )
 
 // options is a command line, read.
@@ -200,7 +202,11 @@ func parse(args []string, note func(string)) (*options, error) {
 			break
 		}
 		if !found {
-			return nil, &usageError{message: arg + " is not a valid argument"}
+			message := arg + " is not a valid argument"
+			if near := commands.ConfigVal.NearestOption("", word); near != "" {
+				message += "; did you mean -" + near + "?"
+			}
+			return nil, &usageError{message: message}
 		}
 	}
 	return o, nil

@@ -11,14 +11,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/config"
 )
-
-// version is that of this program.
-const version = "0.1.0"
-
-// condorVersion is how HTCondor's tools name themselves.
-const condorVersion = "$CondorVersion: " + config.Version + " execpoint-" + version + " $"
 
 // Exit statuses.
 const (
@@ -65,18 +60,19 @@ func (r *run) main(args []string) int {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(r.stderr, wrong.message)
 		if !wrong.brief {
-			fmt.Fprint(r.stderr, usage)
+			fmt.Fprint(r.stderr, usage())
 		}
 		return exitFailed
 	case o.help:
-		fmt.Fprint(r.stderr, usage)
-		return exitFailed
+		// HTCondor's tool exits with 1 here, against its own manual, which has 0
+		// for success.
+		fmt.Fprint(r.stdout, usage())
+		return exitOK
 	}
 	r.options = o
 	switch {
 	case o.version:
-		fmt.Fprintf(r.stdout, "%s\n", condorVersion)
-		return exitOK
+		return commands.PrintVersion(r.stdout)
 	case o.pool && !o.name:
 		return r.fail("Error: you must specify -name with -pool")
 	case o.daemon != "":
@@ -140,7 +136,7 @@ func (r *run) fromFiles() int {
 	case len(r.names) == 0 && (r.listSources || r.write != ""):
 		return exitOK
 	case len(r.names) == 0:
-		fmt.Fprint(r.stderr, usage)
+		fmt.Fprint(r.stderr, usage())
 		return exitFailed
 	}
 	return r.printNames()
@@ -185,7 +181,7 @@ func (r *run) load() (done bool, status int) {
 		return true, exitFailed
 	}
 	for _, p := range snap.Met() {
-		if p.Class != config.Suspicious { // HTCondor's tool says nothing of these, condor_ep check does
+		if p.Class != config.Suspicious && p.Class != config.SetTwice { // HTCondor's tool says nothing of these, condor_ep check does
 			r.report(p)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -89,7 +90,7 @@ func poolTool() (*config.Snapshot, *security.Client, error) {
 	}
 	client = &security.Client{
 		Sessions: security.NewSessions(now, 0), Clock: now, Dial: dialer.Dial, Subsystem: "TOOL", PID: os.Getpid(),
-		Version: "$CondorVersion: " + config.Version + " execpoint-" + version + " $", Address: func() string { return "" },
+		Version: commands.CondorVersion, Address: func() string { return "" },
 	}
 	client.Configure(settings, &authn.Client{Settings: methods, System: system})
 	return snap, client, nil

@@ -6,6 +6,7 @@
 // options of HTCondor's daemons:
 //
 //	condor_startd [-f] [-t] [-c FILE] [-p PORT] [-n NAME] [-local-name NAME] [-v]
+//	condor_startd -help
 //
 // It holds flags, signals and the choice of the platform; all else is
 // lib/startd and below. It must never decide anything about a slot or a job.
@@ -23,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/asstarter"
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
@@ -34,19 +36,7 @@ import (
 )
 
 // version is what ads carry.
-const version = "0.1.0"
-
-const usage = `usage: condor_startd [OPTIONS]
-
-  -f                stay in the foreground (it always does)
-  -t                log to standard error instead of STARTD_LOG
-  -c FILE           the configuration (default: CONDOR_CONFIG, then
-                    /etc/condor/condor_config, then that of the user condor)
-  -p PORT           listen at this port (default: any)
-  -n NAME           the name of this Execution Point (STARTD_NAME)
-  -local-name NAME  read knobs of this local name
-  -v                print the version
-`
+const version = commands.Version
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -91,7 +81,7 @@ func parse(args []string) (flags, error) {
 				}
 			}
 		default:
-			err = fmt.Errorf("unknown option %q", args[i])
+			err = commands.Startd.UnknownOption("", args[i])
 		}
 		if err != nil {
 			return f, err
@@ -107,17 +97,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	f, err := parse(args)
 	switch {
 	case err != nil:
-		fmt.Fprintf(stderr, "condor_startd: %v\n\n%s", err, usage)
+		commands.Startd.Misuse(stderr, "", "%v", err)
 		if p, perr := thishost.Visit(); perr == nil { // under condor_master standard error is lost
 			startd.TellFatal(err, daemon.ExitError, nil, p, os.Getpid())
 		}
 		return daemon.ExitError
 	case f.help:
-		fmt.Fprint(stdout, usage)
-		return 0
+		fmt.Fprint(stdout, commands.Startd.Help(""))
+		return daemon.ExitOK
 	case f.version:
-		fmt.Fprintf(stdout, "condor_startd %s\n", version)
-		return 0
+		return commands.PrintVersion(stdout)
 	}
 	status, err := serve(f, stderr)
 	if err == nil {

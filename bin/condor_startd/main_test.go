@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -45,9 +46,12 @@ func TestCommandLine(t *testing.T) {
 		status      int
 		out, errOut string
 	}{
-		{"-v", 0, "condor_startd " + version + "\n", ""},
-		{"-h", 0, "usage: condor_startd", ""},
-		{"-q", 1, "", `condor_startd: unknown option "-q"`},
+		{"-v", 0, commands.CondorVersion + "\n$CondorPlatform: ", ""},
+		{"-version", 0, commands.CondorVersion + "\n$CondorPlatform: ", ""},
+		{"-h", 0, commands.Startd.Help(""), ""},
+		{"-help", 0, "Usage: condor_startd", ""},
+		{"-q", 1, "", "condor_startd: unknown option -q\n\nUsage: condor_startd"},
+		{"-local-nam x", 1, "", "condor_startd: unknown option -local-nam; did you mean -local-name?\n"},
 		{"-p", 1, "", "condor_startd: -p wants a value"},
 		{"-p 70000", 1, "", "condor_startd: -p 70000: want a port from 0 to 65535"},
 		{"-f -p x", 1, "", "condor_startd: -p x: want a port from 0 to 65535"},

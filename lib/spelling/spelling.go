@@ -16,9 +16,13 @@ const longest = 100
 
 // Nearest returns the word that s was probably meant to be: the nearest one
 // that differs by a letter, or by two in a word of six letters or more. It
-// returns "" where none does, and where s is one of the words. Case counts for
+// returns "" where none does, where s is one of the words, and for a word of
+// less than three letters, which is near everything short. Case counts for
 // nothing.
 func Nearest(s string, words []string) string {
+	if len(s) < 3 {
+		return ""
+	}
 	best, least := "", 3
 	if len(s) < 6 {
 		least = 2

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -20,6 +21,15 @@ const exitNoHost = 1
 
 // Main is the whole life of a starter; the caller exits with what it returns.
 func Main(args []string) int {
+	if len(args) == 1 {
+		switch args[0] {
+		case "-v", "-version", "--version":
+			return commands.PrintVersion(os.Stdout)
+		case "-h", "-help", "--help":
+			fmt.Print(commands.Starter.Help(""))
+			return commands.OK
+		}
+	}
 	h, stdin, stdout, err := newHost()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "condor_starter: %v\n", err)

@@ -10,8 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // Flags are the options of one command, as the package flag reads them.
@@ -66,12 +64,7 @@ func (f *Flags) reason(err error) string {
 	if !unknown {
 		return err.Error()
 	}
-	var words []string
-	f.VisitAll(func(one *flag.Flag) { words = append(words, one.Name) })
-	if near := spelling.Nearest(name, words); near != "" {
-		return fmt.Sprintf("unknown option -%s; did you mean -%s?", name, near)
-	}
-	return "unknown option -" + name
+	return f.program.UnknownOption(f.command.Name, "-"+name).Error()
 }
 
 // Misuse says what is wrong with a command line that could be parsed, and

@@ -159,6 +159,31 @@ func (p *Program) Unknown(stderr io.Writer, group, word string) int {
 	return Misused
 }
 
+// OptionNames are the options of a command, without their dashes.
+func (p *Program) OptionNames(name string) []string {
+	var names []string
+	for _, o := range p.must(name).Options {
+		if o.Name != "" {
+			names = append(append(names, o.Name), o.Also...)
+		}
+	}
+	return names
+}
+
+// NearestOption is the option of a command that was probably meant, "" if none
+// is near.
+func (p *Program) NearestOption(name, word string) string {
+	return spelling.Nearest(strings.TrimLeft(word, "-"), p.OptionNames(name))
+}
+
+// UnknownOption is the error of an option that a command does not have.
+func (p *Program) UnknownOption(name, word string) error {
+	if near := p.NearestOption(name, word); near != "" {
+		return fmt.Errorf("unknown option %s; did you mean -%s?", word, near)
+	}
+	return fmt.Errorf("unknown option %s", word)
+}
+
 // Misuse says what is wrong with a command line, and how it is written, and
 // returns the status to exit with.
 func (p *Program) Misuse(stderr io.Writer, name, format string, args ...any) int {
