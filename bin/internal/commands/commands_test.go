@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/execpoint/execpoint/lib/config"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md")
@@ -145,6 +147,9 @@ func TestPlatform(t *testing.T) {
 		if got := platform(tt[0], tt[1]); got != "$CondorPlatform: "+tt[2]+" $" {
 			t.Error(got)
 		}
+	}
+	if behavesAs != config.Version {
+		t.Errorf("the programs say that they behave as %s, the configuration language says %s", behavesAs, config.Version)
 	}
 	var b bytes.Buffer
 	if PrintVersion(&b) != OK || !strings.HasPrefix(b.String(), CondorVersion+"\n$CondorPlatform: ") {

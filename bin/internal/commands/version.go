@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-
-	"github.com/execpoint/execpoint/lib/config"
 )
 
 // Version is that of this project.
 const Version = "0.1.0"
 
+// behavesAs is config.Version. The small programs do without the packages of the
+// configuration language; a test holds the two together.
+const behavesAs = "25.14.0"
+
 // CondorVersion is how every program names itself to programs that look for
 // HTCondor's words: the version of HTCondor that it behaves as, and its own.
-const CondorVersion = "$CondorVersion: " + config.Version + " execpoint-" + Version + " $"
+const CondorVersion = "$CondorVersion: " + behavesAs + " execpoint-" + Version + " $"
 
 // PrintVersion answers -version, in the two lines of HTCondor's programs, and
 // returns the status to exit with.
