@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 )
@@ -24,7 +23,7 @@ type drainFlags struct {
 	resume, exit, restart, reconfigure bool
 	reason, start, check, request      string
 	cancel, json                       bool
-	pid                                int
+	target                             target
 }
 
 func cmdDrain(args []string, stdout, stderr io.Writer) int {
@@ -43,7 +42,8 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	fs.BoolVar(&f.cancel, "cancel", false, "")
 	fs.StringVar(&f.request, "request-id", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
-	fs.IntVar(&f.pid, "pid", 0, "")
+	fs.IntVar(&f.target.pid, "pid", 0, "")
+	fs.StringVar(&f.target.config, "config", "", "")
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
@@ -51,7 +51,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fs.Misuse("%v", err)
 	}
-	resp, status := askOne("condor_ep drain", f.pid, req, f.json, stdout, stderr)
+	resp, status := askOne("condor_ep drain", f.target, req, f.json, stdout, stderr)
 	if status != exitOK {
 		return status
 	}
@@ -116,14 +116,16 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 	fast := fs.Bool("fast", false, "")
 	all := fs.Bool("all", false, "")
 	asJSON := fs.Bool("json", false, "")
-	pid := fs.Int("pid", 0, "")
+	var t target
+	fs.IntVar(&t.pid, "pid", 0, "")
+	fs.StringVar(&t.config, "config", "", "")
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	if *all && fs.NArg() != 0 || !*all && fs.NArg() != 1 {
 		return fs.Misuse("want one slot (slot1_1), or -all")
 	}
-	_, status := askOne("condor_ep vacate", *pid, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
+	_, status := askOne("condor_ep vacate", t, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
 	if status != exitOK {
 		return status
 	}
@@ -154,35 +156,20 @@ func tell(asJSON bool, stdout, stderr io.Writer, who, said string, object any) i
 	return exitOK
 }
 
-// askOne puts a request to the one EP of this user that runs here, or to the
-// one with that process id: what changes something is never told to several.
-func askOne(who string, pid int, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
-	sockets, pids, err := runningHere()
+// askOne puts a request to the one EP that is meant.
+func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
+	f, err := t.find()
 	if err != nil {
 		printError(stderr, who, err)
 		return observe.Response{}, exitUsage
 	}
-	at := -1
-	for i := range pids {
-		if pid == 0 && len(pids) == 1 || pids[i] == pid {
-			at = i
-		}
-	}
-	switch {
-	case at >= 0:
-	case len(pids) == 0:
-		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
-		return observe.Response{}, exitSomeFailed
-	case pid != 0:
-		fmt.Fprintf(stderr, "%s: no Execution Point of this user has pid %d; there are %v\n", who, pid, pids)
-		return observe.Response{}, exitSomeFailed
-	default:
-		fmt.Fprintf(stderr, "%s: several Execution Points of this user run here; -pid says which: %v\n", who, pids)
-		return observe.Response{}, exitUsage
+	socket, status := f.one(who, t.pid, stderr)
+	if status != exitOK {
+		return observe.Response{}, status
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	resp, err := observe.Call(ctx, sockets[at], req)
+	resp, err := observe.Call(ctx, socket, req)
 	switch {
 	case err == nil:
 		return resp, exitOK
@@ -191,32 +178,13 @@ func askOne(who string, pid int, req observe.Request, asJSON bool, stdout, stder
 			return observe.Response{}, exitUsage
 		}
 	case errs.Is(err, errs.NotFound):
-		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
+		f.nothing(stderr)
 	case resp.Code != 0:
 		fmt.Fprintf(stderr, "%s: %v (%d)\n", who, sentence(err), resp.Code)
 	default:
 		fmt.Fprintf(stderr, "%s: %v\n", who, sentence(err))
 	}
 	return observe.Response{}, exitSomeFailed
-}
-
-// runningHere lists the control sockets of this user's EPs, and their process
-// ids.
-func runningHere() (sockets []string, pids []int, err error) {
-	p, err := thishost.New()
-	if err != nil {
-		return nil, nil, err
-	}
-	dirs, owners, err := recordedRuns(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, d := range dirs {
-		if !owners[i].Proc.IsZero() && p.Census.Alive(owners[i].Proc) {
-			sockets, pids = append(sockets, d.Socket()), append(pids, owners[i].Proc.PID)
-		}
-	}
-	return sockets, pids, nil
 }
 
 // printDrain says how far a drain is.

@@ -62,7 +62,8 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 		return commands.StatusOf(err)
 	}
 	f.subject = fs.Arg(0)
-	offline := f.config != "" || f.machine != "" || len(f.set) > 0
+	// A configuration with which an Execution Point runs is that one's.
+	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && !f.runs()
 	if fs.NArg() > 1 {
 		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %d words", fs.NArg())
 	}
@@ -88,6 +89,12 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 	return err
 }
 
+// runs reports whether an Execution Point runs here with the configuration.
+func (f *explainFlags) runs() bool {
+	_, answers, _, err := askAll(target{config: f.config}, observe.Request{Op: observe.OpStatus})
+	return err == nil && len(answers) > 0
+}
+
 // running asks the Execution Points that run here.
 func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 	req := observe.Request{Op: observe.OpExplain, Subject: f.subject}
@@ -99,7 +106,7 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 		}
 		req.Job = job.Text(classad.Old)
 	}
-	answers, refusals, err := askAll(req)
+	where, answers, refusals, err := askAll(target{config: f.config}, req)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
 		return nil, exitUsage
@@ -109,7 +116,8 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 			fmt.Fprintf(stderr, "condor_ep explain: %v\n", r)
 		}
 		if len(refusals) == 0 {
-			fmt.Fprintln(stderr, "no Execution Point of this user is running here; with -config it is tried what one would do")
+			where.nothing(stderr)
+			fmt.Fprintln(stderr, "with -config it is tried what one would do")
 		}
 		return nil, exitSomeFailed
 	}

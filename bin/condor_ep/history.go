@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -141,9 +142,22 @@ func (f *historyFlags) paths() ([]string, error) {
 				out = append(out, filepath.Join(d.Log(), "startd_history"))
 			}
 		}
-		if len(out) > 0 || os.Getenv("CONDOR_CONFIG") == "" {
-			return out, nil
+		daemons, err := recordedDaemons(p)
+		if err != nil {
+			return nil, err
 		}
+		for _, d := range daemons {
+			if d.History != "" {
+				out = append(out, d.History)
+			}
+		}
+		if snap := machineConfig(); snap != nil {
+			o, err := history.OptionsFrom(snap)
+			if err == nil && o.Path != "" && !slices.Contains(out, o.Path) {
+				out = append(out, o.Path)
+			}
+		}
+		return out, nil
 	}
 	inv, err := thisMachine()
 	if err != nil {

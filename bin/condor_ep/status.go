@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 )
@@ -21,32 +19,19 @@ import (
 // askTimeout bounds how long one EP may take to answer.
 const askTimeout = 5 * time.Second
 
-// askAll puts a request to every EP of this user that runs here.
-func askAll(req observe.Request) (answers []observe.Response, refusals []error, err error) {
-	p, err := thishost.New()
-	if err != nil {
-		return nil, nil, err
+// askAll puts a request to every EP that is meant.
+func askAll(t target, req observe.Request) (f found, answers []observe.Response, refusals []error, err error) {
+	if f, err = t.find(); err != nil {
+		return f, nil, nil, err
 	}
-	dirs, owners, err := recordedRuns(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, d := range dirs {
-		if owners[i].Proc.IsZero() || !p.Census.Alive(owners[i].Proc) {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-		resp, err := observe.Call(ctx, d.Socket(), req)
-		cancel()
-		switch {
-		case errs.Is(err, errs.NotFound): // it is just starting or ending
-		case err != nil:
-			refusals = append(refusals, sentence(err))
-		default:
-			answers = append(answers, resp)
+	for _, a := range f.ask(req) {
+		if a.err != nil {
+			refusals = append(refusals, a.err)
+		} else {
+			answers = append(answers, a.resp)
 		}
 	}
-	return answers, refusals, nil
+	return f, answers, refusals, nil
 }
 
 // sentence is what the EP itself said, without the way it came.
@@ -61,13 +46,15 @@ func sentence(err error) error {
 func cmdStatus(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("status", stdout, stderr)
 	asJSON := fs.Bool("json", false, "")
+	var t target
+	fs.StringVar(&t.config, "config", "", "")
 	if err := fs.Parse(args); err != nil {
 		return commands.StatusOf(err)
 	}
 	if fs.NArg() != 0 {
 		return fs.Misuse("unexpected argument %q", fs.Arg(0))
 	}
-	answers, refusals, err := askAll(observe.Request{Op: observe.OpStatus})
+	f, answers, refusals, err := askAll(t, observe.Request{Op: observe.OpStatus})
 	if err != nil {
 		printError(stderr, "condor_ep status", err)
 		return exitUsage
@@ -90,7 +77,9 @@ func cmdStatus(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if len(answers) == 0 {
-		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
+		if len(refusals) == 0 {
+			f.nothing(stderr)
+		}
 		return exitSomeFailed
 	}
 	return exitOK

@@ -112,7 +112,7 @@ func (s *site) command(args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	s.must(err)
 	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), beDaemon+"=1", "CONDOR_CONFIG="+s.path("condor_config"))
+	cmd.Env = append(os.Environ(), beDaemon+"=1", "CONDOR_CONFIG="+s.path("condor_config"), "EXECPOINT_RUNTIME_DIR="+s.path("runs"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }

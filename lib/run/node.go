@@ -657,6 +657,12 @@ func (n *node) tellCounts(now clock.Instant, last bool) {
 
 // ask answers the control socket. It runs beside the owner.
 func (n *node) ask(r observe.Request) observe.Response {
+	if n.o.Allow != nil {
+		if err := n.o.Allow(r); err != nil {
+			n.o.Log.Info("control socket: refused", "op", r.Op, "by", r.By, "why", err)
+			return observe.Response{Err: err.Error()}
+		}
+	}
 	reply := make(chan observe.Response, 1)
 	n.post(func(now clock.Instant) { reply <- n.answer(now, r) })
 	select {

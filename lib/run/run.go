@@ -60,7 +60,7 @@ type Host struct {
 
 	// Peer names the user at the other end of a connection to the control
 	// socket; nil where nobody can know.
-	Peer func(net.Conn) (string, error)
+	Peer observe.PeerOf
 }
 
 // Options says what to run and where.
@@ -71,6 +71,11 @@ type Options struct {
 	// Execute is the directory of the sandboxes, Socket the path of the
 	// control socket ("" for none), Dir what status shows as the EP's place.
 	Execute, Socket, Dir string
+	// Control is a control socket that is open already, instead of Socket; it is
+	// closed. Allow says why who asks there may not ask that, which is read in
+	// Request.By and Request.Ours; nil lets everybody who can reach the socket.
+	Control net.Listener
+	Allow   func(observe.Request) error
 	// SlotExecutes are the directories of single slots, of SLOT<N>_EXECUTE, as
 	// CheckSlotExecutes found them.
 	SlotExecutes []machine.SlotExecute
@@ -147,11 +152,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer n.close()
+	l := o.Control
 	if o.Socket != "" {
-		l, err := net.Listen("unix", o.Socket)
-		if err != nil {
+		if l, err = net.Listen("unix", o.Socket); err != nil {
 			return Result{}, errs.E("run.Run", errs.Broken, o.Socket, err)
 		}
+	}
+	if l != nil {
 		served := make(chan error, 1)
 		go func() { served <- observe.Serve(l, o.Host.Peer, n.ask) }()
 		defer func() {

@@ -43,6 +43,12 @@ type Platform interface {
 	// where they are, and refuses those that may be anybody else's; ids is
 	// CONDOR_IDS.
 	ReadShown(ids string) (func(path string) ([]byte, error), error)
+	// ListenControl makes a control socket, to which every user may connect.
+	ListenControl(path string) (net.Listener, error)
+	// RunBase is where the user of this process keeps the records of what it
+	// runs, and Private opens it.
+	RunBase() (string, error)
+	Private() host.PrivateDirs
 	// Reuse is listen.Dialer's; nil where the system has no such thing.
 	Reuse() func(*net.Dialer) (lingers func(error) bool)
 	// Named makes the named socket of a shared port endpoint; nil without.

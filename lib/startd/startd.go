@@ -199,6 +199,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter,
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
+		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),
 		Serve: &run.Serve{
 			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
 			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
@@ -215,6 +216,9 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	}
 	around.Go(func() { occupied.Keep(ctx) })
 	around.Go(func() { d.takeOver(ctx) })
+	if opts.Control = d.openControl(h.Census.Self()); opts.Control != nil {
+		defer opts.Control.Close() // should it never come to be served
+	}
 	res, err := run.Run(ctx, opts)
 	if err != nil {
 		return daemon.ExitException, err

@@ -10,6 +10,7 @@ var (
 	optConfig  = Option{Name: "config", Arg: "FILE", Text: "the configuration (default: that of this machine)"}
 	optMachine = Option{Name: "machine", Arg: "FILE", Text: "a machine to divide instead of this one: a JSON object with cpus, memory_mb, disk_kb, swap_kb and resources"}
 	optJSON    = Option{Name: "json", Text: "JSON instead of text"}
+	optRuns    = Option{Name: "config", Arg: "FILE", Text: "the condor_startd that runs with this configuration (default: what runs of this user, and with the configuration of this machine)"}
 	optPID     = Option{Name: "pid", Arg: "N", Text: "which Execution Point, if several run here"}
 	optSyntax  = Option{Name: "syntax", Arg: "S", Text: "of ad files: old, new, json or auto (the default)"}
 )
@@ -48,15 +49,16 @@ var epJobs = []Command{{
 		Status{Never, "jobs that can never run here"}, Status{Restart, "drained, and to be started again"}),
 }, {
 	Name: "status", Brief: "show the slots of the Execution Points that run here",
-	Synopsis: []string{"[-json]"},
-	Does:     "Show the slots of the Execution Points that run here.",
-	Options:  []Option{{Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
+	Synopsis: []string{"[-config FILE] [-json]"},
+	Does: "Show the slots of the Execution Points that run here: of condor_ep run and of condor_startd. Root and the user of a condor_startd may ask it everything; " +
+		"status and explain need its level READ (ALLOW_READ), drain and vacate ADMINISTRATOR.",
+	Options:  []Option{optRuns, {Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
 	Statuses: answers("done", "no Execution Point runs here", "or the records of runs cannot be read"),
 }, {
 	Name: "explain", Brief: "say why a slot or a job is as it is, and what would have to change",
 	Synopsis: []string{"[-json] [-job FILE] [SLOT|JOB]", "[-config FILE] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE] [-json] [SLOT]"},
 	Does: "Show why a slot or a job of a running Execution Point is as it is, and what would have to change: all slots if none is named, and with -job what becomes of a job that might be submitted.\n\n" +
-		"With -config, -machine or -set the same of an Execution Point that might run, on this machine as it is now or on a described one; nothing is started.",
+		"With -machine or -set, or with a -config with which none runs, the same of an Execution Point that might run, on this machine as it is now or on a described one; nothing is started.",
 	Options: []Option{
 		{Name: "job", Arg: "FILE", Text: "a job that might be submitted: its ad, or a submit file (*.sub)"},
 		optConfig, optMachine,
@@ -84,7 +86,7 @@ var epJobs = []Command{{
 var epOwner = []Command{{
 	Name: "drain", Brief: "empty the machine of jobs, and let none in",
 	Synopsis: []string{"[-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR] " +
-		"[-(resume|exit|restart|reconfig)-on-completion] [-pid N] [-json]", "-cancel [-request-id ID] [-pid N] [-json]"},
+		"[-(resume|exit|restart|reconfig)-on-completion] [-config FILE] [-pid N] [-json]", "-cancel [-request-id ID] [-config FILE] [-pid N] [-json]"},
 	Does: "Empty the machine of jobs, and let none in; or take that back.",
 	Options: []Option{
 		{Name: "graceful", Text: "each job keeps its retirement and its vacate time"},
@@ -99,14 +101,14 @@ var epOwner = []Command{{
 		{Name: "reconfig-on-completion", Text: "then read the configuration again and take jobs again"},
 		{Name: "cancel", Text: "take a drain back"},
 		{Name: "request-id", Arg: "ID", Text: "which one (default: any)"},
-		optPID, optJSON,
+		optRuns, optPID, optJSON,
 	},
 	Statuses: onePlace,
 }, {
 	Name: "vacate", Brief: "have the job of a slot leave",
-	Synopsis: []string{"[-fast] [-pid N] [-json] SLOT|-all"},
+	Synopsis: []string{"[-fast] [-config FILE] [-pid N] [-json] SLOT|-all"},
 	Does:     "End the claim of a slot, or of every slot.",
-	Options:  []Option{{Name: "fast", Text: "at once, without the job's vacate time"}, {Name: "all", Text: "every slot"}, optPID, optJSON},
+	Options:  []Option{{Name: "fast", Text: "at once, without the job's vacate time"}, {Name: "all", Text: "every slot"}, optRuns, optPID, optJSON},
 	Statuses: onePlace,
 }, {
 	Name: "rehome", Brief: "lend an Execution Point of the pool to one access point",

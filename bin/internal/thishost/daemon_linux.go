@@ -29,6 +29,9 @@ func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) {
 // Syslog is the system's log.
 func (p *Platform) Syslog(tag string) (io.WriteCloser, error) { return syslog.New(tag), nil }
 
+// ListenControl makes a control socket.
+func (p *Platform) ListenControl(path string) (net.Listener, error) { return linux.ListenControl(path) }
+
 // Usage measures this process.
 func (p *Platform) Usage() (host.Usage, error) { return proc.Myself() }
 

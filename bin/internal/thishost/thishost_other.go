@@ -74,6 +74,9 @@ func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) { return nil, 
 // Syslog is never reached.
 func (p *Platform) Syslog(string) (io.WriteCloser, error) { return nil, errNoPlatform }
 
+// ListenControl is never reached.
+func (p *Platform) ListenControl(string) (net.Listener, error) { return nil, errNoPlatform }
+
 // Usage is never reached.
 func (p *Platform) Usage() (host.Usage, error) { return host.Usage{}, errNoPlatform }
 
