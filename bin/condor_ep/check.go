@@ -34,6 +34,7 @@ func cmdCheck(args []string, stdout, stderr io.Writer) int {
 	asJSON := fs.Bool("json", false, "")
 	warningsOK := fs.Bool("warnings-ok", false, "")
 	described := fs.String("machine", "", "")
+	local := fs.String("local-name", "", "")
 	if err := fs.Parse(args); err != nil {
 		return commands.StatusOf(err)
 	}
@@ -57,7 +58,7 @@ func cmdCheck(args []string, stdout, stderr io.Writer) int {
 		m.Inventory, _ = machine.Scan(context.Background(), time.Now(), d)
 	}
 	for _, root := range roots {
-		list, err := checkRoot(root, m)
+		list, err := checkRoot(root, *local, m)
 		if err != nil {
 			printError(stderr, "condor_ep check", err)
 			status = exitUsage
@@ -143,7 +144,7 @@ func inventory() *machine.Inventory {
 
 // checkRoot checks one configuration. The error is about a root that cannot
 // be read at all.
-func checkRoot(root string, m checkedMachine) ([]check.Finding, error) {
+func checkRoot(root, localName string, m checkedMachine) ([]check.Finding, error) {
 	if root != "" {
 		abs, err := filepath.Abs(root)
 		if err != nil {
@@ -167,7 +168,7 @@ func checkRoot(root string, m checkedMachine) ([]check.Finding, error) {
 		facts["TILDE"] = u.HomeDir
 	}
 	snap, partial, list := check.Load(config.Options{
-		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", Windows: runtime.GOOS == "windows",
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", LocalName: localName, Windows: runtime.GOOS == "windows",
 		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 	})
 	if snap != nil {

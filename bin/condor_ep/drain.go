@@ -43,7 +43,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	fs.StringVar(&f.request, "request-id", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.IntVar(&f.target.pid, "pid", 0, "")
-	fs.StringVar(&f.target.config, "config", "", "")
+	f.target.flags(fs)
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
@@ -118,7 +118,7 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 	asJSON := fs.Bool("json", false, "")
 	var t target
 	fs.IntVar(&t.pid, "pid", 0, "")
-	fs.StringVar(&t.config, "config", "", "")
+	t.flags(fs)
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}

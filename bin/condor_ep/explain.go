@@ -23,6 +23,7 @@ import (
 // explainFlags are the options of condor_ep explain.
 type explainFlags struct {
 	config, machine, job string
+	local                string // -local-name
 	set                  settings
 	json                 bool
 	subject              string
@@ -54,6 +55,7 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	var f explainFlags
 	fs := newFlags("explain", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.local, "local-name", "", "")
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.StringVar(&f.job, "job", "", "")
 	fs.Var(&f.set, "set", "")
@@ -91,8 +93,8 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 
 // runs reports whether an Execution Point runs here with the configuration.
 func (f *explainFlags) runs() bool {
-	_, answers, _, err := askAll(target{config: f.config}, observe.Request{Op: observe.OpStatus})
-	return err == nil && len(answers) > 0
+	_, answers, refusals, err := askAll(target{config: f.config, local: f.local}, observe.Request{Op: observe.OpStatus})
+	return err == nil && len(answers)+len(refusals) > 0
 }
 
 // running asks the Execution Points that run here.
@@ -106,7 +108,7 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 		}
 		req.Job = job.Text(classad.Old)
 	}
-	where, answers, refusals, err := askAll(target{config: f.config}, req)
+	where, answers, refusals, err := askAll(target{config: f.config, local: f.local}, req)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
 		return nil, exitUsage
@@ -140,7 +142,7 @@ func (f *explainFlags) jobAd() (*classad.Ad, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	snap, err := loadConfig(f.config, f.local, os.TempDir(), inv)
 	if err != nil {
 		return nil, err
 	}

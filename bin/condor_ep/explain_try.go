@@ -30,7 +30,7 @@ func (f *explainFlags) tried(stderr io.Writer) ([]*explain.Report, int) {
 }
 
 func (f *explainFlags) try(stderr io.Writer) ([]*explain.Report, error) {
-	d, err := slotsFlags{config: f.config, machine: f.machine}.divide()
+	d, err := slotsFlags{config: f.config, local: f.local, machine: f.machine}.divide()
 	if err != nil {
 		return nil, err
 	}

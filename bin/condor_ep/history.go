@@ -22,6 +22,7 @@ import (
 // historyFlags are the options of condor_ep history.
 type historyFlags struct {
 	file, config, constraint string
+	local                    string // -local-name
 	limit                    int
 	json, jsonl, long        bool
 	shown                    int // so many ads of the list of -json
@@ -34,6 +35,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("history", stdout, stderr)
 	fs.StringVar(&f.file, "file", "", "")
 	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.local, "local-name", "", "")
 	fs.StringVar(&f.constraint, "constraint", "", "")
 	fs.IntVar(&f.limit, "limit", 0, "")
 	fs.BoolVar(&f.json, "json", false, "")
@@ -151,7 +153,7 @@ func (f *historyFlags) paths() ([]string, error) {
 				out = append(out, d.History)
 			}
 		}
-		if snap := machineConfig(); snap != nil {
+		if snap := machineConfig(f.local); snap != nil {
 			o, err := history.OptionsFrom(snap)
 			if err == nil && o.Path != "" && !slices.Contains(out, o.Path) {
 				out = append(out, o.Path)
@@ -163,7 +165,7 @@ func (f *historyFlags) paths() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	snap, err := loadConfig(f.config, f.local, os.TempDir(), inv)
 	if err != nil {
 		return nil, err
 	}

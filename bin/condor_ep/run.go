@@ -39,6 +39,7 @@ import (
 // runFlags are the options of condor_ep run.
 type runFlags struct {
 	config string
+	local  string
 	json   bool
 	keep   bool
 	job    string
@@ -54,6 +55,7 @@ func cmdRun(args []string, stdout, stderr io.Writer) int {
 	var f runFlags
 	fs := newFlags("run", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.local, "local-name", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.BoolVar(&f.keep, "keep", false, "")
 	if err := fs.Parse(args); err != nil {
@@ -120,7 +122,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	inv, scanErrs := machine.Scan(ctx, time.Now(), p.Scanners()...)
-	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	snap, err := loadConfig(f.config, f.local, os.TempDir(), inv)
 	if err != nil {
 		return res, err
 	}
@@ -148,7 +150,11 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if _, err := inv.Prefer(snap); err != nil {
 		return res, err
 	}
-	if snap, err = loadConfig(f.config, dir.Files, inv); err != nil {
+	if snap, err = loadConfig(f.config, f.local, dir.Files, inv); err != nil {
+		return res, err
+	}
+	// LOCAL_DIR is a directory of our own unless the configuration sets it.
+	if err := run.CheckPlaces(snap, true); err != nil {
 		return res, err
 	}
 	execute := snap.String("EXECUTE")
@@ -231,7 +237,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
-		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Files, inv) },
+		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
 		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
@@ -297,10 +303,10 @@ func besides(p *thishost.Platform, number int) (told []string) {
 	return told
 }
 
-// loadConfig reads the configuration. Without a file all of the machine is one
+// loadConfig reads the configuration of root, or else of CONDOR_CONFIG. Without a file all of the machine is one
 // partitionable slot and any job runs. What the configuration does not say
 // about places is put below dir.
-func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
+func loadConfig(root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
 	facts := machine.ConfigFacts(inv)
 	facts["LOCAL_DIR"] = dir
 	facts["PID"] = strconv.Itoa(os.Getpid())
@@ -308,19 +314,31 @@ func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, err
 		facts["USERNAME"], facts["TILDE"] = u.Username, u.HomeDir
 	}
 	o := config.Options{
-		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD",
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", LocalName: localName,
 		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 	}
-	if root == "" {
+	if root = orFromEnv(root); root == "" {
 		return checked(config.Parse("<no configuration>", "", o))
 	}
 	// CONFIG_ROOT must not depend on where a job or a later reading stands.
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return nil, err
+	if o.Root = root; !strings.HasSuffix(strings.TrimSpace(root), "|") {
+		var err error
+		if o.Root, err = filepath.Abs(root); err != nil {
+			return nil, err
+		}
 	}
-	o.Root = abs
 	return checked(config.Load(o))
+}
+
+// orFromEnv is root, or where there is none what CONDOR_CONFIG names.
+func orFromEnv(root string) string {
+	if root == "" {
+		root = os.Getenv(config.RootKnob)
+	}
+	if strings.EqualFold(root, "ONLY_ENV") {
+		return ""
+	}
+	return root
 }
 
 // saveConfig writes what was configured, and what of it was used, for

@@ -30,6 +30,7 @@ import (
 // slotsFlags are the options of condor_ep slots.
 type slotsFlags struct {
 	config, machine string
+	local           string // -local-name
 	json, long      bool
 	record          bool
 }
@@ -39,6 +40,7 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var f slotsFlags
 	fs := newFlags("slots", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.local, "local-name", "", "")
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.BoolVar(&f.long, "long", false, "")
@@ -106,7 +108,9 @@ func (f slotsFlags) divide() (*division, error) {
 			return nil, err
 		}
 	}
-	from := origin{load: func(inv *machine.Inventory) (*config.Snapshot, error) { return loadConfig(root, os.TempDir(), inv) }}
+	from := origin{load: func(inv *machine.Inventory) (*config.Snapshot, error) {
+		return loadConfig(root, f.local, os.TempDir(), inv)
+	}}
 	if f.machine == "" {
 		p, err := thishost.Visit()
 		if err != nil {

@@ -47,7 +47,7 @@ func cmdStatus(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("status", stdout, stderr)
 	asJSON := fs.Bool("json", false, "")
 	var t target
-	fs.StringVar(&t.config, "config", "", "")
+	t.flags(fs)
 	if err := fs.Parse(args); err != nil {
 		return commands.StatusOf(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -25,7 +26,14 @@ import (
 // configuration, or all that this user can find.
 type target struct {
 	config string // -config
+	local  string // -local-name
 	pid    int    // -pid, 0 for any
+}
+
+// flags defines the options that say which.
+func (t *target) flags(fs *commands.Flags) {
+	fs.StringVar(&t.config, "config", "", "")
+	fs.StringVar(&t.local, "local-name", "", "")
 }
 
 // found are the Execution Points that can be asked.
@@ -48,7 +56,7 @@ func (t target) find() (found, error) {
 		if err != nil {
 			return f, err
 		}
-		snap, err := loadConfig(t.config, os.TempDir(), inv)
+		snap, err := loadConfig(t.config, t.local, os.TempDir(), inv)
 		if err != nil {
 			return f, err
 		}
@@ -76,7 +84,7 @@ func (t target) find() (found, error) {
 			f.ended = append(f.ended, d)
 		}
 	}
-	if snap := machineConfig(); snap != nil {
+	if snap := machineConfig(t.local); snap != nil {
 		for _, path := range run.ControlSockets(snap) {
 			if !slices.Contains(f.sockets, path) {
 				f.sockets = append(f.sockets, path)
@@ -97,7 +105,7 @@ func recordedDaemons(p *thishost.Platform) ([]run.Daemon, error) {
 
 // machineConfig is the configuration of this machine, nil if there is none or it
 // is of no use: whoever asks about what runs does not ask about that.
-func machineConfig() *config.Snapshot {
+func machineConfig(localName string) *config.Snapshot {
 	root, err := machineRoot()
 	if err != nil {
 		return nil
@@ -106,7 +114,7 @@ func machineConfig() *config.Snapshot {
 	if err != nil {
 		return nil
 	}
-	snap, err := loadConfig(root, os.TempDir(), inv)
+	snap, err := loadConfig(root, localName, os.TempDir(), inv)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ var (
 	optMachine = Option{Name: "machine", Arg: "FILE", Text: "a machine to divide instead of this one: a JSON object with cpus, memory_mb, disk_kb, swap_kb and resources"}
 	optJSON    = Option{Name: "json", Text: "JSON instead of text"}
 	optRuns    = Option{Name: "config", Arg: "FILE", Text: "the condor_startd that runs with this configuration (default: what runs of this user, and with the configuration of this machine)"}
+	optLocal   = Option{Name: "local-name", Arg: "NAME", Text: "read the knobs of this local name"}
 	optPID     = Option{Name: "pid", Arg: "N", Text: "which Execution Point, if several run here"}
 	optSyntax  = Option{Name: "syntax", Arg: "S", Text: "of ad files: old, new, json or auto (the default)"}
 )
@@ -36,12 +37,13 @@ var EP = Program{
 // epJobs run jobs and show them.
 var epJobs = []Command{{
 	Name: "run", Brief: "run the jobs of a submit file on this machine and wait for them",
-	Synopsis: []string{"[-config FILE] [-json] [-keep] JOB.sub"},
+	Synopsis: []string{"[-config FILE] [-local-name NAME] [-json] [-keep] JOB.sub"},
 	Does: "Run the jobs of a submit file on this machine and wait for them. Ctrl-C asks the jobs to leave, a second one ends them at once. SIGHUP reads the configuration of -config again.\n\n" +
 		"Sandboxes and logs are in a directory among the temporary files. Where a run is found by status and the like is recorded in /run/execpoint (root), " +
 		"XDG_RUNTIME_DIR, or the temporary files; EXECPOINT_RUNTIME_DIR names another directory, in which only its user may write.",
 	Options: []Option{
-		{Name: "config", Arg: "FILE", Text: "configuration of the Execution Point (default: all of the machine in one partitionable slot, any job runs)"},
+		{Name: "config", Arg: "FILE", Text: "configuration of the Execution Point (default: that of CONDOR_CONFIG, or else all of the machine in one partitionable slot, and any job runs)"},
+		optLocal,
 		{Name: "json", Text: "one JSON object a line instead of text"},
 		{Name: "keep", Text: "leave sandboxes and logs in place"},
 	},
@@ -49,30 +51,31 @@ var epJobs = []Command{{
 		Status{Never, "jobs that can never run here"}, Status{Restart, "drained, and to be started again"}),
 }, {
 	Name: "status", Brief: "show the slots of the Execution Points that run here",
-	Synopsis: []string{"[-config FILE] [-json]"},
+	Synopsis: []string{"[-config FILE] [-local-name NAME] [-json]"},
 	Does: "Show the slots of the Execution Points that run here: of condor_ep run and of condor_startd. Root and the user of a condor_startd may ask it everything; " +
 		"status and explain need its level READ (ALLOW_READ), drain and vacate ADMINISTRATOR.",
-	Options:  []Option{optRuns, {Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
+	Options:  []Option{optRuns, optLocal, {Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
 	Statuses: answers("done", "no Execution Point runs here", "or the records of runs cannot be read"),
 }, {
 	Name: "explain", Brief: "say why a slot or a job is as it is, and what would have to change",
-	Synopsis: []string{"[-json] [-job FILE] [SLOT|JOB]", "[-config FILE] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE] [-json] [SLOT]"},
+	Synopsis: []string{"[-json] [-job FILE] [SLOT|JOB]", "[-config FILE] [-local-name NAME] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE] [-json] [SLOT]"},
 	Does: "Show why a slot or a job of a running Execution Point is as it is, and what would have to change: all slots if none is named, and with -job what becomes of a job that might be submitted.\n\n" +
 		"With -machine or -set, or with a -config with which none runs, the same of an Execution Point that might run, on this machine as it is now or on a described one; nothing is started.",
 	Options: []Option{
 		{Name: "job", Arg: "FILE", Text: "a job that might be submitted: its ad, or a submit file (*.sub)"},
-		optConfig, optMachine,
+		optConfig, optLocal, optMachine,
 		{Name: "set", Arg: "NAME=EXPR", Text: "an attribute that the slots are to have instead of theirs"},
 		{Name: "json", Text: "one JSON object for each slot or job, one a line"},
 	},
 	Statuses: answers("done", "no Execution Point runs here, or it has no such slot or job", "configuration, job or description of a machine"),
 }, {
 	Name: "history", Brief: "show the jobs that have ended here, the newest first",
-	Synopsis: []string{"[-file FILE|-config FILE] [-limit N] [-constraint EXPR] [-json|-jsonl|-long]"},
+	Synopsis: []string{"[-file FILE|-config FILE] [-local-name NAME] [-limit N] [-constraint EXPR] [-json|-jsonl|-long]"},
 	Does:     "Show the jobs that have ended here, the newest first.",
 	Options: []Option{
 		{Name: "file", Arg: "FILE", Text: "a history, such as a startd_history"},
 		{Name: "config", Arg: "FILE", Text: "the history of that configuration"},
+		optLocal,
 		{Name: "limit", Arg: "N", Text: "so many at most"},
 		{Name: "constraint", Arg: "EXPR", Text: "those whose ad it is true of"},
 		{Name: "json", Text: "one JSON list of the jobs' ads, as condor_history writes it"},
@@ -86,7 +89,7 @@ var epJobs = []Command{{
 var epOwner = []Command{{
 	Name: "drain", Brief: "empty the machine of jobs, and let none in",
 	Synopsis: []string{"[-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR] " +
-		"[-(resume|exit|restart|reconfig)-on-completion] [-config FILE] [-pid N] [-json]", "-cancel [-request-id ID] [-config FILE] [-pid N] [-json]"},
+		"[-(resume|exit|restart|reconfig)-on-completion] [-config FILE] [-local-name NAME] [-pid N] [-json]", "-cancel [-request-id ID] [-config FILE] [-local-name NAME] [-pid N] [-json]"},
 	Does: "Empty the machine of jobs, and let none in; or take that back.",
 	Options: []Option{
 		{Name: "graceful", Text: "each job keeps its retirement and its vacate time"},
@@ -101,14 +104,14 @@ var epOwner = []Command{{
 		{Name: "reconfig-on-completion", Text: "then read the configuration again and take jobs again"},
 		{Name: "cancel", Text: "take a drain back"},
 		{Name: "request-id", Arg: "ID", Text: "which one (default: any)"},
-		optRuns, optPID, optJSON,
+		optRuns, optLocal, optPID, optJSON,
 	},
 	Statuses: onePlace,
 }, {
 	Name: "vacate", Brief: "have the job of a slot leave",
-	Synopsis: []string{"[-fast] [-config FILE] [-pid N] [-json] SLOT|-all"},
+	Synopsis: []string{"[-fast] [-config FILE] [-local-name NAME] [-pid N] [-json] SLOT|-all"},
 	Does:     "End the claim of a slot, or of every slot.",
-	Options:  []Option{{Name: "fast", Text: "at once, without the job's vacate time"}, {Name: "all", Text: "every slot"}, optRuns, optPID, optJSON},
+	Options:  []Option{{Name: "fast", Text: "at once, without the job's vacate time"}, {Name: "all", Text: "every slot"}, optRuns, optLocal, optPID, optJSON},
 	Statuses: onePlace,
 }, {
 	Name: "rehome", Brief: "lend an Execution Point of the pool to one access point",
@@ -127,16 +130,16 @@ var epOwner = []Command{{
 // epPlan are the commands that start nothing.
 var epPlan = []Command{{
 	Name: "check", Brief: "list everything that is wrong with a configuration",
-	Synopsis: []string{"[-json] [-warnings-ok] [-machine FILE.json] [FILE...]"},
+	Synopsis: []string{"[-local-name NAME] [-json] [-warnings-ok] [-machine FILE.json] [FILE...]"},
 	Does:     "List everything that is wrong with the configuration of this machine, or with each FILE as one. docs/checks.md explains each finding by its code.",
-	Options:  []Option{{Name: "json", Text: "one JSON object a finding"}, {Name: "warnings-ok", Text: "show warnings, but count only errors"}, optMachine},
+	Options:  []Option{optLocal, {Name: "json", Text: "one JSON object a finding"}, {Name: "warnings-ok", Text: "show warnings, but count only errors"}, optMachine},
 	Statuses: answers("nothing found", "something is wrong", "or a file that cannot be read"),
 }, {
 	Name: "slots", Brief: "show the slots that a configuration makes",
-	Synopsis: []string{"[-config FILE] [-machine FILE.json] [-json|-long]", "-record"},
+	Synopsis: []string{"[-config FILE] [-local-name NAME] [-machine FILE.json] [-json|-long]", "-record"},
 	Does:     "Show the slots that a configuration makes; nothing is started.",
 	Options: []Option{
-		optConfig, optMachine,
+		optConfig, optLocal, optMachine,
 		{Name: "json", Text: "a JSON list of the slots' ads"},
 		{Name: "long", Text: "the ads in the old syntax"},
 		{Name: "record", Text: "answer JSON records (id, config, scripts, args, detected, query_delay_s) from the standard input, one to a line, with the ads of the slots and of the daemon"},
