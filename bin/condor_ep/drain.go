@@ -158,26 +158,32 @@ func tell(asJSON bool, stdout, stderr io.Writer, who, said string, object any) i
 
 // askOne puts a request to the one EP that is meant.
 func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
-	f, err := t.find()
-	if err != nil {
-		printError(stderr, who, err)
-		return observe.Response{}, exitUsage
+	var f found
+	var resp observe.Response
+	var err error
+	if t.name != "" || t.pool != "" {
+		resp, err = t.askFar(req)
+	} else {
+		if f, err = t.find(); err != nil {
+			printError(stderr, who, err)
+			return observe.Response{}, exitUsage
+		}
+		socket, status := f.one(who, t.pid, stderr)
+		if status != exitOK {
+			return observe.Response{}, status
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		defer cancel()
+		resp, err = observe.Call(ctx, socket, req)
 	}
-	socket, status := f.one(who, t.pid, stderr)
-	if status != exitOK {
-		return observe.Response{}, status
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	resp, err := observe.Call(ctx, socket, req)
 	switch {
 	case err == nil:
 		return resp, exitOK
-	case asJSON && !errs.Is(err, errs.NotFound):
+	case asJSON && (t.name != "" || !errs.Is(err, errs.NotFound)):
 		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": sentence(err).Error(), "code": resp.Code}) != exitOK {
 			return observe.Response{}, exitUsage
 		}
-	case errs.Is(err, errs.NotFound):
+	case t.name == "" && errs.Is(err, errs.NotFound):
 		f.nothing(stderr)
 	case resp.Code != 0:
 		fmt.Fprintf(stderr, "%s: %v (%d)\n", who, sentence(err), resp.Code)

@@ -22,11 +22,11 @@ import (
 
 // explainFlags are the options of condor_ep explain.
 type explainFlags struct {
-	config, machine, job string
-	local                string // -local-name
-	set                  settings
-	json                 bool
-	subject              string
+	target
+	machine, job string
+	set          settings
+	json         bool
+	subject      string
 }
 
 // settings are attributes given as NAME=EXPRESSION.
@@ -54,8 +54,7 @@ func (s *settings) Set(text string) error {
 func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	var f explainFlags
 	fs := newFlags("explain", stdout, stderr)
-	fs.StringVar(&f.config, "config", "", "")
-	fs.StringVar(&f.local, "local-name", "", "")
+	f.target.flags(fs)
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.StringVar(&f.job, "job", "", "")
 	fs.Var(&f.set, "set", "")
@@ -65,7 +64,7 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	}
 	f.subject = fs.Arg(0)
 	// A configuration with which an Execution Point runs is that one's.
-	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && !f.runs()
+	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && f.name == "" && f.pool == "" && !f.runs()
 	if fs.NArg() > 1 {
 		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %d words", fs.NArg())
 	}
@@ -93,7 +92,7 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 
 // runs reports whether an Execution Point runs here with the configuration.
 func (f *explainFlags) runs() bool {
-	_, answers, refusals, err := askAll(target{config: f.config, local: f.local}, observe.Request{Op: observe.OpStatus})
+	_, answers, refusals, err := askAll(f.target, observe.Request{Op: observe.OpStatus})
 	return err == nil && len(answers)+len(refusals) > 0
 }
 
@@ -108,7 +107,7 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 		}
 		req.Job = job.Text(classad.Old)
 	}
-	where, answers, refusals, err := askAll(target{config: f.config, local: f.local}, req)
+	where, answers, refusals, err := askAll(f.target, req)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
 		return nil, exitUsage

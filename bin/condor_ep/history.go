@@ -21,11 +21,11 @@ import (
 
 // historyFlags are the options of condor_ep history.
 type historyFlags struct {
-	file, config, constraint string
-	local                    string // -local-name
-	limit                    int
-	json, jsonl, long        bool
-	shown                    int // so many ads of the list of -json
+	target
+	file, constraint  string
+	limit             int
+	json, jsonl, long bool
+	shown             int // so many ads of the list of -json
 }
 
 // cmdHistory shows the jobs that have ended here, the newest first.
@@ -34,8 +34,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	var f historyFlags
 	fs := newFlags("history", stdout, stderr)
 	fs.StringVar(&f.file, "file", "", "")
-	fs.StringVar(&f.config, "config", "", "")
-	fs.StringVar(&f.local, "local-name", "", "")
+	f.target.flags(fs)
 	fs.StringVar(&f.constraint, "constraint", "", "")
 	fs.IntVar(&f.limit, "limit", 0, "")
 	fs.BoolVar(&f.json, "json", false, "")
@@ -61,7 +60,11 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 		}
 		q.Constraint = e
 	}
-	paths, err := f.paths()
+	var paths []string
+	var err error
+	if f.name == "" && f.pool == "" {
+		paths, err = f.paths()
+	}
 	if err != nil {
 		printError(stderr, who, err)
 		return exitUsage
@@ -70,6 +73,12 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	tw := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
 	if countTrue(f.json, f.jsonl, f.long) == 0 {
 		fmt.Fprintln(tw, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
+	}
+	if f.name != "" || f.pool != "" {
+		if err := f.fromAfar(stdout, tw); err != nil {
+			printError(stderr, who, err)
+			return exitUsage
+		}
 	}
 	for _, path := range paths {
 		files, err := history.Files(path)
@@ -94,6 +103,17 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
 	_ = tw.Flush()
 	return status
+}
+
+// fromAfar shows the history of the one in a pool that -name names.
+func (f *historyFlags) fromAfar(w, table io.Writer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
+	defer cancel()
+	far, err := f.reach(ctx)
+	if err != nil {
+		return err
+	}
+	return far.history(ctx, f.constraint, f.limit, func(ad *classad.Ad) error { return f.show(w, table, ad) })
 }
 
 // countTrue counts the options that were given.

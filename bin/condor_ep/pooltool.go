@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"strconv"
 
@@ -30,8 +31,16 @@ import (
 
 // poolTool is what a tool needs to speak with the daemons of this machine's
 // pool: its configuration, and a client with the credentials of who runs it.
-func poolTool() (*config.Snapshot, *security.Client, error) {
-	root, err := machineRoot()
+func poolTool() (*config.Snapshot, *security.Client, error) { return poolToolOf("") }
+
+// poolToolOf is poolTool with another configuration, unless root is "".
+func poolToolOf(root string) (*config.Snapshot, *security.Client, error) {
+	var err error
+	if root == "" {
+		root, err = machineRoot()
+	} else {
+		root, err = filepath.Abs(root)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

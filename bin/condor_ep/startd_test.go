@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -220,4 +221,51 @@ func TestWhereTheConfigurationOfARunIs(t *testing.T) {
 	p.write(t, "ep.conf", "LOCAL_DIR = here\n")
 	p.refused(t, exitUsage, "ep.conf:1: knob LOCAL_DIR: the path is relative", "run", "-config", "ep.conf", "job.sub")
 	p.nothingLeft(t)
+}
+
+// A condor_startd is asked over the wire with the security of the pool: by who
+// has proven a name, and has the level that a question needs.
+func TestAsksStartdOverTheWire(t *testing.T) {
+	t.Parallel()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, lines string
+		look, drain string // what is refused
+	}{
+		{"administrator", "ALLOW_ADMINISTRATOR = condor@lab.test, " + me.Username + "@lab.test\n", "", ""},
+		{"read", "ALLOW_READ = *\n", "", "cannot be asked"},
+		{"nothing", "", "cannot be asked", "cannot be asked"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStartd(t, tt.lines)
+			s.begin()
+			conf := filepath.Join(s.dir, "node.conf")
+			shown, _, _ := strings.Cut(s.read(t, "log/.startd_address"), "\n")
+			s.write(t, "log/startd_history", "ClusterId = 41\nProcId = 2\nCmd = \"/bin/true\"\nCompletionDate = 1700000000\n*** Offset = 0 ClusterId = 41 ProcId = 2\n")
+			for _, ask := range []struct {
+				args          []string
+				says, refused string
+			}{
+				{[]string{"status"}, "Unclaimed", tt.look},
+				{[]string{"explain"}, "slot1 is Unclaimed/Idle", tt.look},
+				{[]string{"drain", "-reason", "far"}, "draining, request id", tt.drain},
+				{[]string{"drain", "-cancel"}, "cancelled the draining", tt.drain},
+				{[]string{"vacate", "-all"}, "vacating every slot", tt.drain},
+			} {
+				args := append([]string{ask.args[0], "-config", conf, "-name", shown}, ask.args[1:]...)
+				if ask.refused != "" {
+					s.refused(t, exitSomeFailed, ask.refused, args...)
+				} else {
+					s.accepted(t, ask.says, args...)
+				}
+			}
+			if tt.look == "" {
+				s.accepted(t, "41.2", "history", "-config", conf, "-name", shown)
+			}
+		})
+	}
 }

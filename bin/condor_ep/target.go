@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
@@ -28,12 +29,16 @@ type target struct {
 	config string // -config
 	local  string // -local-name
 	pid    int    // -pid, 0 for any
+	name   string // -name: one of a pool
+	pool   string // -pool
 }
 
 // flags defines the options that say which.
 func (t *target) flags(fs *commands.Flags) {
 	fs.StringVar(&t.config, "config", "", "")
 	fs.StringVar(&t.local, "local-name", "", "")
+	fs.StringVar(&t.name, "name", "", "")
+	fs.StringVar(&t.pool, "pool", "", "")
 }
 
 // found are the Execution Points that can be asked.
@@ -120,6 +125,21 @@ func machineConfig(localName string) *config.Snapshot {
 	}
 	return snap
 }
+
+// askFar puts a request to the one in a pool that -name names.
+func (t target) askFar(req observe.Request) (observe.Response, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
+	defer cancel()
+	far, err := t.reach(ctx)
+	if err != nil {
+		return observe.Response{}, err
+	}
+	resp, err := far.ask(ctx, req)
+	return resp, sentence(err)
+}
+
+// farTimeout bounds how long one in a pool may take to be found and to answer.
+const farTimeout = 60 * time.Second
 
 // answer is what one Execution Point says.
 type answer struct {

@@ -30,8 +30,20 @@ const (
 // maxMessage bounds one message either way, in bytes.
 const maxMessage = 16 << 20
 
-// maxRequest bounds a question, which may hold the ad of a job.
-const maxRequest = 1 << 20
+// MostRequest bounds a question, which may hold the ad of a job, and MostAnswer
+// one that goes over the wire, in bytes.
+const (
+	MostRequest = 1 << 20
+	MostAnswer  = 8 << 20
+)
+
+// The commands by which a daemon is asked over the wire: CommandLook for
+// OpStatus and OpExplain, CommandChange for the others. The payload is a Request
+// as a text of JSON, the answer a Response. HTCondor knows neither.
+const (
+	CommandLook   = 90001
+	CommandChange = 90002
+)
 
 // ioTimeout bounds how long a silent peer keeps a connection.
 const ioTimeout = 10 * time.Second
@@ -205,7 +217,7 @@ func serveOne(c net.Conn, from Request, answer func(Request) Response) {
 	}
 	var req Request
 	var resp Response
-	line, err := readLine(c, maxRequest)
+	line, err := readLine(c, MostRequest)
 	if err == nil {
 		err = json.Unmarshal(line, &req)
 	}

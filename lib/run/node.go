@@ -169,6 +169,9 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	for _, eff := range effects {
 		n.perform(now, eff)
 	}
+	if n.serving() && o.Serve.Asked != nil {
+		o.Serve.Asked(n.askedBy)
+	}
 	if n.serving() && o.Serve.Settled != nil {
 		o.Serve.Settled()
 	}
@@ -663,6 +666,11 @@ func (n *node) ask(r observe.Request) observe.Response {
 			return observe.Response{Err: err.Error()}
 		}
 	}
+	return n.askedBy(r)
+}
+
+// askedBy answers a question of who may ask it.
+func (n *node) askedBy(r observe.Request) observe.Response {
 	reply := make(chan observe.Response, 1)
 	n.post(func(now clock.Instant) { reply <- n.answer(now, r) })
 	select {

@@ -43,7 +43,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	tokens := &daemon.TokenDesk{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
-	table, err := tableOf(d.pool, answers, tokens, d.reverser)
+	table, err := tableOf(d.pool, answers, tokens, d.reverser, d.desk)
 	if err != nil {
 		return nil, "", err
 	}
@@ -68,8 +68,8 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 // tableOf is every command that the daemon answers. docs/security.md lists them, and who
 // may begin which of them, how and with which proof, stands in
 // testdata/commands.tsv.
-func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser) (*listen.Table, error) {
-	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), []listen.Command{r.Command()})...)
+func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser, k *desk) (*listen.Table, error) {
+	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), k.Commands(), []listen.Command{r.Command()})...)
 }
 
 // post begins to send commands over UDP.

@@ -87,6 +87,7 @@ type daemonState struct {
 	// told is what tools and the system order; they share whether to be peaceful.
 	told  *daemon.Orders
 	begin beginning
+	desk  *desk
 	kbdd  *watched
 
 	methods atomic.Pointer[authn.Client] // how we authenticate now
@@ -101,6 +102,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
 		updated: make(chan struct{}), known: make(chan struct{}, 1), taken: make(chan *config.Snapshot, 1),
+		desk: newDesk(),
 	}
 	d.told = &daemon.Orders{Control: control{d}}
 	ctx, cancel := context.WithCancel(ctx)
@@ -206,6 +208,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
 			Settled: func() { d.settled(ctx, &around) },
+			Asked:   func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
 		},
 	}
 	for _, e := range d.unknown {

@@ -12,6 +12,8 @@ var (
 	optJSON    = Option{Name: "json", Text: "JSON instead of text"}
 	optRuns    = Option{Name: "config", Arg: "FILE", Text: "the condor_startd that runs with this configuration (default: what runs of this user, and with the configuration of this machine)"}
 	optLocal   = Option{Name: "local-name", Arg: "NAME", Text: "read the knobs of this local name"}
+	optName    = Option{Name: "name", Arg: "NAME", Text: "a condor_startd of this project in a pool, asked over the wire"}
+	optPool    = Option{Name: "pool", Arg: "POOL", Text: "the collector that knows NAME (default: COLLECTOR_HOST)"}
 	optPID     = Option{Name: "pid", Arg: "N", Text: "which Execution Point, if several run here"}
 	optSyntax  = Option{Name: "syntax", Arg: "S", Text: "of ad files: old, new, json or auto (the default)"}
 )
@@ -51,31 +53,31 @@ var epJobs = []Command{{
 		Status{Never, "jobs that can never run here"}, Status{Restart, "drained, and to be started again"}),
 }, {
 	Name: "status", Brief: "show the slots of the Execution Points that run here",
-	Synopsis: []string{"[-config FILE] [-local-name NAME] [-json]"},
+	Synopsis: []string{"[-config FILE] [-local-name NAME] [-name NAME [-pool POOL]] [-json]"},
 	Does: "Show the slots of the Execution Points that run here: of condor_ep run and of condor_startd. Root and the user of a condor_startd may ask it everything; " +
 		"status and explain need its level READ (ALLOW_READ), drain and vacate ADMINISTRATOR.",
-	Options:  []Option{optRuns, optLocal, {Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
+	Options:  []Option{optRuns, optLocal, optName, optPool, {Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
 	Statuses: answers("done", "no Execution Point runs here", "or the records of runs cannot be read"),
 }, {
 	Name: "explain", Brief: "say why a slot or a job is as it is, and what would have to change",
-	Synopsis: []string{"[-json] [-job FILE] [SLOT|JOB]", "[-config FILE] [-local-name NAME] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE] [-json] [SLOT]"},
+	Synopsis: []string{"[-name NAME [-pool POOL]] [-json] [-job FILE] [SLOT|JOB]", "[-config FILE] [-local-name NAME] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE] [-json] [SLOT]"},
 	Does: "Show why a slot or a job of a running Execution Point is as it is, and what would have to change: all slots if none is named, and with -job what becomes of a job that might be submitted.\n\n" +
 		"With -machine or -set, or with a -config with which none runs, the same of an Execution Point that might run, on this machine as it is now or on a described one; nothing is started.",
 	Options: []Option{
 		{Name: "job", Arg: "FILE", Text: "a job that might be submitted: its ad, or a submit file (*.sub)"},
-		optConfig, optLocal, optMachine,
+		optConfig, optLocal, optName, optPool, optMachine,
 		{Name: "set", Arg: "NAME=EXPR", Text: "an attribute that the slots are to have instead of theirs"},
 		{Name: "json", Text: "one JSON object for each slot or job, one a line"},
 	},
 	Statuses: answers("done", "no Execution Point runs here, or it has no such slot or job", "configuration, job or description of a machine"),
 }, {
 	Name: "history", Brief: "show the jobs that have ended here, the newest first",
-	Synopsis: []string{"[-file FILE|-config FILE] [-local-name NAME] [-limit N] [-constraint EXPR] [-json|-jsonl|-long]"},
+	Synopsis: []string{"[-file FILE|-config FILE|-name NAME [-pool POOL]] [-local-name NAME] [-limit N] [-constraint EXPR] [-json|-jsonl|-long]"},
 	Does:     "Show the jobs that have ended here, the newest first.",
 	Options: []Option{
 		{Name: "file", Arg: "FILE", Text: "a history, such as a startd_history"},
 		{Name: "config", Arg: "FILE", Text: "the history of that configuration"},
-		optLocal,
+		optLocal, optName, optPool,
 		{Name: "limit", Arg: "N", Text: "so many at most"},
 		{Name: "constraint", Arg: "EXPR", Text: "those whose ad it is true of"},
 		{Name: "json", Text: "one JSON list of the jobs' ads, as condor_history writes it"},
@@ -89,7 +91,7 @@ var epJobs = []Command{{
 var epOwner = []Command{{
 	Name: "drain", Brief: "empty the machine of jobs, and let none in",
 	Synopsis: []string{"[-graceful|-quick|-fast] [-reason TEXT] [-start EXPR] [-check EXPR] " +
-		"[-(resume|exit|restart|reconfig)-on-completion] [-config FILE] [-local-name NAME] [-pid N] [-json]", "-cancel [-request-id ID] [-config FILE] [-local-name NAME] [-pid N] [-json]"},
+		"[-(resume|exit|restart|reconfig)-on-completion] [-config FILE] [-local-name NAME] [-name NAME [-pool POOL]] [-pid N] [-json]", "-cancel [-request-id ID] [-config FILE] [-local-name NAME] [-name NAME [-pool POOL]] [-pid N] [-json]"},
 	Does: "Empty the machine of jobs, and let none in; or take that back.",
 	Options: []Option{
 		{Name: "graceful", Text: "each job keeps its retirement and its vacate time"},
@@ -104,14 +106,14 @@ var epOwner = []Command{{
 		{Name: "reconfig-on-completion", Text: "then read the configuration again and take jobs again"},
 		{Name: "cancel", Text: "take a drain back"},
 		{Name: "request-id", Arg: "ID", Text: "which one (default: any)"},
-		optRuns, optLocal, optPID, optJSON,
+		optRuns, optLocal, optName, optPool, optPID, optJSON,
 	},
 	Statuses: onePlace,
 }, {
 	Name: "vacate", Brief: "have the job of a slot leave",
-	Synopsis: []string{"[-fast] [-config FILE] [-local-name NAME] [-pid N] [-json] SLOT|-all"},
+	Synopsis: []string{"[-fast] [-config FILE] [-local-name NAME] [-name NAME [-pool POOL]] [-pid N] [-json] SLOT|-all"},
 	Does:     "End the claim of a slot, or of every slot.",
-	Options:  []Option{{Name: "fast", Text: "at once, without the job's vacate time"}, {Name: "all", Text: "every slot"}, optRuns, optLocal, optPID, optJSON},
+	Options:  []Option{{Name: "fast", Text: "at once, without the job's vacate time"}, {Name: "all", Text: "every slot"}, optRuns, optLocal, optName, optPool, optPID, optJSON},
 	Statuses: onePlace,
 }, {
 	Name: "rehome", Brief: "lend an Execution Point of the pool to one access point",
