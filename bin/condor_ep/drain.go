@@ -161,7 +161,7 @@ func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stde
 	var f found
 	var resp observe.Response
 	var err error
-	if t.name != "" || t.pool != "" {
+	if t.isFar() {
 		resp, err = t.askFar(req)
 	} else {
 		if f, err = t.find(); err != nil {
@@ -179,11 +179,11 @@ func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stde
 	switch {
 	case err == nil:
 		return resp, exitOK
-	case asJSON && (t.name != "" || !errs.Is(err, errs.NotFound)):
+	case asJSON && (t.isFar() || !errs.Is(err, errs.NotFound)):
 		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": sentence(err).Error(), "code": resp.Code}) != exitOK {
 			return observe.Response{}, exitUsage
 		}
-	case t.name == "" && errs.Is(err, errs.NotFound):
+	case !t.isFar() && errs.Is(err, errs.NotFound):
 		f.nothing(stderr)
 	case resp.Code != 0:
 		fmt.Fprintf(stderr, "%s: %v (%d)\n", who, sentence(err), resp.Code)

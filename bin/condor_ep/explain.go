@@ -64,7 +64,7 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	}
 	f.subject = fs.Arg(0)
 	// A configuration with which an Execution Point runs is that one's.
-	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && f.name == "" && f.pool == "" && !f.runs()
+	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && !f.isFar() && !f.runs()
 	if fs.NArg() > 1 {
 		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %d words", fs.NArg())
 	}

@@ -62,7 +62,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	}
 	var paths []string
 	var err error
-	if f.name == "" && f.pool == "" {
+	if !f.isFar() {
 		paths, err = f.paths()
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	if countTrue(f.json, f.jsonl, f.long) == 0 {
 		fmt.Fprintln(tw, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
 	}
-	if f.name != "" || f.pool != "" {
+	if f.isFar() {
 		if err := f.fromAfar(stdout, tw); err != nil {
 			printError(stderr, who, err)
 			return exitUsage

@@ -21,7 +21,7 @@ const askTimeout = 5 * time.Second
 
 // askAll puts a request to every EP that is meant.
 func askAll(t target, req observe.Request) (f found, answers []observe.Response, refusals []error, err error) {
-	if t.name != "" || t.pool != "" {
+	if t.isFar() {
 		resp, err := t.askFar(req)
 		if err != nil {
 			return f, nil, []error{err}, nil

@@ -126,6 +126,9 @@ func machineConfig(localName string) *config.Snapshot {
 	return snap
 }
 
+// isFar reports whether one in a pool is meant.
+func (t target) isFar() bool { return t.name != "" || t.pool != "" }
+
 // askFar puts a request to the one in a pool that -name names.
 func (t target) askFar(req observe.Request) (observe.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)

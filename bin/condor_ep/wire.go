@@ -31,6 +31,9 @@ type far struct {
 // reach finds the daemon that -name names, in the pool of -pool or that of this
 // machine's configuration.
 func (t target) reach(ctx context.Context) (*far, error) {
+	if t.name == "" {
+		return nil, errors.New("-pool says where the one is known that -name names; there is no -name")
+	}
 	snap, client, err := poolToolOf(t.config)
 	if err != nil {
 		return nil, err
@@ -104,7 +107,7 @@ func (f *far) history(ctx context.Context, constraint string, limit int, show fu
 	if limit > 0 {
 		query.SetInt("NumJobMatches", int64(limit))
 	}
-	conn, _, err := f.client.Command(ctx, f.at, commandHistory, security.Options{})
+	conn, _, err := f.client.Command(ctx, f.at, commandHistory, security.Options{Authenticate: true})
 	if err != nil {
 		return err
 	}
