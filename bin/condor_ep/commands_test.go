@@ -56,7 +56,7 @@ func TestCommandLine(t *testing.T) {
 		{"classads", exitUsage, "", "condor_ep: unknown command \"classads\"; did you mean classad?\ncondor_ep -help shows them\n"},
 		{"submit", exitUsage, "", "condor_ep: unknown command \"submit\"; there are run, status, explain, history, drain, vacate, rehome, check, slots, simulate, classad\ncondor_ep -help shows them\n"},
 		{"run -kep x", exitUsage, "", "condor_ep run: unknown option -kep; did you mean -keep?\ncondor_ep run -help shows the options\n"},
-		{"run", exitUsage, "", "condor_ep run: want one submit file, got 0\n\nUsage: condor_ep run [-config FILE] [-json] [-keep] JOB.sub\ncondor_ep run -help says more\n"},
+		{"run", exitUsage, "", "condor_ep run: want one submit file, got 0\n\nUsage: condor_ep run [-config FILE] [-local-name NAME] [-json] [-keep] JOB.sub\ncondor_ep run -help says more\n"},
 	} {
 		var out, errOut bytes.Buffer
 		if status := tool(strings.Fields(tt.args), &out, &errOut); status != tt.status || out.String() != tt.out || errOut.String() != tt.errOut {
