@@ -25,7 +25,8 @@ use POLICY : WANT_HOLD_IF( TooBig, 102, "too much memory" )
 PREEMPT = foo bar
 MACHINE_RESOURCE_Bolts = b1 b2 b2
 MODIFY_REQUEST_EXPR_REQUESTCPUS = ((
-MyHelper = ((
+USER_JOB_WRAPPER = /usr/bin/env
+SCHEDD_INTERVAL = often
 `)
 	cmd := s.command("-f")
 	var said bytes.Buffer
@@ -65,6 +66,9 @@ MyHelper = ((
 		if !bytes.Contains(log, []byte("knob "+knob+": is not an expression")) {
 			t.Errorf("the log does not name %s", knob)
 		}
+	}
+	if !bytes.Contains(log, []byte("nothing here reads them yet: USER_JOB_WRAPPER (")) {
+		t.Error("the log does not say that USER_JOB_WRAPPER has no effect")
 	}
 	s.must(cmd.Process.Signal(syscall.SIGTERM))
 	if err := <-ended; err != nil {

@@ -44,6 +44,7 @@ func Snapshot(s Subject) []Finding {
 	c.uses()
 	c.values()
 	c.emptied()
+	c.notRead()
 	c.published(attrs)
 	c.expressions()
 	c.policies()
@@ -163,6 +164,13 @@ func (c *checker) emptied() {
 			f.Value = s.Raw
 			c.add(f)
 		}
+	}
+}
+
+// notRead reports settings that nothing here acts by.
+func (c *checker) notRead() {
+	for _, u := range c.Config.Unread() {
+		c.add(found(NotRead, u.Setting, "has no effect: nothing reads it yet", u.Instead))
 	}
 }
 

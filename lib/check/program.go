@@ -41,8 +41,8 @@ func (c *checker) programs() {
 		return
 	}
 	for _, s := range c.set {
-		if !runsIt.MatchString(bare(s.Name)) {
-			continue
+		if k, ok := config.LookupKnob(s.Name); !runsIt.MatchString(bare(s.Name)) || ok && k.Mark() == config.NothingReads {
+			continue // nobody runs it
 		}
 		path := strings.TrimSpace(s.Value)
 		if !strings.HasPrefix(path, "/") && !(len(path) > 2 && path[1] == ':') {

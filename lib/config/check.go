@@ -36,7 +36,7 @@ func (s *Snapshot) Sort() (fatal, doubtful Problems) {
 // mustBeRight reports whether a knob's value is needed as its type has it.
 func (s *Snapshot) mustBeRight(name string) bool {
 	k := findKnob(name)
-	return k == nil || k.Type != TypeExpr
+	return k == nil || k.Type != TypeExpr && (k.Mark() == InForce || k.Mark() == ForMacros)
 }
 
 func (s *Snapshot) checkEntry(e *entry) Problems {

@@ -90,7 +90,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
 	n.setRecords(next)
 	n.step(now, ep.Reconfigured{Snapshot: next, Inventory: inv})
-	n.tellUnparsed(next)
+	n.tellDoubts(next)
 	n.reconfigureHooks(now, next)
 	n.reconfigureBackfill(now, next)
 	n.moved = true
@@ -104,10 +104,10 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	}
 }
 
-// tellUnparsed says which of the owner's expressions do not parse, and so do not
-// count. They keep no machine down, as they do not with HTCondor, but the owner
-// meant something by each.
-func (n *node) tellUnparsed(s *config.Snapshot) {
+// tellDoubts says which of the owner's expressions do not parse, and so do not
+// count, and which settings nothing here acts by. They keep no machine down, as
+// they do not with HTCondor, but the owner meant something by each.
+func (n *node) tellDoubts(s *config.Snapshot) {
 	told := map[string]bool{}
 	var p *config.Problem
 	for _, err := range n.eng.Unparsed() {
@@ -115,6 +115,17 @@ func (n *node) tellUnparsed(s *config.Snapshot) {
 			told[p.Knob] = true
 		}
 		n.problem(fmt.Errorf("the policy is not what its owner wrote: %w", err))
+	}
+	if unread := s.Unread(); len(unread) > 0 {
+		var names []string
+		for _, u := range unread {
+			names = append(names, fmt.Sprintf("%s (%v)", u.Name, u.Origin))
+		}
+		const most = 40 // more do not help
+		if len(names) > most {
+			names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
+		}
+		n.problem(fmt.Errorf("settings without effect, because nothing here reads them yet: %s: condor_ep check says what to do", strings.Join(names, ", ")))
 	}
 	_, doubtful := s.Sort()
 	for _, p := range doubtful {
