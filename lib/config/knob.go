@@ -76,11 +76,6 @@ type Knob struct {
 	Aliases  []string // other spellings met in documents
 }
 
-// Matches reports whether a name is that of the knob, or one of the family.
-func (k *Knob) Matches(name string) bool {
-	return equalFold(k.Name, name) || k.IsFamily() && name != "" && inFamily(k, name)
-}
-
 // DefaultFor returns the default text on Windows or elsewhere.
 func (k *Knob) DefaultFor(windows bool) (text string, ok bool) {
 	if windows && k.HasDefaultWindows {
