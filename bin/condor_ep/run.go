@@ -122,7 +122,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	inv, scanErrs := machine.Scan(ctx, time.Now(), p.Scanners()...)
-	snap, err := loadConfig(f.config, f.local, os.TempDir(), inv)
+	snap, err := sound(loadConfig(f.config, f.local, os.TempDir(), inv)) // nobody's machine depends on this run
 	if err != nil {
 		return res, err
 	}
