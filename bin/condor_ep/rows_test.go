@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/platform/linux/cgroup"
 )
 
 // Rows of the documents that are proven by what condor_ep does.
@@ -198,4 +199,44 @@ func TestLoadOfOrphans(t *testing.T) {
 	pr.interrupt(t, p, 2)
 	<-pr.ended
 	p.nothingLeft(t)
+}
+
+// Each job has a control group of its own below BASE_CGROUP, with the name of
+// EXECUTE and of the slot.
+//
+// row: S0-067
+func TestGroupOfAJob(t *testing.T) {
+	t.Parallel()
+	const base = "execpoint-test-run"
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Skipf("needs a Linux procfs: %v", err)
+	}
+	tree, err := cgroup.Open(cgroup.Options{Root: "/sys/fs/cgroup", Base: base, Self: own})
+	if err != nil {
+		t.Skipf("needs control groups that can be written: %v", err)
+	}
+	defer tree.RemoveBase()
+	p := newPlace(t)
+	execute, err := filepath.EvalSymlinks(p.tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute = filepath.Join(execute, "ex")
+	if err := os.Mkdir(execute, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, "ep.conf", "NUM_CPUS = 2\nNUM_SLOTS = 2\nSLOT_TYPE_0_PARTITIONABLE = False\nSTARTD_NAME = one\nBASE_CGROUP = "+base+"\nEXECUTE = "+execute+"\n")
+	p.write(t, "job.sh", "#!/bin/sh\necho $_CONDOR_SLOT\ncat /proc/self/cgroup\n")
+	p.write(t, "job.sub", small+"executable = job.sh\noutput = out.$(Process)\nqueue 2\n")
+	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	for _, name := range []string{"out.0", "out.1"} {
+		slot, groups, _ := strings.Cut(p.read(t, name), "\n")
+		want := "/" + base + "/" + strings.ReplaceAll(execute, "/", "_") + "_" + slot + "@one"
+		if !strings.HasPrefix(slot, "slot") || !strings.Contains(groups, want) {
+			t.Errorf("the job in %q is not in %s:\n%s", slot, want, groups)
+		}
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -285,4 +287,74 @@ func TestQuarterOfTheDisk(t *testing.T) {
 		return nil
 	})
 	l.end()
+}
+
+// Without what the client needs there is no backfill, and the log names the
+// knob; with all of it the client gets what the knobs say.
+//
+// row: S0-198, S0-199, S3-031, S4-088
+func TestBackfillKnobs(t *testing.T) {
+	t.Parallel()
+	all := []string{"BOINC_Executable = $(LOCAL_DIR)/client.sh", "BOINC_InitialDir = $(LOCAL_DIR)/boinc", "BOINC_Universe = vanilla"}
+	if os.Geteuid() == 0 {
+		all = append(all, "BOINC_Owner = nobody")
+	}
+	const on = "ENABLE_BACKFILL = True\nBACKFILL_SYSTEM = BOINC\nSTART_BACKFILL = True\nEVICT_BACKFILL = False\nRunBenchmarks = False\nPOLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\n"
+	for i, line := range all {
+		knob, _, _ := strings.Cut(line, " ")
+		t.Run(knob, func(t *testing.T) {
+			t.Parallel()
+			for _, instead := range []string{"", "BOINC_Universe = standard"} {
+				if instead != "" && knob != "BOINC_Universe" {
+					continue
+				}
+				lines := on
+				for k, l := range all {
+					if k == i {
+						l = instead
+					}
+					lines += l + "\n"
+				}
+				s := newSite(t, lines)
+				s.program("client.sh", "sleep 100\n")
+				s.must(os.Mkdir(s.path("boinc"), 0o777))
+				l := s.live()
+				l.says(knob)
+				l.reconfigured(1, "")
+				if ad := l.ads()[0].Text(classad.Old); !strings.Contains(ad, `State = "Unclaimed"`) {
+					t.Errorf("without %s: %s", line, ad)
+				}
+				l.end()
+			}
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t, on+strings.Join(all, "\n")+"\nBOINC_Arguments = \"one 'two three'\"\nBOINC_Environment = \"MARK='a mark'\"\nBOINC_Output = $(LOCAL_DIR)/boinc/out\nBOINC_Error = $(LOCAL_DIR)/boinc/err\n")
+		for dir := s.dir; dir != "/tmp" && dir != "/" && os.Geteuid() == 0; dir = filepath.Dir(dir) {
+			s.must(os.Chmod(dir, 0o755)) // for the owner of the client
+		}
+		s.program("client.sh", `trap 'exit 0' TERM; echo "$1|$2|$MARK|$(pwd)|$(id -u)"; echo bad >&2; while :; do sleep 0.1; done`+"\n")
+		s.must(os.Mkdir(s.path("boinc"), 0o777))
+		s.must(os.Chmod(s.path("boinc"), 0o777))
+		l := s.live()
+		l.shows(`State = "Backfill"`)
+		uid := os.Geteuid()
+		if uid == 0 {
+			nobody, err := user.Lookup("nobody")
+			s.must(err)
+			uid, err = strconv.Atoi(nobody.Uid)
+			s.must(err)
+		}
+		want := fmt.Sprintf("one|two three|a mark|%s|%d\n", s.path("boinc"), uid)
+		eventually(t, "the client has what the knobs say", func() error {
+			out, _ := os.ReadFile(s.path("boinc/out"))
+			bad, _ := os.ReadFile(s.path("boinc/err"))
+			if string(out) != want || string(bad) != "bad\n" {
+				return fmt.Errorf("%q and %q, want %q\n%s", out, bad, want, l.log())
+			}
+			return nil
+		})
+		l.end()
+	})
 }
