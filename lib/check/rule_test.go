@@ -82,7 +82,6 @@ func checked(t *testing.T, text string) []Finding {
 
 // TestRules runs the example of each rule: it has that finding, and where the
 // rule is not about reading, nothing else.
-// row: S0-295
 func TestRules(t *testing.T) {
 	t.Parallel()
 	var last Code

@@ -197,8 +197,6 @@ func TestTooManySlots(t *testing.T) {
 }
 
 // A slot's share of disk is a share of what is measured.
-//
-// row: S0-022
 func TestDiskShare(t *testing.T) {
 	t.Parallel()
 	for _, total := range []int64{1 << 20, 3 << 20} {
