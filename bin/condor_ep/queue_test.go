@@ -6,12 +6,11 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
@@ -165,14 +164,15 @@ func TestTwoRuns(t *testing.T) {
 	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
 	p.write(t, "long.sub", small+"executable = /bin/sleep\narguments = 60\ntransfer_executable = false\nlog = long.log\nqueue\n")
 	first, _, _ := p.cmd(t, "run", "long.sub")
+	first.Stdout = nil
+	out, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 400 {
-		if text, err := os.ReadFile(filepath.Join(p.dir, "long.log")); err == nil && strings.Contains(string(text), "001 (") {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
+	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), "started"); {
 	}
 	says := fmt.Sprintf("warning: run 1 (process %d) uses this machine, too", first.Process.Pid)
 	if status, stdout, stderr := p.ep(t, "run", "job.sub"); status != exitOK || !strings.Contains(stdout, says) {
