@@ -26,6 +26,7 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -126,9 +127,17 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
+	jobsOf, told, err := jobOwner(p, f.job)
+	if err != nil {
+		return res, err
+	}
 	who, err := currentUser(snap, inv)
 	if err != nil {
 		return res, err
+	}
+	if jobsOf != nil {
+		_, domain, _ := strings.Cut(who, "@")
+		who = jobsOf.Name + "@" + domain
 	}
 
 	removed, err := run.SweepDirs(p.Private(), base, p.Census.Alive, p.Sweep)
@@ -170,11 +179,19 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 
-	jobs, warnings, err := readJobs(f.job, dir.Number, who, snap, inv)
+	var jobs []*classad.Ad
+	var warnings []string
+	err = asOwner(p, jobsOf, func() (err error) {
+		jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(jobsOf), snap, inv)
+		return err
+	})
 	if err != nil {
 		return res, err
 	}
 	if err := run.CheckExecute(execute); err != nil {
+		return res, err
+	}
+	if err := letIn(jobsOf, dir, execute); err != nil {
 		return res, err
 	}
 	h, err := p.Host(execute, snap)
@@ -228,6 +245,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	for _, w := range warnings {
 		show.problem(w)
 	}
+	if told != "" {
+		show.problem(told)
+	}
 	for _, w := range besides(p, dir.Number) {
 		show.problem(w)
 	}
@@ -236,7 +256,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: jobsOf, Keep: f.keep, Log: log, Interrupt: interrupts(),
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },

@@ -106,7 +106,7 @@ type activation struct {
 // newNode fails when ctx ends before the engine is there.
 func newNode(ctx context.Context, o Options) (*node, error) {
 	n := &node{
-		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
+		o: o, logs: newLogs(o.asOwner), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
 		starters: make(map[claim.ActivationID]*activation), tests: make(map[string]*executeTest), failedAs: make(map[string]*host.Identity),
 		timer: time.NewTimer(time.Hour), started: time.Now(), duty: new(dutyCycle),
 	}
@@ -485,6 +485,9 @@ func (n *node) start(e ep.StartStarter) {
 		told.MachineAd = n.shown(e)
 	}
 	plan := n.plan(told)
+	if !shadow {
+		plan.RunAs = n.o.RunAs
+	}
 	var choose runAs
 	if n.serving() {
 		var err error

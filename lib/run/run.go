@@ -102,6 +102,9 @@ type Options struct {
 	Jobs []*classad.Ad
 	User string
 	Keep bool // leave sandboxes in place
+	// RunAs is as whom those jobs run, with whose rights their files are moved
+	// and their event logs written; nil is who runs this.
+	RunAs *host.Identity
 
 	Log *slog.Logger // the daemon log; required
 

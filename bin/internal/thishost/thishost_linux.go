@@ -84,11 +84,7 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 	if !again {
 		execute = "" // what was measured at the start holds
 	}
-	var others func(string) (*host.Identity, error) // only root can act for others
-	var files host.Access
-	if os.Geteuid() == 0 {
-		others, files = account.Lookup, new(access.Files)
-	}
+	others, files := p.Others()
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census, Private: account.Directories{}.Private,
 		// Read never fails: it ends the program instead.
@@ -104,6 +100,15 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 			return child, parent, nil
 		},
 	}, nil
+}
+
+// Others finds users of the machine, and acts for them; nil where this program
+// can act for nobody but itself. Only root can.
+func (p *Platform) Others() (find func(name string) (*host.Identity, error), files host.Access) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	return account.Lookup, new(access.Files)
 }
 
 // Hooks runs the programs of an owner in dir.

@@ -47,6 +47,9 @@ func (p *Platform) Volume(string, *config.Snapshot) machine.Scanner { return nil
 // Host is never reached.
 func (p *Platform) Host(string, *config.Snapshot) (run.Host, error) { return run.Host{}, errNoPlatform }
 
+// Others is never reached.
+func (p *Platform) Others() (func(string) (*host.Identity, error), host.Access) { return nil, nil }
+
 // Hooks is never reached.
 func (p *Platform) Hooks(string) *hook.Runner { return nil }
 
