@@ -73,10 +73,12 @@ func (r *run) main(args []string) int {
 	switch {
 	case o.version:
 		return commands.PrintVersion(r.stdout)
-	case o.pool && !o.name:
+	case o.pool != "" && o.name == "":
 		return r.fail("Error: you must specify -name with -pool")
-	case o.daemon != "":
-		return r.fail("-" + o.daemon + " asks a daemon over the network, which is not supported; -snapshot reads what a running Execution Point wrote")
+	case o.change != "":
+		return r.fail("-" + o.change + " changes what a daemon is set to, which is not supported; HTCondor's condor_config_val does it, of daemons of this project too")
+	case o.remote:
+		return r.fromDaemon()
 	case o.snapshot != "":
 		return r.fromSnapshot()
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -42,7 +43,7 @@ func (t target) reach(ctx context.Context) (*far, error) {
 	if err != nil {
 		return nil, err
 	}
-	find, err := collectorFinder(snap)
+	find, err := pooltool.CollectorFinder(snap)
 	if err != nil {
 		return nil, err
 	}

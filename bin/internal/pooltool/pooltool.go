@@ -1,17 +1,22 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package pooltool is what a tool needs to speak with the daemons of a pool: the
+// configuration as tools read it, a client with the credentials of who runs
+// the tool, and where the daemons are.
+//
+// It must never send a command of its own but to ask where a daemon is.
+package pooltool
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/user"
-	"path/filepath"
 	"runtime"
 	"strconv"
 
@@ -25,31 +30,15 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
-	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/pool"
 )
 
-// poolTool is what a tool needs to speak with the daemons of this machine's
-// pool: its configuration, and a client with the credentials of who runs it.
-func poolTool() (*config.Snapshot, *security.Client, error) { return poolToolOf("") }
-
-// poolToolOf is poolTool with another configuration, unless root is "".
-func poolToolOf(root string) (*config.Snapshot, *security.Client, error) {
-	var err error
-	if root == "" {
-		root, err = machineRoot()
-	} else {
-		root, err = filepath.Abs(root)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
+// Open reads the configuration that begins with the file root, with what is
+// known of the machine, and makes a client with the credentials of who runs
+// the tool.
+func Open(root string, machine map[string]string) (*config.Snapshot, *security.Client, error) {
 	facts := map[string]string{"PID": strconv.Itoa(os.Getpid())}
-	if inv := inventory(); inv != nil {
-		for name, value := range machine.ConfigFacts(inv) {
-			facts[name] = value
-		}
-	}
+	maps.Copy(facts, machine)
 	system, home := authn.System{}, ""
 	if me, err := user.Current(); err == nil {
 		facts["USERNAME"], facts["TILDE"] = me.Username, me.HomeDir
@@ -105,9 +94,9 @@ func poolToolOf(root string) (*config.Snapshot, *security.Client, error) {
 	return snap, client, nil
 }
 
-// collectorFinder makes what finds collectors of port 0, by the address file of
+// CollectorFinder makes what finds collectors of port 0, by the address file of
 // this machine's.
-func collectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, error), error) {
+func CollectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, error), error) {
 	p, err := thishost.New()
 	if err != nil {
 		return nil, err
@@ -118,4 +107,29 @@ func collectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, e
 	}
 	files := pool.AddressFilesFrom(snap)
 	return func(at cedar.Sinful) (cedar.Sinful, error) { return files.FindCollector(at, read) }, nil
+}
+
+// Locate asks the collectors of a list where a daemon is. port is that of
+// collectors that are named without one, and find returns where a collector of
+// port 0 is. Entries that name no collector are a reason only where the others
+// do not know the daemon.
+func Locate(ctx context.Context, open pool.Opener, port int, find func(cedar.Sinful) (cedar.Sinful, error), list []string, kind pool.Kind, name string) (cedar.Sinful, error) {
+	var collectors []cedar.Sinful
+	var bad []error
+	for _, text := range list {
+		at, err := pool.ParseCollector(text, port)
+		if err == nil {
+			at, err = find(at)
+		}
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		collectors = append(collectors, at)
+	}
+	at, err := pool.Lookup(ctx, open, collectors, kind, name)
+	if err != nil {
+		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
+	}
+	return at, nil
 }
