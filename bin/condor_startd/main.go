@@ -16,7 +16,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -25,14 +24,13 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/asstarter"
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
-	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
-	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/startd"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/confio"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // version is what ads carry.
@@ -130,49 +128,14 @@ func serve(f flags, stderr io.Writer) (int, error) {
 		}
 		return daemon.ExitException, err
 	}
-	system := authn.System{}
-	me, err := user.Current()
-	if err == nil {
-		system.User = me.Username
-		if !p.ActsForAll() {
-			system.Home = me.HomeDir
-		}
-	}
-	if p.ActsForAll() {
-		if _, err := user.Lookup("condor"); err == nil {
-			system.Condor = "condor"
-		}
-	}
 	env := os.Environ()
 	if f.name != "" {
 		env = append(env, "_CONDOR_STARTD_NAME="+f.name) // stands above every file
 	}
-	load := func(ctx context.Context, inv *machine.Inventory, later []config.Text) (*config.Snapshot, error) {
-		facts := machine.ConfigFacts(inv)
-		facts["PID"], facts["PPID"] = strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
-		if me != nil {
-			facts["USERNAME"], facts["TILDE"] = me.Username, me.HomeDir
-		}
-		if condor, err := user.Lookup("condor"); err == nil {
-			facts["TILDE"] = condor.HomeDir
-		}
-		s, err := config.LoadPartly(config.Options{
-			Root: root, Env: env, Later: later, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
-			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunUntil(ctx), Seed: rand.Uint64(),
-		})
-		if err != nil {
-			return s, err
-		}
-		if fatal, _ := s.Sort(); fatal.Failed() {
-			return s, fatal // what is doubtful is told when it is taken over
-		}
-		return s, nil
-	}
-	o := startd.Options{
-		Platform: p, Load: load, Env: env, System: system, Version: version, PID: os.Getpid(), Programs: filepath.Dir(p.Self),
-		StarterPath: p.Self, StarterArgs: []string{"condor_starter", starter.Command}, Port: f.port, Signals: signals(),
-		Reboot: reboot, Early: stderr,
-	}
+	o := p.Daemon(system.Configuration{File: root, LocalName: f.local, Env: env})
+	o.Version, o.Port, o.Reboot = version, f.port, reboot
+	o.StarterArgs = []string{"condor_starter", starter.Command}
+	o.Early = stderr
 	if f.terminal {
 		o.Out, o.StarterLog = stderr, os.Stderr
 	}

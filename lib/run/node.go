@@ -37,7 +37,7 @@ type node struct {
 	ap       *local.AP
 	pool     *pool.Pool // nil without one
 	joined   string     // our address in the pool
-	launcher *starter.Launcher
+	launcher Launcher
 	bench    *benchmarks
 	cron     *cron
 	back     *backfill
@@ -91,10 +91,10 @@ type node struct {
 
 // activation is the run's side of one starter.
 type activation struct {
-	handle *starter.Handle // nil until it runs
-	dir    string          // its scratch directory, "" until it has one
-	job    host.ProcID     // the job's main process, zero until it runs
-	user   *host.Identity  // who it runs as, nil for the user of this program
+	handle Starter        // nil until it runs
+	dir    string         // its scratch directory, "" until it has one
+	job    host.ProcID    // the job's main process, zero until it runs
+	user   *host.Identity // who it runs as, nil for the user of this program
 	record *starter.ExitRecord
 
 	start   ep.StartStarter
@@ -160,10 +160,7 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.launcher = starter.NewLauncher(starter.LaunchSpec{
-		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
-		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
-	})
+	n.launcher = newLauncher(o)
 	n.beginRecords()
 	n.tellStart(now)
 	for _, eff := range effects {
@@ -523,7 +520,7 @@ func (n *node) start(e ep.StartStarter) {
 	})
 }
 
-func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation, h *starter.Handle) {
+func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation, h Starter) {
 	a.handle = h
 	n.tellActivated(now, a.start, h.Proc().PID)
 	n.step(now, ep.StarterStarted{Activation: act, Proc: h.Proc()})

@@ -93,6 +93,10 @@ type Options struct {
 
 	// Standby is how many starters are kept ready ahead of their jobs.
 	Standby int
+	// Launcher is given the launcher that starts these starters, and returns the
+	// one that is used: one in front of it, or another; the run closes both. nil
+	// takes it as it is.
+	Launcher func(own Launcher) Launcher
 
 	// Serve makes the EP a member of a pool, without jobs of its own; nil has
 	// it run Jobs and end.

@@ -23,7 +23,7 @@ const mostLaunching = 16
 
 // launch gives a plan to a starter, with the connection of its shadow if a
 // shadow asked for the job. It blocks, and is not called by the owner.
-func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (*starter.Handle, error) {
+func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (Starter, error) {
 	if !shadow {
 		return n.launchWith(plan, nil)
 	}
@@ -40,7 +40,7 @@ func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose
 }
 
 // launchWith marks what goes wrong as the machine's fault.
-func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (*starter.Handle, error) {
+func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (Starter, error) {
 	n.launching <- struct{}{}
 	defer func() { <-n.launching }()
 	h, err := n.launcher.Launch(context.Background(), plan, nc)

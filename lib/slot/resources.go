@@ -39,6 +39,9 @@ func (r *layoutReader) resources(found []Inventory) (out, unlisted []Resource) {
 		}
 		out = append(out, next)
 	}
+	for _, m := range r.scanned {
+		put(resourcePrefix+m.Name, m.Name, func() Resource { return r.found(m) })
+	}
 	for _, f := range found {
 		knob := resourcePrefix + "INVENTORY_" + f.Resource
 		put(knob, f.Resource, func() Resource { return r.described(knob, f.Resource, f.Ad) })

@@ -55,7 +55,8 @@ type Platform interface {
 	Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
 }
 
-// Options say which daemon this is. All but Out, Port and Name are required.
+// Options say which daemon this is. All but Launcher, Reboot, Port, Name, Out and
+// StarterLog are required.
 type Options struct {
 	Platform Platform
 	// Load reads the configuration for a machine; inv is what was detected,
@@ -73,6 +74,8 @@ type Options struct {
 	// names no other.
 	StarterPath string
 	StarterArgs []string
+	// Launcher is run.Options'; nil for starters as they are.
+	Launcher func(own run.Launcher) run.Launcher
 	// Programs is the directory of our own programs.
 	Programs string
 

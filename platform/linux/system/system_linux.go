@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package thishost
+package system
 
 import (
 	"crypto/rand"
@@ -30,22 +30,24 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
-// Platform is the operating system as our programs use it.
-type Platform struct {
+// System is the operating system as our programs use it.
+type System struct {
 	Self    string // this program, to be executed again as a starter
 	Census  host.Census
 	Spawner host.Spawner
 
 	root linux.Root
+	more []machine.Scanner
 }
 
 // New is for a program that is an Execution Point. There is one in a process.
-func New() (*Platform, error) { return platformOf(proc.Startd) }
+// Scanners of one's own look at the machine after those of the system.
+func New(more ...machine.Scanner) (*System, error) { return systemOf(proc.Startd, more) }
 
 // Visit is for a program that only looks at the machine.
-func Visit() (*Platform, error) { return platformOf(proc.Guest) }
+func Visit(more ...machine.Scanner) (*System, error) { return systemOf(proc.Guest, more) }
 
-func platformOf(role proc.Role) (*Platform, error) {
+func systemOf(role proc.Role, more []machine.Scanner) (*System, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -54,23 +56,24 @@ func platformOf(role proc.Role) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Platform{Self: self, root: linux.DefaultRoot(), Census: s, Spawner: s}, nil
+	return &System{Self: self, root: linux.DefaultRoot(), Census: s, Spawner: s, more: more}, nil
 }
 
 // Scanners detect the machine.
-func (p *Platform) Scanners() []machine.Scanner {
-	return append(detect.Scanners(detect.Host(p.root)), machine.EnvScanner(os.Environ()))
+func (p *System) Scanners() []machine.Scanner {
+	all := append(detect.Scanners(detect.Host(p.root)), machine.EnvScanner(os.Environ()))
+	return append(all, p.more...)
 }
 
 // Volume looks at the file systems that jobs work on. What is wrong with a
 // SLOT<N>_EXECUTE is said by the scanner of the configuration.
-func (p *Platform) Volume(execute string, snap *config.Snapshot) machine.Scanner {
+func (p *System) Volume(execute string, snap *config.Snapshot) machine.Scanner {
 	slots, _ := machine.SlotExecutes(snap)
 	return detect.Volume(detect.Host(p.root), execute, slots...)
 }
 
 // Host gives a run what it needs of the system.
-func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error) {
+func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 	c := linux.Clock()
 	watched, err := idle.OptionsFrom(snap)
 	if err != nil {
@@ -104,7 +107,7 @@ func (p *Platform) Host(execute string, snap *config.Snapshot) (run.Host, error)
 
 // Others finds users of the machine, and acts for them; nil where this program
 // can act for nobody but itself. Only root can.
-func (p *Platform) Others() (find func(name string) (*host.Identity, error), files host.Access) {
+func (p *System) Others() (find func(name string) (*host.Identity, error), files host.Access) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -112,7 +115,7 @@ func (p *Platform) Others() (find func(name string) (*host.Identity, error), fil
 }
 
 // Hooks runs the programs of an owner in dir.
-func (p *Platform) Hooks(dir string) *hook.Runner {
+func (p *System) Hooks(dir string) *hook.Runner {
 	return &hook.Runner{
 		Spawner: p.Spawner, Census: p.Census, Env: os.Environ(), Dir: dir,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Grace: time.Second,
@@ -120,29 +123,29 @@ func (p *Platform) Hooks(dir string) *hook.Runner {
 }
 
 // UserNamespace is the number of the user namespace this program is in.
-func (p *Platform) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
+func (p *System) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
 
 // Lock is a host.Locker.
-func (p *Platform) Lock(path string, share host.Share, me host.Holder) (host.Lock, error) {
+func (p *System) Lock(path string, share host.Share, me host.Holder) (host.Lock, error) {
 	return lockfile.Lock(path, share, me)
 }
 
 // Private opens directories that no other user could have written in.
-func (p *Platform) Private() host.PrivateDirs { return account.Directories{} }
+func (p *System) Private() host.PrivateDirs { return account.Directories{} }
 
 // RunBase is the directory in which the runs of this user are recorded: the one
 // that run.BaseVariable names; for root one below /run, which is root's alone; for
 // others one below XDG_RUNTIME_DIR where that is the user's own, else one among
 // the temporary files. The name of that last one can be guessed, so another user
 // may have made it: whoever opens it has to ask whose it is.
-func (p *Platform) RunBase() (string, error) {
+func (p *System) RunBase() (string, error) {
 	if dir := os.Getenv(run.BaseVariable); dir != "" {
 		return filepath.Abs(dir)
 	}
 	uid := os.Geteuid()
 	if uid == 0 {
 		if info, err := os.Stat(p.root.Run); err != nil || !info.IsDir() {
-			return "", errs.E("thishost.RunBase", errs.Unsupported, p.root.Run, fmt.Errorf(
+			return "", errs.E("system.RunBase", errs.Unsupported, p.root.Run, fmt.Errorf(
 				"this system has no such directory, in which root keeps the records of runs; name another one that only root can write in with %s", run.BaseVariable))
 		}
 		return filepath.Join(p.root.Run, "execpoint"), nil
@@ -160,14 +163,14 @@ func (p *Platform) RunBase() (string, error) {
 // Sweep clears one EXECUTE directory of what dead starters left. Where others
 // may make directories there nothing that is found proves a process to be ours:
 // the directories go, and no process is killed.
-func (p *Platform) Sweep(execute string) error {
+func (p *System) Sweep(execute string) error {
 	var census host.Census = p.Census
 	if info, err := os.Stat(execute); err == nil && info.Mode().Perm()&0o002 != 0 {
 		census = unproven{census}
 	}
 	swept, err := sandbox.Sweep(execute, census, account.Directories{}.Private)
 	for _, who := range swept.Suspects {
-		err = errors.Join(err, errs.E("thishost.Sweep", errs.Conflict, execute,
+		err = errors.Join(err, errs.E("system.Sweep", errs.Conflict, execute,
 			fmt.Errorf("%s: it may be of that job, which nothing proves, and was left running; end it if it is", who)))
 	}
 	return err

@@ -70,7 +70,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		},
 		Reuse:  linux.ReuseAddress,
 		Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
-		System: credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
+		System: Credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
 		OpenLog: openLog, OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) }, Outside: access.Outside,
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
@@ -111,9 +111,10 @@ func acknowledge(nc net.Conn) {
 	}
 }
 
-// credentials are those with which the daemon meets the pool, for a starter is
-// part of it.
-func credentials() authn.System {
+// Credentials are those with which the daemon meets the pool, for a starter is
+// part of it. One that acts for the whole machine has no home of its own, and
+// what is the daemons' belongs to the user condor if there is one.
+func Credentials() authn.System {
 	s := authn.System{Files: account.Private{}, Owners: account.Owners{}}
 	all := os.Geteuid() == 0 // it acts for the whole machine
 	if me, err := user.Current(); err == nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package thishost
+package system
 
 import (
 	"os"
@@ -41,7 +41,7 @@ func TestSweepNamesSuspects(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(own, "starter.record"), []byte(record), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := (&Platform{Census: &census{suspects: []string{`process 7@8 ("sleep") works in "/x"`}}}).Sweep(execute)
+	err := (&System{Census: &census{suspects: []string{`process 7@8 ("sleep") works in "/x"`}}}).Sweep(execute)
 	if err == nil || !strings.Contains(err.Error(), `process 7@8 ("sleep") works in "/x", after the starter of slot1#4 had died: it may be of that job`) {
 		t.Errorf("%v", err)
 	}
@@ -67,7 +67,7 @@ func TestSweepOfForgedRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &census{}
-		if err := (&Platform{Census: c}).Sweep(execute); err != nil {
+		if err := (&System{Census: c}).Sweep(execute); err != nil {
 			t.Fatal(err)
 		}
 		left, err := os.ReadDir(execute)

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package system
 
 import (
 	"os"
@@ -11,9 +11,9 @@ import (
 	"github.com/execpoint/execpoint/lib/startd"
 )
 
-// signals turns those of the system into orders. An interrupt at a terminal is
+// Signals turns those of the system into orders. An interrupt at a terminal is
 // meant as SIGQUIT is.
-func signals() <-chan startd.Signal {
+func Signals() <-chan startd.Signal {
 	in := make(chan os.Signal, 8)
 	signal.Notify(in, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, os.Interrupt)
 	out := make(chan startd.Signal)

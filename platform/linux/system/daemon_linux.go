@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package thishost
+package system
 
 import (
 	"io"
@@ -22,23 +22,23 @@ import (
 
 // Credentials reads secrets of this machine and tells whose a directory is. As
 // root the directories of FS are made for the peer to give away.
-func (p *Platform) Credentials() (host.PrivateFiles, host.Owners) {
+func (p *System) Credentials() (host.PrivateFiles, host.Owners) {
 	return account.Private{}, account.Owners{}
 }
 
 // Syslog is the system's log.
-func (p *Platform) Syslog(tag string) (io.WriteCloser, error) { return syslog.New(tag), nil }
+func (p *System) Syslog(tag string) (io.WriteCloser, error) { return syslog.New(tag), nil }
 
 // ListenControl makes a control socket.
-func (p *Platform) ListenControl(path string) (net.Listener, error) { return linux.ListenControl(path) }
+func (p *System) ListenControl(path string) (net.Listener, error) { return linux.ListenControl(path) }
 
 // Usage measures this process.
-func (p *Platform) Usage() (host.Usage, error) { return proc.Myself() }
+func (p *System) Usage() (host.Usage, error) { return proc.Myself() }
 
 // Kin tells whether what listens at an address of this machine belongs to root,
 // to the account of HTCondor's daemons or to us. ids is CONDOR_IDS, "" for the
 // user condor if there is one.
-func (p *Platform) Kin(ids string) (func(net.Addr) bool, error) {
+func (p *System) Kin(ids string) (func(net.Addr) bool, error) {
 	trusted, err := account.Daemons(ids)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (p *Platform) Kin(ids string) (func(net.Addr) bool, error) {
 // ReadShown reads the files in which daemons of this machine show where they
 // are: those that root, the account of HTCondor's daemons or we have written, and
 // that nobody else may write to. ids is as with Kin.
-func (p *Platform) ReadShown(ids string) (func(path string) ([]byte, error), error) {
+func (p *System) ReadShown(ids string) (func(path string) ([]byte, error), error) {
 	trusted, err := account.Daemons(ids)
 	if err != nil {
 		return nil, err
@@ -61,13 +61,13 @@ func (p *Platform) ReadShown(ids string) (func(path string) ([]byte, error), err
 }
 
 // Reuse lets outgoing connections come from ports at which ended ones linger.
-func (p *Platform) Reuse() func(*net.Dialer) (lingers func(error) bool) {
+func (p *System) Reuse() func(*net.Dialer) (lingers func(error) bool) {
 	return linux.ReuseAddress
 }
 
 // Named makes the named socket by which a shared port hands over connections,
 // or takes over the one that condor_master made.
-func (p *Platform) Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error) {
+func (p *System) Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error) {
 	return func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error) {
 		if inherited != nil {
 			return sharedport.Inherited(inherited.Descriptor, inherited.Name)
@@ -78,4 +78,4 @@ func (p *Platform) Named(cookie, dir string) func(id string, inherited *daemon.N
 
 // ActsForAll reports whether this program acts for the whole machine rather
 // than for the user who started it.
-func (p *Platform) ActsForAll() bool { return os.Geteuid() == 0 }
+func (p *System) ActsForAll() bool { return os.Geteuid() == 0 }

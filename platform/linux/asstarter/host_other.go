@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -18,6 +19,9 @@ import (
 func newHost() (starter.Host, io.Reader, *os.File, error) {
 	return starter.Host{}, nil, nil, errs.E("asstarter.newHost", errs.Unsupported, runtime.GOOS, errors.New("jobs can be run on Linux only"))
 }
+
+// Credentials is never reached.
+func Credentials() authn.System { return authn.System{} }
 
 // systemLog is never reached.
 func systemLog() (io.Writer, error) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package thishost
+package system
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 
 // Programs finds what runs the jobs that starters can run, of Java, Docker and
 // Singularity.
-func (p *Platform) Programs(snap *config.Snapshot) machine.Scanner {
+func (p *System) Programs(snap *config.Snapshot) machine.Scanner {
 	prober := p.Prober()
 	prober.Runs = starter.Runs
 	return machine.Programs(prober, snap)
 }
 
 // Prober runs the programs of this machine. The caller sets its Runs.
-func (p *Platform) Prober() machine.Prober {
+func (p *System) Prober() machine.Prober {
 	runner := p.Hooks("/")
 	return machine.Prober{UserNamespace: p.UserNamespace(), Run: func(ctx context.Context, argv []string) (machine.Outcome, error) {
 		run, err := runner.Start(ctx, hook.Job{Name: argv[0], Path: argv[0], Args: argv}, func(hook.Block) {})
