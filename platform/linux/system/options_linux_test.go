@@ -121,7 +121,7 @@ func TestDaemonOptions(t *testing.T) {
 	if o.Platform == nil || o.Load == nil || o.StarterPath != s.Self || o.PID != os.Getpid() || len(o.Env) != 1 || o.System.Files == nil || o.Version == "" {
 		t.Errorf("%+v", o)
 	}
-	if _, err := o.Load(&machine.Inventory{}, nil); err != nil {
+	if _, err := o.Load(t.Context(), &machine.Inventory{}, nil); err != nil {
 		t.Error(err)
 	}
 }
