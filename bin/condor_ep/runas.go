@@ -6,10 +6,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"syscall"
 
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/host"
@@ -29,25 +26,25 @@ func jobOwner(p *thishost.Platform, file string) (owner *host.Identity, told str
 	if err != nil {
 		return nil, "", err
 	}
-	info, err := os.Stat(dir)
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, "", err
+	}
+	_, owners := p.Credentials()
+	entry, err := owners.Entry(dir)
 	if err != nil {
 		return nil, "", err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil, "", fmt.Errorf("%s: nobody knows whose directory it is", dir)
-	}
-	if st.Uid == 0 {
+	if entry.UID == 0 {
 		return nil, "the jobs run as root, since " + dir + " is root's; put the submit file into a directory of another user to have them run as that user", nil
 	}
-	u, err := user.LookupId(strconv.FormatUint(uint64(st.Uid), 10))
+	name, err := owners.UserName(entry.UID)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s is of the user %d, as whom no job can run: %w", dir, st.Uid, err)
+		return nil, "", fmt.Errorf("%s is of the user %d, as whom no job can run: %w", dir, entry.UID, err)
 	}
-	if owner, err = find(u.Username); err != nil {
+	if owner, err = find(name); err != nil {
 		return nil, "", err
 	}
-	return owner, "the jobs run as " + u.Username + ", whose directory " + dir + " is, not as root", nil
+	return owner, "the jobs run as " + name + ", whose directory " + dir + " is, not as root", nil
 }
 
 // asOwner calls f with the file rights of the owner of the jobs.
