@@ -53,6 +53,7 @@ func TestCustomEP(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.WaitDelay = 10 * time.Second // for whoever holds its output after its end
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "BENCH="+filepath.Join(from, "boards"))
 		out, err := cmd.CombinedOutput()
 		return string(out), err
