@@ -59,7 +59,6 @@ func (s *startd) begin() {
 	s.t.Helper()
 	s.cmd = exec.Command(s.program, "-f", "-c", filepath.Join(s.dir, "node.conf"))
 	s.cmd.Env = append(os.Environ(), run.BaseVariable+"="+filepath.Join(s.tmp, "runs"))
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
