@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/config"
 )
@@ -236,7 +237,7 @@ func (c *goldenCase) diff(t *testing.T) string {
 	if class != c.StderrClass {
 		return "got class " + class + ", want " + c.StderrClass
 	}
-	want := strings.NewReplacer("${FULL_HOSTNAME}", goldenFacts["FULL_HOSTNAME"], "${CONDOR_VERSION}", condorVersion).Replace(c.Stdout)
+	want := strings.NewReplacer("${FULL_HOSTNAME}", goldenFacts["FULL_HOSTNAME"], "${CONDOR_VERSION}", commands.CondorVersion).Replace(c.Stdout)
 	if c.Pattern != "" && !regexp.MustCompile(c.Pattern).MatchString(stdout) || c.Pattern == "" && stdout != want {
 		return fmt.Sprintf("got  %q\nwant %q%s", stdout, want, c.Pattern)
 	}

@@ -10,10 +10,11 @@
 //	condor_config_val -summary
 //	condor_config_val -snapshot /run/execpoint/startd.config -dump -unused
 //
+//	condor_config_val -startd -name node7.example.org START
+//
 // It owns options and printing; what a configuration means is lib/config. It
 // must never change a configuration other than by writing the file it was asked
-// for, and talks to no daemon: a running Execution Point is asked through the
-// snapshot file that it writes.
+// for, and of daemons it asks what they are set to and nothing else.
 package main
 
 import (

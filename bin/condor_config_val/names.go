@@ -79,8 +79,10 @@ func (r *run) look(name string) shown {
 }
 
 // printName prints one setting and reports whether it is defined.
-func (r *run) printName(name string) bool {
-	s := r.look(name)
+func (r *run) printName(name string) bool { return r.print(name, r.look(name)) }
+
+// print prints what was found out of a name.
+func (r *run) print(name string, s shown) bool {
 	value, defined := s.value, s.known && s.value != ""
 	switch {
 	case r.def:

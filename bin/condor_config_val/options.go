@@ -6,6 +6,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/execpoint/execpoint/bin/internal/commands"
 )
 
 // options is a command line, read.
@@ -29,9 +31,12 @@ type options struct {
 	summary   bool
 	writeOpts writeOptions
 
-	daemon string // the option that asks a daemon, "" for none
-	pool   bool
-	name   bool
+	daemon  string // the kind of daemon that is asked, "" for any
+	remote  bool   // a daemon is asked
+	address string // where it is
+	pool    string // the collectors that know it
+	name    string // what it is called
+	change  string // the option that would change what a daemon has, "" for none
 
 	owner, condorHome, help, version bool
 }
@@ -67,30 +72,35 @@ func flagOf(set func(o *options)) func(*options, string, string, []string) error
 	return func(o *options, _, _ string, _ []string) error { set(o); return nil }
 }
 
-func daemon(o *options, word, _ string, _ []string) error {
-	o.daemon = word
+func askKind(o *options, word, _ string, _ []string) error {
+	o.daemon, o.remote = word, true
+	return nil
+}
+
+func change(o *options, word, _ string, _ []string) error {
+	o.change = word
 	return nil
 }
 
 // table is in the order in which abbreviations are tried.
 func table() []option {
 	return []option{
-		{word: "name", least: 1, arg: true, do: func(o *options, word, _ string, _ []string) error { o.daemon, o.name = word, true; return nil }},
-		{word: "address", least: 1, arg: true, do: daemon},
-		{word: "pool", least: 1, arg: true, do: flagOf(func(o *options) { o.pool = true })},
+		{word: "name", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.name, o.remote = arg, true; return nil }},
+		{word: "address", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.address, o.remote = arg, true; return nil }},
+		{word: "pool", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.pool = arg; return nil }},
 		{word: "local-name", least: 2, arg: true, do: func(o *options, _, arg string, _ []string) error { o.localName = arg; return nil }},
 		{word: "subsystem", least: 3, arg: true, do: func(o *options, _, arg string, _ []string) error { o.subsystem = arg; return nil }},
 		{word: "owner", least: 1, do: flagOf(func(o *options) { o.owner = true })},
 		{word: "tilde", least: 1, do: flagOf(func(o *options) { o.condorHome = true })},
-		{word: "master", least: 2, do: daemon},
-		{word: "schedd", least: 2, do: daemon},
-		{word: "startd", least: 2, do: daemon},
-		{word: "collector", least: 3, do: daemon},
-		{word: "negotiator", least: 3, do: daemon},
-		{word: "set", least: 2, do: daemon},
-		{word: "unset", least: 3, do: daemon},
-		{word: "rset", least: 3, do: daemon},
-		{word: "runset", least: 5, do: daemon},
+		{word: "master", least: 2, do: askKind},
+		{word: "schedd", least: 2, do: askKind},
+		{word: "startd", least: 2, do: askKind},
+		{word: "collector", least: 3, do: askKind},
+		{word: "negotiator", least: 3, do: askKind},
+		{word: "set", least: 2, do: change},
+		{word: "unset", least: 3, do: change},
+		{word: "rset", least: 3, do: change},
+		{word: "runset", least: 5, do: change},
 		{word: "mixedcase", least: 2, do: flagOf(func(*options) {})},
 		{word: "raw", least: 3, do: flagOf(func(o *options) { o.raw = true })},
 		{word: "default", least: 3, do: func(o *options, _, _ string, _ []string) error {
@@ -200,7 +210,11 @@ func parse(args []string, note func(string)) (*options, error) {
 			break
 		}
 		if !found {
-			return nil, &usageError{message: arg + " is not a valid argument"}
+			message := arg + " is not a valid argument"
+			if near := commands.ConfigVal.NearestOption("", word); near != "" {
+				message += "; did you mean -" + near + "?"
+			}
+			return nil, &usageError{message: message}
 		}
 	}
 	return o, nil

@@ -30,7 +30,7 @@ func (r *run) fromSnapshot() int {
 		return r.dumpSaved(saved)
 	}
 	if len(r.names) == 0 {
-		fmt.Fprint(r.stderr, usage)
+		fmt.Fprint(r.stderr, usage())
 		return exitFailed
 	}
 	status := exitOK

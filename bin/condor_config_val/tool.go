@@ -11,14 +11,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/config"
 )
-
-// version is that of this program.
-const version = "0.1.0"
-
-// condorVersion is how HTCondor's tools name themselves.
-const condorVersion = "$CondorVersion: " + config.Version + " execpoint-" + version + " $"
 
 // Exit statuses.
 const (
@@ -65,22 +60,25 @@ func (r *run) main(args []string) int {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(r.stderr, wrong.message)
 		if !wrong.brief {
-			fmt.Fprint(r.stderr, usage)
+			fmt.Fprint(r.stderr, usage())
 		}
 		return exitFailed
 	case o.help:
-		fmt.Fprint(r.stderr, usage)
-		return exitFailed
+		// HTCondor's tool exits with 1 here, against its own manual, which has 0
+		// for success.
+		fmt.Fprint(r.stdout, usage())
+		return exitOK
 	}
 	r.options = o
 	switch {
 	case o.version:
-		fmt.Fprintf(r.stdout, "%s\n", condorVersion)
-		return exitOK
-	case o.pool && !o.name:
+		return commands.PrintVersion(r.stdout)
+	case o.pool != "" && o.name == "":
 		return r.fail("Error: you must specify -name with -pool")
-	case o.daemon != "":
-		return r.fail("-" + o.daemon + " asks a daemon over the network, which is not supported; -snapshot reads what a running Execution Point wrote")
+	case o.change != "":
+		return r.fail("-" + o.change + " changes what a daemon is set to, which is not supported; HTCondor's condor_config_val does it, of daemons of this project too")
+	case o.remote:
+		return r.fromDaemon()
 	case o.snapshot != "":
 		return r.fromSnapshot()
 	}
@@ -140,7 +138,7 @@ func (r *run) fromFiles() int {
 	case len(r.names) == 0 && (r.listSources || r.write != ""):
 		return exitOK
 	case len(r.names) == 0:
-		fmt.Fprint(r.stderr, usage)
+		fmt.Fprint(r.stderr, usage())
 		return exitFailed
 	}
 	return r.printNames()
@@ -185,7 +183,7 @@ func (r *run) load() (done bool, status int) {
 		return true, exitFailed
 	}
 	for _, p := range snap.Met() {
-		if p.Class != config.Suspicious { // HTCondor's tool says nothing of these, condor_ep check does
+		if p.Class != config.Suspicious && p.Class != config.SetTwice { // HTCondor's tool says nothing of these, condor_ep check does
 			r.report(p)
 		}
 	}

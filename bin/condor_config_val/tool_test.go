@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -87,11 +88,12 @@ func TestAnswers(t *testing.T) {
 		{"environment", []string{"-v", "from_env"}, answer{out: "FROM_ENV = e\n # at: <Environment>\n # raw: FROM_ENV = e\n\n"}},
 		{"home", []string{"-tilde"}, answer{out: "/var/lib/condor\n"}},
 		{"account", []string{"-owner"}, answer{out: "root\n"}},
-		{"version", []string{"-version"}, answer{out: condorVersion + "\n"}},
+		{"version", []string{"-version"}, answer{out: versionLines(t)}},
 		{"no argument for an option", []string{"-subsystem"}, answer{err: "-subsystem requires an argument\n", exit: 1}},
-		{"both", []string{"-default", "-v", "A"}, answer{err: "-default cannot be used with -verbose\n" + usage, exit: 1}},
-		{"help", []string{"-help"}, answer{err: usage, exit: 1}},
-		{"a daemon", []string{"-startd", "START"}, answer{err: "-startd asks a daemon over the network, which is not supported; -snapshot reads what a running Execution Point wrote\n", exit: 1}},
+		{"both", []string{"-default", "-v", "A"}, answer{err: "-default cannot be used with -verbose\n" + usage(), exit: 1}},
+		{"help", []string{"-help"}, answer{out: usage()}},
+		{"what a daemon has changed", []string{"-startd", "-set", "START = TRUE"}, answer{err: "-set changes what a daemon is set to, which is not supported; HTCondor's condor_config_val does it, of daemons of this project too\n", exit: 1}},
+		{"a daemon that is not looked for", []string{"-negotiator", "START"}, answer{err: "-negotiator is found by -address alone; by name a master, startd or schedd is\n", exit: 1}},
 		{"a pool and no name", []string{"-pool", "x", "START"}, answer{err: "Error: you must specify -name with -pool\n", exit: 1}},
 		{"category", []string{"use", "role"}, answer{out: "use ROLE accepts\n  Execute\n  Personal\n  Submit\n  CentralManager\n  get_htcondor_execute\n  get_htcondor_submit\n  get_htcondor_central_manager\n"}},
 		{"no category", []string{"use", "nope"}, answer{out: "Not defined: use NOPE\n"}},
@@ -100,7 +102,7 @@ func TestAnswers(t *testing.T) {
 			"\tSTARTD_CRON_JOBLIST=$(STARTD_CRON_JOBLIST) n\n\tSTARTD_CRON_n_MODE=OneShot\n\tSTARTD_CRON_n_KILL=true\n\tSTARTD_CRON_n_RECONFIG_RERUN=true\n\tSTARTD_CRON_n_EXECUTABLE=/x\n" +
 			"\tif 0\n\tSTARTD_CRON_n_ARGS=\n\tendif\n\n"}},
 		{"check-if", []string{"-check-if", "version >= 9.0 "}, answer{out: "# ok: \"version >= 9.0 \" \ntrue\n"}},
-		{"summary", []string{"-summary"}, answer{out: "# condor_config_val " + condorVersion + "\n\n#\n# from ${DIR}/condor_config\n#\nA = 1\nB = $(A) two\nEMPTY = \n" +
+		{"summary", []string{"-summary"}, answer{out: "# condor_config_val " + commands.CondorVersion + "\n\n#\n# from ${DIR}/condor_config\n#\nA = 1\nB = $(A) two\nEMPTY = \n" +
 			"HERE @=end\n   first\n   second $(A)\n@end\nMAXJOBRETIREMENTTIME = ifthenelse($(A),-1,0)\nPREEMPT = $(A) || False\nWANT_SUSPEND = $(A) =!= true && False\n\n#\n# from <Environment>\n#\nFROM_ENV = e\n"}},
 		{"writeconfig", []string{"-writeconfig", "${DIR}/written"}, answer{out: "--- written\n\n#\n# from ${DIR}/condor_config\n#\nA = 1\nB = $(A) two\nEMPTY = \n#START = true\n#UPDATE_INTERVAL = 300\n" +
 			"HERE @=end\n   first\n   second $(A)\n@end\nMAXJOBRETIREMENTTIME = ifthenelse($(A),-1,0)\nPREEMPT = $(A) || False\nWANT_SUSPEND = $(A) =!= true && False\nMAX_STARTD_LOG = 1000000\nSTORK = x\n\n#\n# from <Environment>\n#\nFROM_ENV = e\n"}},
@@ -110,7 +112,7 @@ func TestAnswers(t *testing.T) {
 			"WANT_SUSPEND = $(A) =!= true && False\n # at: ${DIR}/condor_config, line 11, use POLICY:PREEMPT_IF+10\n"}},
 		{"writeconfig, environment only", []string{"-writeconfig:environment,only", "-"}, answer{out: "\n#\n# from <Environment>\n#\nFROM_ENV = e\n"}},
 		{"writeconfig, nowhere", []string{"-writeconfig", "${DIR}/none/x"}, answer{err: "failed to create configuration file ${DIR}/none/x: open ${DIR}/none/x: no such file or directory\n", exit: 2}},
-		{"summary and writeconfig", []string{"-summary", "-writeconfig", "x"}, answer{err: "-writeconfig cannot be used with -summary\n" + usage, exit: 1}},
+		{"summary and writeconfig", []string{"-summary", "-writeconfig", "x"}, answer{err: "-writeconfig cannot be used with -summary\n" + usage(), exit: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -188,7 +189,7 @@ func (r *run) writeConfiguration() error {
 		slices.SortStableFunc(all, func(x, y statement) int { return cmp.Or(cmp.Compare(x.source, y.source), cmp.Compare(x.line, y.line)) })
 	}
 	if o.header && !o.sorted && len(all) > 0 {
-		fmt.Fprintf(&b, "# condor_config_val %s\n", condorVersion)
+		fmt.Fprintf(&b, "# condor_config_val %s\n", commands.CondorVersion)
 	}
 	source := -1
 	for _, s := range all {

@@ -6,8 +6,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,31 +15,28 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/check"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
-)
-
-// Exit statuses of check, as the documentation promises them.
-const (
-	exitNothingFound = 0
-	exitFound        = 1
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // cmdCheck checks the configuration of this machine, or each file as one.
 func cmdCheck(args []string, stdout, stderr io.Writer) int {
-	fs := newFlags("check", stderr)
+	fs := newFlags("check", stdout, stderr)
 	asJSON := fs.Bool("json", false, "")
 	warningsOK := fs.Bool("warnings-ok", false, "")
+	described := fs.String("machine", "", "")
+	local := fs.String("local-name", "", "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	roots := fs.Args()
 	if len(roots) == 0 {
@@ -52,9 +47,18 @@ func cmdCheck(args []string, stdout, stderr io.Writer) int {
 		}
 		roots = []string{root}
 	}
-	status, inv := exitNothingFound, inventory()
+	status, m := exitOK, checkedMachine{Inventory: inventory()}
+	if *described != "" {
+		d, err := readMachine(*described)
+		if err != nil {
+			printError(stderr, "condor_ep check", err)
+			return exitUsage
+		}
+		m = checkedMachine{described: d}
+		m.Inventory, _ = machine.Scan(context.Background(), time.Now(), d)
+	}
 	for _, root := range roots {
-		list, err := checkRoot(root, inv)
+		list, err := checkRoot(root, *local, m)
 		if err != nil {
 			printError(stderr, "condor_ep check", err)
 			status = exitUsage
@@ -65,8 +69,8 @@ func cmdCheck(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 		counts := func(f check.Finding) bool { return f.Severity == check.Error || !*warningsOK }
-		if status == exitNothingFound && slices.ContainsFunc(list, counts) {
-			status = exitFound
+		if status == exitOK && slices.ContainsFunc(list, counts) {
+			status = exitSomeFailed
 		}
 	}
 	return status
@@ -106,6 +110,27 @@ func machineRoot() (string, error) {
 	return root, err
 }
 
+// checkedMachine is what a configuration is checked for.
+type checkedMachine struct {
+	*machine.Inventory                   // nil where it cannot be looked at
+	described          *describedMachine // nil for this machine
+}
+
+// found is what inventory programs would say of the machine, as far as it is
+// known, and the resources of which it is not.
+func (m checkedMachine) found(snap *config.Snapshot) (known []slot.Inventory, unknown []string) {
+	if m.described != nil {
+		known = m.described.found
+	}
+	scripts, _ := hook.ScriptsFrom(snap)
+	for _, s := range scripts {
+		if !slices.ContainsFunc(known, func(i slot.Inventory) bool { return strings.EqualFold(i.Resource, s.Resource) }) {
+			unknown = append(unknown, s.Resource)
+		}
+	}
+	return known, unknown
+}
+
 // inventory is this machine; nil where it cannot be looked at.
 func inventory() *machine.Inventory {
 	p, err := thishost.Visit()
@@ -119,7 +144,7 @@ func inventory() *machine.Inventory {
 
 // checkRoot checks one configuration. The error is about a root that cannot
 // be read at all.
-func checkRoot(root string, inv *machine.Inventory) ([]check.Finding, error) {
+func checkRoot(root, localName string, m checkedMachine) ([]check.Finding, error) {
 	if root != "" {
 		abs, err := filepath.Abs(root)
 		if err != nil {
@@ -131,8 +156,8 @@ func checkRoot(root string, inv *machine.Inventory) ([]check.Finding, error) {
 		root = abs
 	}
 	facts := map[string]string{"PID": strconv.Itoa(os.Getpid())}
-	if inv != nil {
-		for name, value := range machine.ConfigFacts(inv) {
+	if m.Inventory != nil {
+		for name, value := range machine.ConfigFacts(m.Inventory) {
 			facts[name] = value
 		}
 	}
@@ -143,36 +168,43 @@ func checkRoot(root string, inv *machine.Inventory) ([]check.Finding, error) {
 		facts["TILDE"] = u.HomeDir
 	}
 	snap, partial, list := check.Load(config.Options{
-		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", Windows: runtime.GOOS == "windows",
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", LocalName: localName, Windows: runtime.GOOS == "windows",
 		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 	})
 	if snap != nil {
-		list = append(list, check.Snapshot(check.Subject{
-			Config: snap, Partial: partial, Inventory: divisible(snap, inv), Source: os.ReadFile, Files: hostFiles{},
-		})...)
+		s := check.Subject{Config: snap, Partial: partial, Inventory: m.divisible(snap), Source: os.ReadFile, Files: hostFiles{}}
+		s.Found, s.Unknown = m.found(snap)
+		if m.described != nil {
+			s.Files = nil // its programs are not here
+		}
+		list = append(list, check.Snapshot(s)...)
 	}
 	return check.Sorted(list), nil
 }
 
 // divisible is what the configuration lets slots have of the machine; nil if
 // that cannot be told.
-func divisible(snap *config.Snapshot, inv *machine.Inventory) *machine.Inventory {
-	if inv == nil {
+func (m checkedMachine) divisible(snap *config.Snapshot) *machine.Inventory {
+	if m.Inventory == nil {
 		return nil
 	}
-	p, err := thishost.Visit()
-	if err != nil {
-		return nil
+	scanners, apply := []machine.Scanner{m.described}, []machine.Scanner{machine.ConfigScanner(snap)}
+	if m.described == nil {
+		p, err := thishost.Visit()
+		if err != nil {
+			return nil
+		}
+		execute := snap.String("EXECUTE")
+		if _, err := os.Stat(execute); err != nil {
+			execute = os.TempDir() // the daemon makes the directory, or says that it cannot
+		}
+		scanners, apply = p.Scanners(), append([]machine.Scanner{p.Volume(execute, snap)}, apply...)
 	}
-	one, _ := machine.Scan(context.Background(), time.Now(), p.Scanners()...)
+	one, _ := machine.Scan(context.Background(), time.Now(), scanners...)
 	if _, err := one.Prefer(snap); err != nil {
 		return nil // said as a finding about the knob
 	}
-	execute := snap.String("EXECUTE")
-	if _, err := os.Stat(execute); err != nil {
-		execute = os.TempDir() // the daemon makes the directory, or says that it cannot
-	}
-	if problems := one.Apply(context.Background(), time.Now(), p.Volume(execute, snap), machine.ConfigScanner(snap)); len(problems) > 0 && one.UsableCores == 0 {
+	if problems := one.Apply(context.Background(), time.Now(), apply...); len(problems) > 0 && one.UsableCores == 0 {
 		return nil
 	}
 	return one

@@ -21,10 +21,19 @@ func TestCheck(t *testing.T) {
 	good := p.write(t, "good.conf", "START = KeyboardIdle > 15 * $(MINUTE)\nuse POLICY : Desktop\n")
 	warn := p.write(t, "warn.conf", "SUSPEND = KeyboardIdle < 60\n")
 	bad := p.write(t, "bad.conf", "START = (KeyboardIdle > 60\nnonsense here\nPOLLING_INTERVAL = often\n")
+	const cron = "STARTD_CRON_JOBLIST = probe\nSTARTD_CRON_probe_PERIOD = 5m\nSTARTD_CRON_probe_EXECUTABLE = "
+	unread := p.write(t, "unread.conf", "USER_JOB_WRAPPER = /usr/bin/env\nMOUNT_UNDER_SCRATCH = /tmp\nSCHEDD_INTERVAL = 5\nUSE_PID_NAMESPACES = False\n")
 	wrapper := p.write(t, "wrapper", "#!/bin/sh\n")
-	safe := p.write(t, "safe.conf", "USER_JOB_WRAPPER = "+wrapper+"\n")
+	safe := p.write(t, "safe.conf", cron+wrapper+"\n")
 	loose := p.write(t, "loose", "#!/bin/sh\n")
-	unsafe := p.write(t, "unsafe.conf", "USER_JOB_WRAPPER = "+loose+"\n")
+	unsafe := p.write(t, "unsafe.conf", cron+loose+"\n")
+	node := p.write(t, "node.conf", "use FEATURE : GPUs\nSLOT_TYPE_1 = cpus=1, mem=50%, disk=50%, GPUs=2\nNUM_SLOTS_TYPE_1 = 1\n"+
+		"MACHINE_RESOURCE_INVENTORY_Cogs = /opt/count_cogs -all\nSLOT_TYPE_2 = cpus=1, mem=25%, disk=25%, cogs=1 : Teeth > 3\nNUM_SLOTS_TYPE_2 = 1\n"+
+		"START = $(UWCS_START)\nUWCS_START = KeyboardIdle > 60\n")
+	monitor := p.write(t, "monitor.conf", "use FEATURE : StartdCronPeriodic(x, 5m, $(LIBEXEC)/no_such_program)\n")
+	old := p.write(t, "old.conf", "UWCS_START = KeyboardIdle > 60\n")
+	one := p.write(t, "one.json", `{"cpus":4,"memory_mb":4000,"disk_kb":1000000,"resources":{"GPUs":["a"]}}`)
+	two := p.write(t, "two.json", `{"cpus":4,"memory_mb":4000,"disk_kb":1000000,"resources":{"GPUs":["a","b"]}}`)
 	for path, mode := range map[string]os.FileMode{wrapper: 0o755, loose: 0o777} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
@@ -41,6 +50,13 @@ func TestCheck(t *testing.T) {
 		{[]string{"-warnings-ok", warn}, 0, []string{"EP033"}},
 		{[]string{bad}, 1, []string{bad + ":1:27: error EP022: START does not parse", bad + ":2:", "EP001", bad + ":3:1: error EP020: POLLING_INTERVAL"}},
 		{[]string{"-warnings-ok", warn, bad, good}, 1, []string{"EP033", "EP022"}},
+		{[]string{node}, 0, nil}, // nobody has counted the GPUs, and their monitor need not be installed
+		{[]string{"-machine", two, node}, 0, nil},
+		{[]string{"-machine", one, node}, 1, []string{node + ":2:1: error EP050: SLOT_TYPE_1 cannot be built: Not enough GPUs"}},
+		{[]string{"-machine", old, node}, 2, nil},
+		{[]string{monitor}, 1, []string{"EP060", "no_such_program"}},
+		{[]string{unread}, 1, []string{unread + ":1:1: warning EP017: USER_JOB_WRAPPER has no effect", "START", unread + ":2:1: warning EP017: MOUNT_UNDER_SCRATCH"}},
+		{[]string{old}, 1, []string{"EP011"}},
 		{[]string{unsafe}, 1, []string{"EP062", "they can write to " + loose}},
 		{[]string{filepath.Join(p.dir, "none.conf")}, 2, nil},
 		{[]string{filepath.Join(p.dir, "none.conf"), bad}, 2, []string{"EP022"}},

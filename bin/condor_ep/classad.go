@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -27,7 +27,7 @@ type classadStreams struct {
 func cmdClassad(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	s := classadStreams{in: stdin, out: stdout, err: stderr}
 	if len(args) == 0 {
-		fmt.Fprintf(stderr, "condor_ep classad: want eval, match or print\n\n%s", usage)
+		fmt.Fprint(stderr, commands.EP.Group("classad"))
 		return exitUsage
 	}
 	switch args[0] {
@@ -38,27 +38,24 @@ func cmdClassad(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case "print":
 		return classadPrint(args[1:], s)
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
+		if len(args) > 1 && args[0] == "help" {
+			return cmdClassad(append(args[1:], "-help"), stdin, stdout, stderr)
+		}
+		fmt.Fprint(stdout, commands.EP.Group("classad"))
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "condor_ep classad: unknown command %q, want eval, match or print\n\n%s", args[0], usage)
-	return exitUsage
+	return commands.EP.Unknown(stderr, "classad", args[0])
 }
 
 // parseFlags reads a command line; done means that the command is over with
 // that status.
-func parseFlags(fs *flag.FlagSet, args []string) (status int, done bool) {
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK, true
-	case err != nil:
-		return exitUsage, true
-	}
-	return exitOK, false
+func parseFlags(fs *commands.Flags, args []string) (status int, done bool) {
+	err := fs.Parse(args)
+	return commands.StatusOf(err), err != nil
 }
 
 // flagsGiven returns the names of the options on a command line.
-func flagsGiven(fs *flag.FlagSet) []string {
+func flagsGiven(fs *commands.Flags) []string {
 	var names []string
 	fs.Visit(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
 	return names
@@ -66,11 +63,12 @@ func flagsGiven(fs *flag.FlagSet) []string {
 
 func classadEval(args []string, s classadStreams) int {
 	const who = "condor_ep classad eval"
-	fs := newFlags("classad eval", s.err)
+	fs := newFlags("classad eval", s.out, s.err)
 	my := fs.String("my", "", "")
 	target := fs.String("target", "", "")
 	newSyntax := fs.Bool("new", false, "")
 	format := fs.String("format", formatNew, "")
+	fs.BoolFunc("json", "", func(string) error { *format = formatJSON; return nil })
 	syntax := fs.String("syntax", syntaxAuto, "")
 	batch := fs.Bool("batch", false, "")
 	if status, done := parseFlags(fs, args); done {
@@ -78,19 +76,19 @@ func classadEval(args []string, s classadStreams) int {
 	}
 	if *batch {
 		if given := flagsGiven(fs); len(given) > 1 || fs.NArg() > 0 {
-			return usageError(s.err, who, "-batch stands alone, got %s", strings.Join(append(given, fs.Args()...), " "))
+			return fs.Misuse("-batch stands alone, got %s", strings.Join(append(given, fs.Args()...), " "))
 		}
 		return batchEval(s)
 	}
 	switch {
 	case fs.NArg() == 0:
-		return usageError(s.err, who, "want an expression")
+		return fs.Misuse("want an expression")
 	case !slices.Contains(formats, *format):
-		return usageError(s.err, who, "-format is %q, want %s", *format, strings.Join(formats, ", "))
+		return fs.Misuse("-format is %q, want %s", *format, strings.Join(formats, ", "))
 	case !slices.Contains(syntaxes, *syntax):
-		return usageError(s.err, who, "-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
+		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
 	case *my == stdinName && *target == stdinName:
-		return usageError(s.err, who, "only one of -my and -target can be the standard input")
+		return fs.Misuse("only one of -my and -target can be the standard input")
 	}
 
 	env := personEnv()
@@ -143,31 +141,26 @@ func classadEval(args []string, s classadStreams) int {
 
 func classadPrint(args []string, s classadStreams) int {
 	const who = "condor_ep classad print"
-	fs := newFlags("classad print", s.err)
+	fs := newFlags("classad print", s.out, s.err)
 	format := fs.String("format", formatOld, "")
+	fs.BoolFunc("json", "", func(string) error { *format = formatJSON; return nil })
 	syntax := fs.String("syntax", syntaxAuto, "")
 	if status, done := parseFlags(fs, args); done {
 		return status
 	}
 	switch {
 	case fs.NArg() != 1:
-		return usageError(s.err, who, "want one ad file, got %d", fs.NArg())
+		return fs.Misuse("want one ad file, got %d", fs.NArg())
 	case !slices.Contains(formats, *format):
-		return usageError(s.err, who, "-format is %q, want %s", *format, strings.Join(formats, ", "))
+		return fs.Misuse("-format is %q, want %s", *format, strings.Join(formats, ", "))
 	case !slices.Contains(syntaxes, *syntax):
-		return usageError(s.err, who, "-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
+		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
 	}
 	if err := printAds(s.out, fs.Arg(0), *syntax, *format, s.in); err != nil {
 		printInputError(s.err, who, err)
 		return exitUsage
 	}
 	return exitOK
-}
-
-// usageError says what is wrong with a command line.
-func usageError(w io.Writer, who, format string, args ...any) int {
-	fmt.Fprintf(w, "%s: %s\n\n%s", who, fmt.Sprintf(format, args...), usage)
-	return exitUsage
 }
 
 // personEnv is the world as an expression that a person types sees it.

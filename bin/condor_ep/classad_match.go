@@ -65,7 +65,7 @@ type readAttr struct {
 
 func classadMatch(args []string, s classadStreams) int {
 	const who = "condor_ep classad match"
-	fs := newFlags("classad match", s.err)
+	fs := newFlags("classad match", s.out, s.err)
 	asJSON := fs.Bool("json", false, "")
 	syntax := fs.String("syntax", syntaxAuto, "")
 	batch := fs.Bool("batch", false, "")
@@ -74,17 +74,17 @@ func classadMatch(args []string, s classadStreams) int {
 	}
 	if *batch {
 		if given := flagsGiven(fs); len(given) > 1 || fs.NArg() > 0 {
-			return usageError(s.err, who, "-batch stands alone, got %s", strings.Join(append(given, fs.Args()...), " "))
+			return fs.Misuse("-batch stands alone, got %s", strings.Join(append(given, fs.Args()...), " "))
 		}
 		return batchMatch(s)
 	}
 	switch {
 	case fs.NArg() != 2:
-		return usageError(s.err, who, "want two ad files, got %d", fs.NArg())
+		return fs.Misuse("want two ad files, got %d", fs.NArg())
 	case !slices.Contains(syntaxes, *syntax):
-		return usageError(s.err, who, "-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
+		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
 	case fs.Arg(0) == stdinName && fs.Arg(1) == stdinName:
-		return usageError(s.err, who, "only one of the two ads can be the standard input")
+		return fs.Misuse("only one of the two ads can be the standard input")
 	}
 	var ads [2]*classad.Ad
 	ok := true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -26,7 +27,7 @@ func TestClassadCommands(t *testing.T) {
 		stdin          string
 		status         int
 		stdout, stderr string
-		help           bool // stderr ends in the usage
+		help           bool // stderr ends in how the command is written
 	}{
 		{
 			name: "values", args: `eval|1 + 2|"a" == "A"|Missing|1/0|{1, 1+1}|1.5|-010`,
@@ -150,9 +151,12 @@ WithinResourceLimits = (TARGET.RequestCpus <= MY.Cpus && TARGET.RequestMemory <=
 			stderr: "condor_ep classad match: testdata/classad/bad.ad:2:15: expected ), found end of the expression (attribute Memory)\n" +
 				"Memory = (1024\n              ^\n",
 		},
-		{name: "help", args: "--help", stdout: usage},
-		{name: "help of a command", args: "print|-h", help: true},
-		{name: "no command", args: "", status: exitUsage, help: true, stderr: "condor_ep classad: unknown command \"\", want eval, match or print\n\n"},
+		{name: "help", args: "--help", stdout: commands.EP.Group("classad")},
+		{name: "help of a command", args: "print|-h", stdout: commands.EP.Help("classad print")},
+		{name: "help before a command", args: "help|print", stdout: commands.EP.Help("classad print")},
+		{name: "no command", args: "", status: exitUsage, stderr: "condor_ep classad: unknown command \"\"; there are eval, match, print\ncondor_ep classad -help shows them\n"},
+		{name: "a slip", args: "eavl", status: exitUsage, stderr: "condor_ep classad: unknown command \"eavl\"; did you mean eval?\ncondor_ep classad -help shows them\n"},
+		{name: "JSON", args: `eval|-json|{1,"a"}`, stdout: "[1,\"a\"]\n"},
 		{name: "no expression", args: "eval", status: exitUsage, help: true, stderr: "condor_ep classad eval: want an expression\n\n"},
 		{name: "one ad", args: "match|a", status: exitUsage, help: true, stderr: "condor_ep classad match: want two ad files, got 1\n\n"},
 		{name: "standard input twice", args: "match|-|-", status: exitUsage, help: true, stderr: "condor_ep classad match: only one of the two ads can be the standard input\n\n"},
@@ -160,7 +164,7 @@ WithinResourceLimits = (TARGET.RequestCpus <= MY.Cpus && TARGET.RequestMemory <=
 		{name: "no file", args: "print", status: exitUsage, help: true, stderr: "condor_ep classad print: want one ad file, got 0\n\n"},
 		{name: "a format", args: "print|-format|yaml|a", status: exitUsage, help: true, stderr: "condor_ep classad print: -format is \"yaml\", want old, new, json, xml\n\n"},
 		{name: "a syntax", args: "eval|-syntax|yaml|1", status: exitUsage, help: true, stderr: "condor_ep classad eval: -syntax is \"yaml\", want auto, old, new, json, xml\n\n"},
-		{name: "an option", args: "eval|-nope|1", status: exitUsage, help: true, stderr: "flag provided but not defined: -nope\n"},
+		{name: "an option", args: "eval|-nope|1", status: exitUsage, stderr: "condor_ep classad eval: unknown option -nope\ncondor_ep classad eval -help shows the options\n"},
 		{name: "a batch of one", args: "eval|-batch|-new|1", status: exitUsage, help: true, stderr: "condor_ep classad eval: -batch stands alone, got -batch -new 1\n\n"},
 		{name: "a batch of files", args: "match|-batch|a|b", status: exitUsage, help: true, stderr: "condor_ep classad match: -batch stands alone, got -batch a b\n\n"},
 	} {
@@ -178,7 +182,8 @@ WithinResourceLimits = (TARGET.RequestCpus <= MY.Cpus && TARGET.RequestMemory <=
 				t.Errorf("stdout: -want +got\n%s", d)
 			}
 			if tt.help {
-				tt.stderr += usage
+				command := "classad " + strings.Split(tt.args, "|")[0]
+				tt.stderr += commands.EP.Usage(command) + "condor_ep " + command + " -help says more\n"
 			}
 			if d := cmp.Diff(tt.stderr, stderr); d != "" {
 				t.Errorf("stderr: -want +got\n%s", d)

@@ -7,20 +7,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 )
-
-// exitRestart is the status of an EP that ended to be started again: a service
-// manager that is told so (RestartForceExitStatus=75) does.
-const exitRestart = 75
 
 // drainFlags are the options of condor_ep drain.
 type drainFlags struct {
@@ -28,12 +23,12 @@ type drainFlags struct {
 	resume, exit, restart, reconfigure bool
 	reason, start, check, request      string
 	cancel, json                       bool
-	pid                                int
+	target                             target
 }
 
 func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	var f drainFlags
-	fs := newFlags("drain", stderr)
+	fs := newFlags("drain", stdout, stderr)
 	fs.BoolVar(&f.graceful, "graceful", false, "")
 	fs.BoolVar(&f.quick, "quick", false, "")
 	fs.BoolVar(&f.fast, "fast", false, "")
@@ -47,16 +42,16 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	fs.BoolVar(&f.cancel, "cancel", false, "")
 	fs.StringVar(&f.request, "request-id", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
-	fs.IntVar(&f.pid, "pid", 0, "")
+	fs.IntVar(&f.target.pid, "pid", 0, "")
+	f.target.flags(fs)
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	req, err := f.asked(fs)
 	if err != nil {
-		fmt.Fprintf(stderr, "condor_ep drain: %v\n\n%s", err, usage)
-		return exitUsage
+		return fs.Misuse("%v", err)
 	}
-	resp, status := askOne("condor_ep drain", f.pid, req, f.json, stdout, stderr)
+	resp, status := askOne("condor_ep drain", f.target, req, f.json, stdout, stderr)
 	if status != exitOK {
 		return status
 	}
@@ -71,7 +66,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 }
 
 // asked is the request for what the flags say.
-func (f *drainFlags) asked(fs *flag.FlagSet) (observe.Request, error) {
+func (f *drainFlags) asked(fs *commands.Flags) (observe.Request, error) {
 	var no observe.Request
 	if fs.NArg() > 0 {
 		return no, fmt.Errorf("unexpected argument %q", fs.Arg(0))
@@ -117,19 +112,20 @@ func oneOf(options map[string]bool) (string, error) {
 }
 
 func cmdVacate(args []string, stdout, stderr io.Writer) int {
-	fs := newFlags("vacate", stderr)
+	fs := newFlags("vacate", stdout, stderr)
 	fast := fs.Bool("fast", false, "")
 	all := fs.Bool("all", false, "")
 	asJSON := fs.Bool("json", false, "")
-	pid := fs.Int("pid", 0, "")
+	var t target
+	fs.IntVar(&t.pid, "pid", 0, "")
+	t.flags(fs)
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	if *all && fs.NArg() != 0 || !*all && fs.NArg() != 1 {
-		fmt.Fprintf(stderr, "condor_ep vacate: want one slot (slot1_1), or -all\n\n%s", usage)
-		return exitUsage
+		return fs.Misuse("want one slot (slot1_1), or -all")
 	}
-	_, status := askOne("condor_ep vacate", *pid, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
+	_, status := askOne("condor_ep vacate", t, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
 	if status != exitOK {
 		return status
 	}
@@ -142,14 +138,9 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 
 // parsed parses a command line; false with the status to exit with if that is
 // all there is to do.
-func parsed(fs *flag.FlagSet, args []string) (int, bool) {
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK, false
-	case err != nil:
-		return exitUsage, false
-	}
-	return exitOK, true
+func parsed(fs *commands.Flags, args []string) (int, bool) {
+	err := fs.Parse(args)
+	return commands.StatusOf(err), err == nil
 }
 
 // tell says that something was done.
@@ -165,69 +156,41 @@ func tell(asJSON bool, stdout, stderr io.Writer, who, said string, object any) i
 	return exitOK
 }
 
-// askOne puts a request to the one EP of this user that runs here, or to the
-// one with that process id: what changes something is never told to several.
-func askOne(who string, pid int, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
-	sockets, pids, err := runningHere()
-	if err != nil {
-		printError(stderr, who, err)
-		return observe.Response{}, exitUsage
-	}
-	at := -1
-	for i := range pids {
-		if pid == 0 && len(pids) == 1 || pids[i] == pid {
-			at = i
+// askOne puts a request to the one EP that is meant.
+func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
+	var f found
+	var resp observe.Response
+	var err error
+	if t.isFar() {
+		resp, err = t.askFar(req)
+	} else {
+		if f, err = t.find(); err != nil {
+			printError(stderr, who, err)
+			return observe.Response{}, exitUsage
 		}
+		socket, status := f.one(who, t.pid, stderr)
+		if status != exitOK {
+			return observe.Response{}, status
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		defer cancel()
+		resp, err = observe.Call(ctx, socket, req)
 	}
-	switch {
-	case at >= 0:
-	case len(pids) == 0:
-		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
-		return observe.Response{}, exitSomeFailed
-	case pid != 0:
-		fmt.Fprintf(stderr, "%s: no Execution Point of this user has pid %d; there are %v\n", who, pid, pids)
-		return observe.Response{}, exitSomeFailed
-	default:
-		fmt.Fprintf(stderr, "%s: several Execution Points of this user run here; -pid says which: %v\n", who, pids)
-		return observe.Response{}, exitUsage
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	resp, err := observe.Call(ctx, sockets[at], req)
 	switch {
 	case err == nil:
 		return resp, exitOK
-	case asJSON && !errs.Is(err, errs.NotFound):
+	case asJSON && (t.isFar() || !errs.Is(err, errs.NotFound)):
 		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": sentence(err).Error(), "code": resp.Code}) != exitOK {
 			return observe.Response{}, exitUsage
 		}
-	case errs.Is(err, errs.NotFound):
-		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
+	case !t.isFar() && errs.Is(err, errs.NotFound):
+		f.nothing(stderr)
 	case resp.Code != 0:
 		fmt.Fprintf(stderr, "%s: %v (%d)\n", who, sentence(err), resp.Code)
 	default:
 		fmt.Fprintf(stderr, "%s: %v\n", who, sentence(err))
 	}
 	return observe.Response{}, exitSomeFailed
-}
-
-// runningHere lists the control sockets of this user's EPs, and their process
-// ids.
-func runningHere() (sockets []string, pids []int, err error) {
-	p, err := thishost.New()
-	if err != nil {
-		return nil, nil, err
-	}
-	dirs, owners, err := recordedRuns(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, d := range dirs {
-		if !owners[i].Proc.IsZero() && p.Census.Alive(owners[i].Proc) {
-			sockets, pids = append(sockets, d.Socket()), append(pids, owners[i].Proc.PID)
-		}
-	}
-	return sockets, pids, nil
 }
 
 // printDrain says how far a drain is.

@@ -6,14 +6,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/explain"
@@ -23,10 +22,11 @@ import (
 
 // explainFlags are the options of condor_ep explain.
 type explainFlags struct {
-	config, machine, job string
-	set                  settings
-	json                 bool
-	subject              string
+	target
+	machine, job string
+	set          settings
+	json         bool
+	subject      string
 }
 
 // settings are attributes given as NAME=EXPRESSION.
@@ -53,23 +53,20 @@ func (s *settings) Set(text string) error {
 
 func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	var f explainFlags
-	fs := newFlags("explain", stderr)
-	fs.StringVar(&f.config, "config", "", "")
+	fs := newFlags("explain", stdout, stderr)
+	f.target.flags(fs)
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.StringVar(&f.job, "job", "", "")
 	fs.Var(&f.set, "set", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	f.subject = fs.Arg(0)
-	offline := f.config != "" || f.machine != "" || len(f.set) > 0
+	// A configuration with which an Execution Point runs is that one's.
+	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && !f.isFar() && !f.runs()
 	if fs.NArg() > 1 {
-		fmt.Fprintf(stderr, "condor_ep explain: want one slot (slot1_1) or job (3.0), or none, got %d words\n\n%s", fs.NArg(), usage)
-		return exitUsage
+		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %d words", fs.NArg())
 	}
 	reports, status := f.running, 0
 	if offline {
@@ -93,6 +90,12 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 	return err
 }
 
+// runs reports whether an Execution Point runs here with the configuration.
+func (f *explainFlags) runs() bool {
+	_, answers, refusals, err := askAll(f.target, observe.Request{Op: observe.OpStatus})
+	return err == nil && len(answers)+len(refusals) > 0
+}
+
 // running asks the Execution Points that run here.
 func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 	req := observe.Request{Op: observe.OpExplain, Subject: f.subject}
@@ -104,7 +107,7 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 		}
 		req.Job = job.Text(classad.Old)
 	}
-	answers, refusals, err := askAll(req)
+	where, answers, refusals, err := askAll(f.target, req)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
 		return nil, exitUsage
@@ -114,7 +117,8 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 			fmt.Fprintf(stderr, "condor_ep explain: %v\n", r)
 		}
 		if len(refusals) == 0 {
-			fmt.Fprintln(stderr, "no Execution Point of this user is running here; with -config it is tried what one would do")
+			where.nothing(stderr)
+			fmt.Fprintln(stderr, "with -config it is tried what one would do")
 		}
 		return nil, exitSomeFailed
 	}
@@ -137,7 +141,7 @@ func (f *explainFlags) jobAd() (*classad.Ad, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	snap, err := loadConfig(f.config, f.local, os.TempDir(), inv)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +149,7 @@ func (f *explainFlags) jobAd() (*classad.Ad, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, _, err := readJobs(f.job, 1, who, snap, inv)
+	jobs, _, err := readJobs(f.job, 1, who, os.Environ(), snap, inv)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestExplainTried(t *testing.T) {
 	split := p.write(t, "split.conf", "NUM_SLOTS_TYPE_1 = 4\nSLOT_TYPE_1 = 25%\nSTART = TARGET.Owner == \"ann\" && KeyboardIdle > 60\n")
 	night := p.write(t, "night.conf", "START = TARGET.RequestMemory < 2000 && SlotID == 2\nNUM_SLOTS_TYPE_1 = 2\n")
 	never := p.write(t, "never.conf", "START = false\n")
-	bad := p.write(t, "bad.conf", "START = (\n")
+	bad := p.write(t, "bad.conf", "NUM_CPUS = some\n")
 	big := p.write(t, "big.ad", "RequestCpus = 1\nRequestMemory = 32000\nRequestDisk = 1\nOwner = \"bob\"\nRequirements = TARGET.HasFileTransfer && TARGET.HasDocker\n")
 	small := p.write(t, "small.ad", "RequestCpus = 1\nRequestMemory = 100\nRequestDisk = 1\nOwner = \"ann\"\n")
 	sub := p.write(t, "job.sub", "executable = /bin/true\nrequest_memory = 100\nqueue\n")

@@ -21,7 +21,7 @@ import (
 // tried explains what slots would do with a configuration, on this machine as
 // it is now or on a described one; nothing is started.
 func (f *explainFlags) tried(stderr io.Writer) ([]*explain.Report, int) {
-	list, err := f.try()
+	list, err := f.try(stderr)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
 		return nil, exitUsage
@@ -29,10 +29,14 @@ func (f *explainFlags) tried(stderr io.Writer) ([]*explain.Report, int) {
 	return list, exitOK
 }
 
-func (f *explainFlags) try() ([]*explain.Report, error) {
-	d, err := slotsFlags{config: f.config, machine: f.machine}.divide()
+func (f *explainFlags) try(stderr io.Writer) ([]*explain.Report, error) {
+	d, err := slotsFlags{config: f.config, local: f.local, machine: f.machine}.divide()
 	if err != nil {
 		return nil, err
+	}
+	_, doubtful := d.config.Sort()
+	for _, p := range doubtful {
+		fmt.Fprintf(stderr, "condor_ep explain: warning: %s\n", warningText(p))
 	}
 	if f.machine == "" {
 		if err := d.sample(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -20,32 +21,35 @@ import (
 
 // historyFlags are the options of condor_ep history.
 type historyFlags struct {
-	file, config, constraint string
-	limit                    int
-	json, long               bool
+	target
+	file, constraint  string
+	limit             int
+	json, jsonl, long bool
+	shown             int // so many ads of the list of -json
 }
 
 // cmdHistory shows the jobs that have ended here, the newest first.
 func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	const who = "condor_ep history"
 	var f historyFlags
-	fs := newFlags("history", stderr)
+	fs := newFlags("history", stdout, stderr)
 	fs.StringVar(&f.file, "file", "", "")
-	fs.StringVar(&f.config, "config", "", "")
+	f.target.flags(fs)
 	fs.StringVar(&f.constraint, "constraint", "", "")
 	fs.IntVar(&f.limit, "limit", 0, "")
 	fs.BoolVar(&f.json, "json", false, "")
+	fs.BoolVar(&f.jsonl, "jsonl", false, "")
 	fs.BoolVar(&f.long, "long", false, "")
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	switch {
 	case fs.NArg() > 0:
-		fmt.Fprintf(stderr, "%s: unexpected argument %q\n\n%s", who, fs.Arg(0), usage)
-		return exitUsage
+		return fs.Misuse("unexpected argument %q", fs.Arg(0))
 	case f.limit < 0:
-		fmt.Fprintf(stderr, "%s: -limit %d: want a number of jobs\n", who, f.limit)
-		return exitUsage
+		return fs.Misuse("-limit %d: want a number of jobs", f.limit)
+	case countTrue(f.json, f.jsonl, f.long) > 1:
+		return fs.Misuse("-json, -jsonl and -long exclude one another")
 	}
 	q := history.Query{Limit: f.limit, Env: classad.Env{Now: time.Now(), Location: time.Local}}
 	if f.constraint != "" {
@@ -56,15 +60,25 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 		}
 		q.Constraint = e
 	}
-	paths, err := f.paths()
+	var paths []string
+	var err error
+	if !f.isFar() {
+		paths, err = f.paths()
+	}
 	if err != nil {
 		printError(stderr, who, err)
 		return exitUsage
 	}
 	status := exitOK
 	tw := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
-	if !f.json && !f.long {
+	if countTrue(f.json, f.jsonl, f.long) == 0 {
 		fmt.Fprintln(tw, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
+	}
+	if f.isFar() {
+		if err := f.fromAfar(stdout, tw); err != nil {
+			printError(stderr, who, err)
+			return exitUsage
+		}
 	}
 	for _, path := range paths {
 		files, err := history.Files(path)
@@ -83,9 +97,50 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 	}
+	if f.json {
+		fmt.Fprint(stdout, f.listEnd())
+	}
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
 	_ = tw.Flush()
 	return status
+}
+
+// fromAfar shows the history of the one in a pool that -name names.
+func (f *historyFlags) fromAfar(w, table io.Writer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
+	defer cancel()
+	far, err := f.reach(ctx)
+	if err != nil {
+		return err
+	}
+	return far.history(ctx, f.constraint, f.limit, func(ad *classad.Ad) error { return f.show(w, table, ad) })
+}
+
+// countTrue counts the options that were given.
+func countTrue(set ...bool) (n int) {
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// listBetween and listEnd are what condor_history -json writes before an ad
+// and behind the last one.
+func (f *historyFlags) listBetween() string {
+	f.shown++
+	if f.shown == 1 {
+		return "[\n"
+	}
+	return ",\n"
+}
+
+func (f *historyFlags) listEnd() string {
+	if f.shown == 0 {
+		return "[\n]\n"
+	}
+	return "]\n"
 }
 
 // paths are the histories to read: the file that was named, that of a
@@ -109,15 +164,28 @@ func (f *historyFlags) paths() ([]string, error) {
 				out = append(out, filepath.Join(d.Log(), "startd_history"))
 			}
 		}
-		if len(out) > 0 || os.Getenv("CONDOR_CONFIG") == "" {
-			return out, nil
+		daemons, err := recordedDaemons(p)
+		if err != nil {
+			return nil, err
 		}
+		for _, d := range daemons {
+			if d.History != "" {
+				out = append(out, d.History)
+			}
+		}
+		if snap := machineConfig(f.local); snap != nil {
+			o, err := history.OptionsFrom(snap)
+			if err == nil && o.Path != "" && !slices.Contains(out, o.Path) {
+				out = append(out, o.Path)
+			}
+		}
+		return out, nil
 	}
 	inv, err := thisMachine()
 	if err != nil {
 		return nil, err
 	}
-	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	snap, err := loadConfig(f.config, f.local, os.TempDir(), inv)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +203,9 @@ func (f *historyFlags) paths() ([]string, error) {
 func (f *historyFlags) show(w, table io.Writer, ad *classad.Ad) error {
 	switch {
 	case f.json:
+		_, err := fmt.Fprint(w, f.listBetween(), ad.JSON(), "\n")
+		return err
+	case f.jsonl:
 		_, err := fmt.Fprintln(w, ad.JSON())
 		return err
 	case f.long:

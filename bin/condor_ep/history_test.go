@@ -32,7 +32,7 @@ func TestHistory(t *testing.T) {
 	if strings.Count(raw, "\n*** Offset = ") != 3 || !strings.HasSuffix(raw, "\n") {
 		t.Errorf("history:\n%s", raw)
 	}
-	status, stdout, stderr := p.ep(t, "history", "-config", "ep.conf", "-json")
+	status, stdout, stderr := p.ep(t, "history", "-config", "ep.conf", "-jsonl")
 	if status != exitOK {
 		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
 	}
@@ -47,6 +47,16 @@ func TestHistory(t *testing.T) {
 	if len(got) != 3 {
 		t.Fatalf("%d jobs:\n%s", len(got), stdout)
 	}
+	// -json is one list, as condor_history writes it, also of no jobs.
+	var list []map[string]any
+	if _, stdout, _ := p.ep(t, "history", "-config", "ep.conf", "-json"); json.Unmarshal([]byte(stdout), &list) != nil || !cmp.Equal(list, got) ||
+		!strings.HasPrefix(stdout, "[\n{") || !strings.HasSuffix(stdout, "}\n]\n") {
+		t.Errorf("-json: %s", stdout)
+	}
+	if _, stdout, _ := p.ep(t, "history", "-config", "ep.conf", "-json", "-constraint", "false"); stdout != "[\n]\n" {
+		t.Errorf("-json of none: %q", stdout)
+	}
+	p.refused(t, exitUsage, "exclude one another", "history", "-file", file, "-json", "-long")
 	pick := func(m map[string]any) string {
 		b, err := json.Marshal([]any{m["ProcId"], m["JobStatus"], m["JobState"], m["ExitBySignal"], m["ExitCode"], m["ExitSignal"], m["BadputCausedByDraining"], m["MyType"]})
 		if err != nil {

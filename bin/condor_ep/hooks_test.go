@@ -139,7 +139,7 @@ esac
 
 // TestSlotsInventories runs real inventory scripts, good ones and bad ones.
 //
-// row: S0-285, S0-286, S0-287, S0-288, S4-101, S4-102, S4-103
+// row: S0-285, S0-286, S0-287, S0-288, S0-289, S2-037, S4-100, S4-101, S4-102, S4-103
 func TestSlotsInventories(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -166,11 +166,25 @@ func TestSlotsInventories(t *testing.T) {
 		{"STARTD_DETECT_GPUS = false\nuse FEATURE : GPUs\nGPU_DISCOVERY_EXTRA = -extra -not-nested\n", 0, []string{`CalledWith = " -properties -extra -not-nested"|CalledWith = "-properties -extra -not-nested"`, "CUDACapability = 8.0", "!GPUs_GPU_1b"}, nil},
 		{"STARTD_DETECT_GPUS = 0\n", 0, []string{"!GPUs"}, nil},
 		{"SLOT_TYPE_1 @=s\n  GPUs = 1 : Capability >= 8.0\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedGPUs = "GPU-1b"`}, nil},
+		// The discovery's name of a device is longer than what the documents
+		// write; a whole name counts before those that begin so.
+		{"SLOT_TYPE_1 @=s\n  GPUs = 1 : \"GPU-6a96bd13\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedGPUs = "GPU-6a96bd13-77c5"`}, nil},
+		{"SLOT_TYPE_1 @=s\n  GPUs = 1 : \"gpu-1B\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedGPUs = "GPU-1b"`}, nil},
+		{"MACHINE_RESOURCE_Cogs = c10 c1 C1x\nSLOT_TYPE_1 @=s\n  Cogs = 1 : \"c1\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedCogs = "c1"`, "Cogs = 1"}, nil},
+		{"MACHINE_RESOURCE_Cogs = c10 c11 C1x\nSLOT_TYPE_1 @=s\n  Cogs = 2 : \"c1\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedCogs = "c10,c11"`}, nil},
+		{"MACHINE_RESOURCE_Cogs = c10 c1\nSLOT_TYPE_1 @=s\n  Cogs = 2 : \"c1\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 1, []string{`SlotBrokenReason = `}, []string{"only 1 left"}},
+		// As the original shows them: lists, ads of what differs, and one alone.
+		{"USE_NESTED_CUSTOM_RESOURCE_PROPS = False\n", 0, []string{"GPUs_CapabilityList = { 7.5,8.0 }", "!GPUs_GPU_1b", "!GPUs_Capability"}, nil},
+		{"VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS = False\n", 0, []string{"GPUs_GPU_1b = [ Capability = 8.0 ]", "!GPUs_CapabilityList"}, nil},
+		{"USE_NESTED_CUSTOM_RESOURCE_PROPS = False\nVERBOSE_NESTED_CUSTOM_RESOURCE_PROPS = True\n", 0, []string{"GPUs_GPU_1b = [ Id = ", "!GPUs_CapabilityList"}, nil},
+		{"USE_NESTED_CUSTOM_RESOURCE_PROPS = False\nSLOT_TYPE_1 = GPUs=1,auto\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{"GPUs_Capability = 7.5", "!GPUs_CapabilityList", "!GPUs_GPU_6a96bd13_77c5"}, nil},
+		// Left out, an inventory gives nothing, but what it said is still told.
+		{"MACHINE_RESOURCE_NAMES = Cogs\nMACHINE_RESOURCE_Cogs = 3\n", 0, []string{"Cogs = 3", `DetectedGPUs = "GPU-6a96bd13-77c5, GPU-1b"`, "!GPUs", "!TotalGPUs", "!AssignedGPUs", "!GPUs_GPU_1b"}, nil},
 		{"MACHINE_RESOURCE_GPUs = 16\n", 0, []string{"GPUs = 16", "!AssignedGPUs", "!CalledWith"}, nil},
 		{"MACHINE_RESOURCE_GPUs = a, b\n", 0, []string{"GPUs = 2", `AssignedGPUs = "a,b"`}, nil},
 		{inventory("cogs"), 0, []string{"Cogs = 3", `AssignedCogs = "c1,c2,c3"`}, nil},
 		{inventory("empty"), 0, []string{"Cogs = 0"}, []string{"DetectedCogs is neither a number nor a list of names"}},
-		{inventory("twice"), 0, []string{"Cogs = 2", `AssignedCogs = "c1,c2"`}, []string{`the instance "c1" is listed twice`}},
+		{inventory("twice"), 0, []string{"Cogs = 3", `AssignedCogs = "c1,c2,c1"`}, nil},
 		{inventory("offline"), 0, []string{"Cogs = 1", `OfflineCogs = "c2"`}, []string{`the offline instance "c9" does not exist`}},
 		{inventory("garbage"), 0, []string{"Cogs = 0"}, []string{"ep.conf:4:", "line 2", "this is no ad"}},
 		{inventory("garbage") + "SLOT_CONFIG_FAILURE_MODE = ABORT\n", 2, nil, []string{"the machine's inventory is not known", "line 2"}},

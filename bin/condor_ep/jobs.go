@@ -16,7 +16,7 @@ import (
 )
 
 // readJobs makes job ads of a submit file, with the warnings that it earned.
-func readJobs(path string, cluster int, who string, snap *config.Snapshot, inv *machine.Inventory) ([]*classad.Ad, []string, error) {
+func readJobs(path string, cluster int, who string, env []string, snap *config.Snapshot, inv *machine.Inventory) ([]*classad.Ad, []string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -27,8 +27,8 @@ func readJobs(path string, cluster int, who string, snap *config.Snapshot, inv *
 	}
 	owner, domain, _ := strings.Cut(who, "@")
 	d, err := submit.Parse(path, string(text), submit.Options{
-		Cluster: cluster, Now: time.Now(), Owner: owner, Domain: domain, Host: inv.FullHostname, Cwd: cwd, Env: os.Environ(),
-		Arch: inv.Arch, OpSys: inv.OpSys, DirFS: func(dir string) fs.FS { return os.DirFS(dir) }, Config: snap.String,
+		Cluster: cluster, Now: time.Now(), Owner: owner, Domain: domain, Host: inv.FullHostname, Cwd: cwd, Env: env,
+		Arch: inv.Arch, OpSys: inv.OpSys, DirFS: func(dir string) fs.FS { return os.DirFS(dir) }, Config: snap.String, Alone: true,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -5,17 +5,20 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
+	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/pool"
 )
 
@@ -37,7 +40,7 @@ const rehomePatience = 60 * time.Second
 func cmdRehome(args []string, stdout, stderr io.Writer) int {
 	const who = "condor_ep rehome"
 	var f rehomeFlags
-	fs := newFlags("rehome", stderr)
+	fs := newFlags("rehome", stdout, stderr)
 	fs.StringVar(&f.pool, "schedd-pool", "", "")
 	fs.BoolVar(&f.cancel, "cancel", false, "")
 	fs.IntVar(&f.timeout, "timeout", 0, "")
@@ -48,8 +51,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	if len(names) != 2 || f.timeout < 0 || f.timeout > math.MaxInt32 {
-		fmt.Fprintf(stderr, "%s: want the name of an Execution Point and that of an access point, and a timeout of 0 or more seconds\n\n%s", who, usage)
-		return exitUsage
+		return fs.Misuse("want the name of an Execution Point and that of an access point, and a timeout of 0 or more seconds")
 	}
 	snap, client, err := poolTool()
 	port := int64(0)
@@ -58,7 +60,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 		port, err = snap.Int("COLLECTOR_PORT")
 	}
 	if err == nil {
-		find, err = collectorFinder(snap)
+		find, err = pooltool.CollectorFinder(snap)
 	}
 	if err != nil {
 		printError(stderr, who, err)
@@ -89,7 +91,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 
 // parsedMixed parses a command line whose options may stand anywhere, and
 // returns the rest of it.
-func parsedMixed(fs *flag.FlagSet, args []string) (rest []string, status int, ok bool) {
+func parsedMixed(fs *commands.Flags, args []string) (rest []string, status int, ok bool) {
 	for {
 		if status, ok := parsed(fs, args); !ok {
 			return nil, status, false
@@ -178,22 +180,27 @@ type directory struct {
 // locate asks the collectors of a list where a daemon is. Entries that name no
 // collector are a reason only where the others do not know it.
 func (d directory) locate(ctx context.Context, list []string, kind pool.Kind, name string) (cedar.Sinful, error) {
-	var collectors []cedar.Sinful
-	var bad []error
-	for _, text := range list {
-		at, err := pool.ParseCollector(text, d.port)
-		if err == nil {
-			at, err = d.find(at)
-		}
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		collectors = append(collectors, at)
+	return pooltool.Locate(ctx, d.open, d.port, d.find, list, kind, name)
+}
+
+// poolTool is what this program needs to speak with the daemons of this
+// machine's pool.
+func poolTool() (*config.Snapshot, *security.Client, error) { return poolToolOf("") }
+
+// poolToolOf is poolTool with another configuration, unless root is "".
+func poolToolOf(root string) (*config.Snapshot, *security.Client, error) {
+	var err error
+	if root == "" {
+		root, err = machineRoot()
+	} else {
+		root, err = filepath.Abs(root)
 	}
-	at, err := pool.Lookup(ctx, d.open, collectors, kind, name)
 	if err != nil {
-		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
+		return nil, nil, err
 	}
-	return at, nil
+	var facts map[string]string
+	if inv := inventory(); inv != nil {
+		facts = machine.ConfigFacts(inv)
+	}
+	return pooltool.Open(root, facts)
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,8 +17,10 @@ import (
 func TestMixedCommandLine(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"-timeout 5 --cancel ep ap", "ep -timeout=5 ap --cancel", "ep ap --cancel --timeout 5"} {
-		fs := flag.NewFlagSet("x", flag.ContinueOnError)
-		fs.SetOutput(io.Discard)
+		fs := newFlags("rehome", io.Discard, io.Discard)
+		fs.String("schedd-pool", "", "")
+		fs.Bool("reboot", false, "")
+		fs.Bool("json", false, "")
 		timeout, cancel := fs.Int("timeout", 0, ""), fs.Bool("cancel", false, "")
 		rest, _, ok := parsedMixed(fs, strings.Fields(args))
 		if !ok || !slices.Equal(rest, []string{"ep", "ap"}) || *timeout != 5 || !*cancel {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,49 +23,47 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/lib/submit"
 )
 
 // runFlags are the options of condor_ep run.
 type runFlags struct {
 	config string
+	local  string
 	json   bool
 	keep   bool
 	job    string
 }
 
-// newFlags returns a flag set that prints its errors to stderr and leaves the
-// exit to the caller.
-func newFlags(name string, stderr io.Writer) *flag.FlagSet {
-	fs := flag.NewFlagSet("condor_ep "+name, flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, usage) }
-	return fs
+// newFlags returns the flags of a command, which print help, and what is wrong
+// with a command line, and leave the exit to the caller.
+func newFlags(name string, stdout, stderr io.Writer) *commands.Flags {
+	return commands.EP.Flags(name, stdout, stderr)
 }
 
 func cmdRun(args []string, stdout, stderr io.Writer) int {
 	var f runFlags
-	fs := newFlags("run", stderr)
+	fs := newFlags("run", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.local, "local-name", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.BoolVar(&f.keep, "keep", false, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	if fs.NArg() != 1 {
-		fmt.Fprintf(stderr, "condor_ep run: want one submit file, got %d\n\n%s", fs.NArg(), usage)
-		return exitUsage
+		return fs.Misuse("want one submit file, got %d", fs.NArg())
 	}
 	f.job = fs.Arg(0)
 	// The machine is lent to jobs. One goroutine does the work here, and waking
@@ -126,13 +123,21 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	inv, scanErrs := machine.Scan(ctx, time.Now(), p.Scanners()...)
-	snap, err := loadConfig(f.config, os.TempDir(), inv)
+	snap, err := sound(loadConfig(f.config, f.local, os.TempDir(), inv)) // nobody's machine depends on this run
+	if err != nil {
+		return res, err
+	}
+	jobsOf, told, err := jobOwner(p, f.job)
 	if err != nil {
 		return res, err
 	}
 	who, err := currentUser(snap, inv)
 	if err != nil {
 		return res, err
+	}
+	if jobsOf != nil {
+		_, domain, _ := strings.Cut(who, "@")
+		who = jobsOf.Name + "@" + domain
 	}
 
 	removed, err := run.SweepDirs(p.Private(), base, p.Census.Alive, p.Sweep)
@@ -154,7 +159,11 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if _, err := inv.Prefer(snap); err != nil {
 		return res, err
 	}
-	if snap, err = loadConfig(f.config, dir.Files, inv); err != nil {
+	if snap, err = loadConfig(f.config, f.local, dir.Files, inv); err != nil {
+		return res, err
+	}
+	// LOCAL_DIR is a directory of our own unless the configuration sets it.
+	if err := run.CheckPlaces(snap, true); err != nil {
 		return res, err
 	}
 	execute := snap.String("EXECUTE")
@@ -170,11 +179,19 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 
-	jobs, warnings, err := readJobs(f.job, dir.Number, who, snap, inv)
+	var jobs []*classad.Ad
+	var warnings []string
+	err = asOwner(p, jobsOf, func() (err error) {
+		jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(jobsOf), snap, inv)
+		return err
+	})
 	if err != nil {
 		return res, err
 	}
 	if err := run.CheckExecute(execute); err != nil {
+		return res, err
+	}
+	if err := letIn(jobsOf, dir, execute); err != nil {
 		return res, err
 	}
 	h, err := p.Host(execute, snap)
@@ -193,7 +210,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		probe = p.Programs
 		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
 	}
-	starterPath, starterArgs, err := starterProgram(snap, p.Self)
+	starterPath, starterArgs, err := run.StarterProgram(snap, p.Self, []string{"condor_ep", starter.Command})
 	if err != nil {
 		return res, err
 	}
@@ -228,13 +245,19 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	for _, w := range warnings {
 		show.problem(w)
 	}
+	if told != "" {
+		show.problem(told)
+	}
+	for _, w := range besides(p, dir.Number) {
+		show.problem(w)
+	}
 	show.begin(dir.Number, len(jobs), f.job)
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, Keep: f.keep, Log: log, Interrupt: interrupts(),
-		Reload: reloads(f.config), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, dir.Files, inv) },
+		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: jobsOf, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
 		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
@@ -284,10 +307,26 @@ func recordedRuns(p *thishost.Platform) ([]run.Dir, []run.Owner, error) {
 	return run.Dirs(p.Private(), base)
 }
 
-// loadConfig reads the configuration. Without a file all of the machine is one
+// besides tells of the runs of this user that go on beside run number. They
+// know nothing of one another: each gives its jobs all of the machine.
+func besides(p *thishost.Platform, number int) (told []string) {
+	dirs, owners, err := recordedRuns(p)
+	if err != nil {
+		return nil // the records were read a moment ago, when this run began
+	}
+	for i, d := range dirs {
+		if pid := owners[i].Proc.PID; d.Number != number && pid != 0 && p.Census.Alive(owners[i].Proc) {
+			told = append(told, fmt.Sprintf("run %d (process %d) uses this machine, too; each of the two gives its jobs all cores and all memory: "+
+				"wait for it, or give each its part with NUM_CPUS and MEMORY in a file for -config", d.Number, pid))
+		}
+	}
+	return told
+}
+
+// loadConfig reads the configuration of root, or else of CONDOR_CONFIG. Without a file all of the machine is one
 // partitionable slot and any job runs. What the configuration does not say
 // about places is put below dir.
-func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
+func loadConfig(root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
 	facts := machine.ConfigFacts(inv)
 	facts["LOCAL_DIR"] = dir
 	facts["PID"] = strconv.Itoa(os.Getpid())
@@ -295,19 +334,31 @@ func loadConfig(root, dir string, inv *machine.Inventory) (*config.Snapshot, err
 		facts["USERNAME"], facts["TILDE"] = u.Username, u.HomeDir
 	}
 	o := config.Options{
-		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD",
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", LocalName: localName,
 		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
 	}
-	if root == "" {
+	if root = orFromEnv(root); root == "" {
 		return checked(config.Parse("<no configuration>", "", o))
 	}
 	// CONFIG_ROOT must not depend on where a job or a later reading stands.
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return nil, err
+	if o.Root = root; !strings.HasSuffix(strings.TrimSpace(root), "|") {
+		var err error
+		if o.Root, err = filepath.Abs(root); err != nil {
+			return nil, err
+		}
 	}
-	o.Root = abs
 	return checked(config.Load(o))
+}
+
+// orFromEnv is root, or where there is none what CONDOR_CONFIG names.
+func orFromEnv(root string) string {
+	if root == "" {
+		root = os.Getenv(config.RootKnob)
+	}
+	if strings.EqualFold(root, "ONLY_ENV") {
+		return ""
+	}
+	return root
 }
 
 // saveConfig writes what was configured, and what of it was used, for
@@ -324,8 +375,20 @@ func saveConfig(snap *config.Snapshot, path string) error {
 // shown in begins with it.
 func warningText(w error) string { return strings.Replace(w.Error(), " warning:", "", 1) }
 
-// checked refuses a configuration with values that their knobs do not take.
+// checked refuses a configuration with values that keep a daemon from beginning.
 func checked(s *config.Snapshot, err error) (*config.Snapshot, error) {
+	if err != nil {
+		return nil, err
+	}
+	if fatal, _ := s.Sort(); fatal.Failed() {
+		return nil, fatal
+	}
+	return s, nil
+}
+
+// sound refuses whatever is wrong: who tries a policy out wants to know at once
+// that it is not what was written.
+func sound(s *config.Snapshot, err error) (*config.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -13,16 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/simulate"
 	"github.com/execpoint/execpoint/lib/slot"
 )
-
-// exitRefused is the status of a simulation in which something was refused, and
-// of records that could not be answered.
-const exitRefused = 1
 
 // simulateFlags are the options of condor_ep simulate.
 type simulateFlags struct {
@@ -36,7 +33,7 @@ type simulateFlags struct {
 // cmdSimulate plays a scenario in virtual time.
 func cmdSimulate(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var f simulateFlags
-	fs := newFlags("simulate", stderr)
+	fs := newFlags("simulate", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.StringVar(&f.compare, "compare", "", "")
@@ -46,16 +43,12 @@ func cmdSimulate(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs.IntVar(&f.width, "width", 100, "")
 	fs.Uint64Var(&f.seed, "seed", 0, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	fs.Visit(func(one *flag.Flag) { f.seeded = f.seeded || one.Name == "seed" })
 	if f.record {
 		if fs.NArg() > 0 || fs.NFlag() > 1 {
-			fmt.Fprintf(stderr, "condor_ep simulate: -record stands alone: a record has its own configuration\n\n%s", usage)
-			return exitUsage
+			return fs.Misuse("-record stands alone: a record has its own configuration")
 		}
 		status, err := answerReplays(stdin, stdout)
 		if err != nil {
@@ -65,8 +58,7 @@ func cmdSimulate(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	if fs.NArg() != 1 || f.width < 20 || f.width > 10000 {
-		fmt.Fprintf(stderr, "condor_ep simulate: want one scenario, and a -width from 20 to 10000\n\n%s", usage)
-		return exitUsage
+		return fs.Misuse("want one scenario, and a -width from 20 to 10000")
 	}
 	status, err := f.simulate(fs.Arg(0), stdout)
 	if err != nil {
@@ -108,7 +100,7 @@ func (f simulateFlags) simulate(path string, stdout io.Writer) (int, error) {
 	}
 	status := exitOK
 	if len(res.Notes) > 0 {
-		status = exitRefused
+		status = exitSomeFailed
 	}
 	if f.svg != "" {
 		if err := writeSVG(f.svg, res); err != nil {
@@ -129,7 +121,7 @@ func (f simulateFlags) simulate(path string, stdout io.Writer) (int, error) {
 		return exitUsage, err
 	}
 	if len(second.Notes) > 0 {
-		status = exitRefused
+		status = exitSomeFailed
 	}
 	name := sc.ConfigFile
 	if name == "" {
@@ -182,7 +174,7 @@ func (f simulateFlags) node(sc *simulate.Scenario, path string) (simulate.Node, 
 		text := include + "\n" + strings.TrimPrefix(lines, "\n")
 		facts := machine.ConfigFacts(inv)
 		facts["LOCAL_DIR"] = os.TempDir()
-		return checked(config.Parse(path, text, config.Options{
+		return sound(config.Parse(path, text, config.Options{
 			Subsystem: "STARTD", Facts: facts, ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: sc.Seed,
 		}))
 	}

@@ -24,7 +24,7 @@ type replayAnswer struct {
 
 // answerReplays plays records, one to a line. A record that cannot be played
 // gets an error in its answer, besides the moves up to then; the status is
-// exitRefused then.
+// exitSomeFailed then.
 func answerReplays(stdin io.Reader, stdout io.Writer) (status int, err error) {
 	lines := bufio.NewScanner(stdin)
 	lines.Buffer(nil, maxScenario)
@@ -47,7 +47,7 @@ func answerReplays(stdin io.Reader, stdout io.Writer) (status int, err error) {
 			}
 		}
 		if a.Error != "" {
-			status = exitRefused
+			status = exitSomeFailed
 		}
 		if err := out.Encode(a); err != nil {
 			return exitUsage, err

@@ -130,7 +130,7 @@ nonsense
 `
 	var stdout bytes.Buffer
 	status, err := answerReplays(strings.NewReader(in), &stdout)
-	if err != nil || status != exitRefused {
+	if err != nil || status != exitSomeFailed {
 		t.Fatalf("%d %v", status, err)
 	}
 	var got []string
@@ -207,7 +207,7 @@ func TestSimulateRefusals(t *testing.T) {
 	}
 	refused := p.write(t, "refused.scn", "end 1h\nat 5m vacate slot7\n")
 	stdout.Reset()
-	if status := cmdSimulate([]string{refused}, nil, &stdout, &stderr); status != exitRefused || !strings.Contains(stdout.String(), refused+":2: ") {
+	if status := cmdSimulate([]string{refused}, nil, &stdout, &stderr); status != exitSomeFailed || !strings.Contains(stdout.String(), refused+":2: ") {
 		t.Errorf("exit status %d\n%s%s", status, &stdout, &stderr)
 	}
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -27,16 +27,10 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// Exit statuses of slots, as the documentation promises them. A bad command
-// line, configuration or description of a machine is exitUsage.
-const (
-	exitDivided   = 0 // every slot can be made
-	exitUndivided = 1 // some cannot
-)
-
 // slotsFlags are the options of condor_ep slots.
 type slotsFlags struct {
 	config, machine string
+	local           string // -local-name
 	json, long      bool
 	record          bool
 }
@@ -44,26 +38,22 @@ type slotsFlags struct {
 // cmdSlots shows the slots that a configuration would make.
 func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var f slotsFlags
-	fs := newFlags("slots", stderr)
+	fs := newFlags("slots", stdout, stderr)
 	fs.StringVar(&f.config, "config", "", "")
+	fs.StringVar(&f.local, "local-name", "", "")
 	fs.StringVar(&f.machine, "machine", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.BoolVar(&f.long, "long", false, "")
 	fs.BoolVar(&f.record, "record", false, "")
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	if fs.NArg() > 0 || f.json && f.long {
-		fmt.Fprintf(stderr, "condor_ep slots: want -json or -long or neither, and no other words\n\n%s", usage)
-		return exitUsage
+		return fs.Misuse("want -json or -long or neither, and no other words")
 	}
 	if f.record {
 		if f.config != "" || f.machine != "" || f.json || f.long {
-			fmt.Fprintf(stderr, "condor_ep slots: -record stands alone: a record has its own configuration and machine\n\n%s", usage)
-			return exitUsage
+			return fs.Misuse("-record stands alone: a record has its own configuration and machine")
 		}
 		status, err := answerSlots(stdin, stdout)
 		if err != nil {
@@ -80,7 +70,7 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	for _, w := range d.warnings {
 		fmt.Fprintf(stderr, "condor_ep slots: warning: %s\n", warningText(w))
 	}
-	status := exitDivided
+	status := exitOK
 	for _, p := range d.problems {
 		word := ""
 		switch {
@@ -91,7 +81,7 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 		fmt.Fprintf(stderr, "condor_ep slots: %s%v\n", word, p)
 		if !p.Warning {
-			status = exitUndivided
+			status = exitSomeFailed
 		}
 	}
 	switch {
@@ -118,7 +108,9 @@ func (f slotsFlags) divide() (*division, error) {
 			return nil, err
 		}
 	}
-	from := origin{load: func(inv *machine.Inventory) (*config.Snapshot, error) { return loadConfig(root, os.TempDir(), inv) }}
+	from := origin{load: func(inv *machine.Inventory) (*config.Snapshot, error) {
+		return loadConfig(root, f.local, os.TempDir(), inv)
+	}}
 	if f.machine == "" {
 		p, err := thishost.Visit()
 		if err != nil {
@@ -211,10 +203,13 @@ func divide(o origin) (*division, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, doubtful := snap.Sort()
+	for _, p := range doubtful {
+		d.warnings = append(d.warnings, p)
+	}
 	d.ledger, d.problems = slot.Build(layout, inv)
 	for s := range d.ledger.Slots() {
 		if d.exprs[s.TypeID] == nil {
-			// What does not parse is published as error.
 			d.exprs[s.TypeID], _ = policy.ExpressionsFrom(snap, s.TypeID)
 		}
 	}

@@ -68,7 +68,7 @@ const somebodyElse = 1.0
 const maxDelay = 300 // seconds
 
 // answerSlots answers records, one to a line. A record that cannot be answered
-// gets an error in its answer; the status then is exitUndivided.
+// gets an error in its answer; the status then is exitSomeFailed.
 func answerSlots(stdin io.Reader, stdout io.Writer) (status int, err error) {
 	lines := bufio.NewScanner(stdin)
 	lines.Buffer(nil, maxSlotsRecord)
@@ -86,7 +86,7 @@ func answerSlots(stdin io.Reader, stdout io.Writer) (status int, err error) {
 			a.Error = err.Error()
 		}
 		if a.Error != "" {
-			status = exitUndivided
+			status = exitSomeFailed
 		}
 		if err := out.Encode(a); err != nil {
 			return exitUsage, err

@@ -205,6 +205,10 @@ var otherwise = map[string]apart{
 		why:   "note 23: the original publishes the mark of an open share",
 		attrs: map[string]string{"Disk": "0", "TotalSlotDisk": "0.0", "SlotBrokenReason": noDisk, "Requirements": noDisk, "ExcessBackfillDisk": "0", "slot1BrokenReason": noDisk},
 	},
+	"slot-gpu-12": {
+		why: "the documents bind a device by how its name begins; the original takes whole names alone and breaks the slot", slots: 1,
+		attrs: map[string]string{"AssignedGPUs": `"GPU-dddd4444"`, "GPUs": "1", "Cpus": "4", "SlotBrokenCode": "", "Requirements": "Start && WithinResourceLimits"},
+	},
 	"slot-start-29": {
 		why: "note 36: the original ends over an IS_OWNER that is not boolean", slots: 1,
 		attrs:   map[string]string{"State": `"Owner"`, "Activity": `"Idle"`, "Start": "true"},
@@ -296,7 +300,7 @@ nonsense
 {"id": "e", "config": "", "args": ["-n", "fred"], "detected": {"cpus": 2, "memory_mb": 1000}}
 `
 	var out bytes.Buffer
-	if status, err := answerSlots(strings.NewReader(in), &out); status != exitUndivided || err != nil {
+	if status, err := answerSlots(strings.NewReader(in), &out); status != exitSomeFailed || err != nil {
 		t.Errorf("status %d, %v", status, err)
 	}
 	answers := json.NewDecoder(&out)

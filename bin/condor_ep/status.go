@@ -4,16 +4,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
-	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 )
@@ -21,32 +19,26 @@ import (
 // askTimeout bounds how long one EP may take to answer.
 const askTimeout = 5 * time.Second
 
-// askAll puts a request to every EP of this user that runs here.
-func askAll(req observe.Request) (answers []observe.Response, refusals []error, err error) {
-	p, err := thishost.New()
-	if err != nil {
-		return nil, nil, err
-	}
-	dirs, owners, err := recordedRuns(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, d := range dirs {
-		if owners[i].Proc.IsZero() || !p.Census.Alive(owners[i].Proc) {
-			continue
+// askAll puts a request to every EP that is meant.
+func askAll(t target, req observe.Request) (f found, answers []observe.Response, refusals []error, err error) {
+	if t.isFar() {
+		resp, err := t.askFar(req)
+		if err != nil {
+			return f, nil, []error{err}, nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-		resp, err := observe.Call(ctx, d.Socket(), req)
-		cancel()
-		switch {
-		case errs.Is(err, errs.NotFound): // it is just starting or ending
-		case err != nil:
-			refusals = append(refusals, sentence(err))
-		default:
-			answers = append(answers, resp)
+		return f, []observe.Response{resp}, nil, nil
+	}
+	if f, err = t.find(); err != nil {
+		return f, nil, nil, err
+	}
+	for _, a := range f.ask(req) {
+		if a.err != nil {
+			refusals = append(refusals, a.err)
+		} else {
+			answers = append(answers, a.resp)
 		}
 	}
-	return answers, refusals, nil
+	return f, answers, refusals, nil
 }
 
 // sentence is what the EP itself said, without the way it came.
@@ -59,19 +51,17 @@ func sentence(err error) error {
 }
 
 func cmdStatus(args []string, stdout, stderr io.Writer) int {
-	fs := newFlags("status", stderr)
+	fs := newFlags("status", stdout, stderr)
 	asJSON := fs.Bool("json", false, "")
+	var t target
+	t.flags(fs)
 	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
-		}
-		return exitUsage
+		return commands.StatusOf(err)
 	}
 	if fs.NArg() != 0 {
-		fmt.Fprintf(stderr, "condor_ep status: unexpected argument %q\n\n%s", fs.Arg(0), usage)
-		return exitUsage
+		return fs.Misuse("unexpected argument %q", fs.Arg(0))
 	}
-	answers, refusals, err := askAll(observe.Request{Op: observe.OpStatus})
+	f, answers, refusals, err := askAll(t, observe.Request{Op: observe.OpStatus})
 	if err != nil {
 		printError(stderr, "condor_ep status", err)
 		return exitUsage
@@ -94,7 +84,9 @@ func cmdStatus(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if len(answers) == 0 {
-		fmt.Fprintln(stderr, "no Execution Point of this user is running here")
+		if len(refusals) == 0 {
+			f.nothing(stderr)
+		}
 		return exitSomeFailed
 	}
 	return exitOK

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/gpu"
 )
 
@@ -21,7 +22,7 @@ type options struct {
 	nvcuda, cudart             bool
 	fixGUID                    uint16
 	verbose, diagnostic, dirty bool
-	help                       bool
+	help, version              bool
 }
 
 // usageError is a command line that cannot be read. The usage follows it.
@@ -84,6 +85,7 @@ func table() []option {
 		{word: "cuda", least: -1, do: flag(func(o *options) { o.cuda = true })},
 		{word: "hip", least: -1, do: flag(func(o *options) { o.hip = true })},
 		{word: "verbose", least: 4, do: flag(func(o *options) { o.verbose = true })},
+		{word: "version", least: 5, do: flag(func(o *options) { o.version = true })},
 		{word: "diagnostic", least: 4, do: flag(func(o *options) { o.diagnostic = true })},
 		{word: "repeat", least: -1, do: func(o *options, _ string, rest *arguments) error { return o.repeat("repeat", false, rest) }},
 		{word: "divide", least: -1, do: func(o *options, _ string, rest *arguments) error { return o.repeat("divide", true, rest) }},
@@ -192,7 +194,11 @@ func parse(args []string) (*options, error) {
 			}
 		}
 		if !found {
-			return o, &usageError{message: fmt.Sprintf("%q is no option", arg)}
+			message := fmt.Sprintf("%q is no option", arg)
+			if near := commands.GPUDiscovery.NearestOption("", word); dash && near != "" {
+				message += "; did you mean -" + near + "?"
+			}
+			return o, &usageError{message: message}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/gpu"
 )
 
@@ -55,12 +56,14 @@ func tool(args []string, sys system) int {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(r.stderr, wrong.message)
 		if !wrong.brief {
-			fmt.Fprint(r.stderr, usage)
+			fmt.Fprint(r.stderr, usage())
 		}
 		return exitFailed
 	case o.help:
-		fmt.Fprint(r.stdout, usage)
+		fmt.Fprint(r.stdout, usage())
 		return exitOK
+	case o.version:
+		return commands.PrintVersion(r.stdout)
 	}
 	found, err := r.find()
 	if err != nil {

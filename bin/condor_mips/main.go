@@ -2,30 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command condor_mips measures how fast this machine is on whole numbers and
-// prints the attribute Mips in the output protocol of benchmarks. It takes about
-// a second and looks at no arguments.
+// prints the attribute Mips in the output protocol of benchmarks, or with -json
+// as an object. It takes about a second.
 package main
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/benchmark"
 )
 
-func main() { os.Exit(measure(os.Stdout, os.Stderr)) }
+func main() { os.Exit(commands.Measure(&commands.Mips, os.Args[1:], os.Stdout, os.Stderr, measure)) }
 
-func measure(stdout, stderr io.Writer) int {
+func measure() (string, int64, error) {
 	begin := time.Now()
 	n, err := benchmark.Mips(func() time.Duration { return time.Since(begin) }, benchmark.Span)
-	if err == nil {
-		_, err = fmt.Fprintf(stdout, "%s = %d\n--\n", benchmark.AttrMips, n)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "condor_mips: %v\n", err)
-		return 1
-	}
-	return 0
+	return benchmark.AttrMips, n, err
 }

@@ -6,6 +6,7 @@
 // options of HTCondor's daemons:
 //
 //	condor_startd [-f] [-t] [-c FILE] [-p PORT] [-n NAME] [-local-name NAME] [-v]
+//	condor_startd -help
 //
 // It holds flags, signals and the choice of the platform; all else is
 // lib/startd and below. It must never decide anything about a slot or a job.
@@ -13,10 +14,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -24,31 +23,18 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/asstarter"
-	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
-	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
-	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/startd"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/confio"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // version is what ads carry.
-const version = "0.1.0"
-
-const usage = `usage: condor_startd [OPTIONS]
-
-  -f                stay in the foreground (it always does)
-  -t                log to standard error instead of STARTD_LOG
-  -c FILE           the configuration (default: CONDOR_CONFIG, then
-                    /etc/condor/condor_config, then that of the user condor)
-  -p PORT           listen at this port (default: any)
-  -n NAME           the name of this Execution Point (STARTD_NAME)
-  -local-name NAME  read knobs of this local name
-  -v                print the version
-`
+const version = commands.Version
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -93,7 +79,7 @@ func parse(args []string) (flags, error) {
 				}
 			}
 		default:
-			err = fmt.Errorf("unknown option %q", args[i])
+			err = commands.Startd.UnknownOption("", args[i])
 		}
 		if err != nil {
 			return f, err
@@ -109,17 +95,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	f, err := parse(args)
 	switch {
 	case err != nil:
-		fmt.Fprintf(stderr, "condor_startd: %v\n\n%s", err, usage)
+		commands.Startd.Misuse(stderr, "", "%v", err)
 		if p, perr := thishost.Visit(); perr == nil { // under condor_master standard error is lost
 			startd.TellFatal(err, daemon.ExitError, nil, p, os.Getpid())
 		}
 		return daemon.ExitError
 	case f.help:
-		fmt.Fprint(stdout, usage)
-		return 0
+		fmt.Fprint(stdout, commands.Startd.Help(""))
+		return daemon.ExitOK
 	case f.version:
-		fmt.Fprintf(stdout, "condor_startd %s\n", version)
-		return 0
+		return commands.PrintVersion(stdout)
 	}
 	status, err := serve(f, stderr)
 	if err == nil {
@@ -143,49 +128,14 @@ func serve(f flags, stderr io.Writer) (int, error) {
 		}
 		return daemon.ExitException, err
 	}
-	system := authn.System{}
-	me, err := user.Current()
-	if err == nil {
-		system.User = me.Username
-		if !p.ActsForAll() {
-			system.Home = me.HomeDir
-		}
-	}
-	if p.ActsForAll() {
-		if _, err := user.Lookup("condor"); err == nil {
-			system.Condor = "condor"
-		}
-	}
 	env := os.Environ()
 	if f.name != "" {
 		env = append(env, "_CONDOR_STARTD_NAME="+f.name) // stands above every file
 	}
-	load := func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error) {
-		facts := machine.ConfigFacts(inv)
-		facts["PID"], facts["PPID"] = strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
-		if me != nil {
-			facts["USERNAME"], facts["TILDE"] = me.Username, me.HomeDir
-		}
-		if condor, err := user.Lookup("condor"); err == nil {
-			facts["TILDE"] = condor.HomeDir
-		}
-		s, err := config.LoadPartly(config.Options{
-			Root: root, Env: env, Later: later, Facts: facts, Subsystem: "STARTD", LocalName: f.local,
-			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
-		})
-		if err != nil {
-			return s, err
-		}
-		if problems := s.Check(); problems.Failed() {
-			return s, problems
-		}
-		return s, nil
-	}
-	o := startd.Options{
-		Platform: p, Load: load, Env: env, System: system, Version: version, PID: os.Getpid(), Programs: filepath.Dir(p.Self),
-		StarterPath: p.Self, StarterArgs: []string{"condor_starter", starter.Command}, Port: f.port, Signals: signals(),
-		Reboot: reboot,
-	}
+	o := p.Daemon(system.Configuration{File: root, LocalName: f.local, Env: env})
+	o.Version, o.Port, o.Reboot = version, f.port, reboot
+	o.StarterArgs = []string{"condor_starter", starter.Command}
+	o.Early = stderr
 	if f.terminal {
 		o.Out, o.StarterLog = stderr, os.Stderr
 	}
@@ -193,25 +143,18 @@ func serve(f flags, stderr io.Writer) (int, error) {
 }
 
 // rootFile is the file that the configuration begins with, as HTCondor looks
-// for it.
+// for it; "" where only the environment counts.
 func rootFile(given string) (string, error) {
-	if given == "" {
-		given = os.Getenv("CONDOR_CONFIG")
-	}
-	if strings.EqualFold(given, "ONLY_ENV") {
-		return "", errs.E("condor_startd", errs.Unsupported, "CONDOR_CONFIG", errors.New("ONLY_ENV is not supported; name a file"))
-	}
+	places := config.Places{Env: os.Environ(), Open: confio.IsDir}
 	if given != "" {
-		return filepath.Abs(given)
+		places.Env = []string{config.RootKnob + "=" + given} // -c stands above it
 	}
-	places := []string{"/etc/condor/condor_config"}
 	if condor, err := user.Lookup("condor"); err == nil {
-		places = append(places, filepath.Join(condor.HomeDir, "condor_config"))
+		places.Tilde = condor.HomeDir
 	}
-	for _, path := range places {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
+	root, _, err := config.FindRoot(places)
+	if err != nil || root == "" || strings.HasSuffix(strings.TrimSpace(root), "|") {
+		return root, err
 	}
-	return "", errs.E("condor_startd", errs.NotFound, "CONDOR_CONFIG", fmt.Errorf("no configuration: none of %s is there; name one with -c or CONDOR_CONFIG", strings.Join(places, ", ")))
+	return filepath.Abs(root)
 }

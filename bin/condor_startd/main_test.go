@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -45,9 +46,12 @@ func TestCommandLine(t *testing.T) {
 		status      int
 		out, errOut string
 	}{
-		{"-v", 0, "condor_startd " + version + "\n", ""},
-		{"-h", 0, "usage: condor_startd", ""},
-		{"-q", 1, "", `condor_startd: unknown option "-q"`},
+		{"-v", 0, commands.CondorVersion + "\n$CondorPlatform: ", ""},
+		{"-version", 0, commands.CondorVersion + "\n$CondorPlatform: ", ""},
+		{"-h", 0, commands.Startd.Help(""), ""},
+		{"-help", 0, "Usage: condor_startd", ""},
+		{"-q", 1, "", "condor_startd: unknown option -q\n\nUsage: condor_startd"},
+		{"-local-nam x", 1, "", "condor_startd: unknown option -local-nam; did you mean -local-name?\n"},
 		{"-p", 1, "", "condor_startd: -p wants a value"},
 		{"-p 70000", 1, "", "condor_startd: -p 70000: want a port from 0 to 65535"},
 		{"-f -p x", 1, "", "condor_startd: -p x: want a port from 0 to 65535"},
@@ -108,7 +112,7 @@ func (s *site) command(args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	s.must(err)
 	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), beDaemon+"=1", "CONDOR_CONFIG="+s.path("condor_config"))
+	cmd.Env = append(os.Environ(), beDaemon+"=1", "CONDOR_CONFIG="+s.path("condor_config"), "EXECPOINT_RUNTIME_DIR="+s.path("runs"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -152,18 +156,27 @@ func (s *site) client() *security.Client {
 
 // slots asks the daemon for the ads of its slots.
 func slots(c *security.Client, at cedar.Sinful) ([]*classad.Ad, error) {
+	return query(c, at, 5, "Machine")
+}
+
+func daemonAds(c *security.Client, at cedar.Sinful) ([]*classad.Ad, error) {
+	return query(c, at, 53, "StartD")
+}
+
+// query asks the daemon for the ads of a type.
+func query(c *security.Client, at cedar.Sinful, command int, kind string) ([]*classad.Ad, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, _, err := c.Command(ctx, at, 5, security.Options{})
+	conn, _, err := c.Command(ctx, at, command, security.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	query, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \"Machine\"\nRequirements = true\n", classad.Old)
+	question, err := classad.ParseAd("MyType = \"Query\"\nTargetType = \""+kind+"\"\nRequirements = true\n", classad.Old)
 	if err != nil {
 		return nil, err
 	}
-	conn.PutAd(query, cedar.AdOptions{})
+	conn.PutAd(question, cedar.AdOptions{})
 	if err := conn.EndMessage(); err != nil {
 		return nil, err
 	}

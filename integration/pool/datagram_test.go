@@ -200,6 +200,19 @@ func TestToldOverUDP(t *testing.T) {
 	}
 }
 
+// A static slot is Matched from the negotiator's message on, until the schedd
+// that it was matched for claims it.
+//
+// row: S0-105, S0-140, S1-001
+func TestMatchedByTheNegotiator(t *testing.T) {
+	t.Parallel()
+	c := newMaster(t, overUDP+"SEC_DEFAULT_AUTHENTICATION = NEVER\nSEC_DEFAULT_ENCRYPTION = NEVER\nSEC_DEFAULT_INTEGRITY = NEVER\nSEC_DEFAULT_NEGOTIATION = NEVER\nNEGOTIATOR_INFORM_STARTD = True\n")
+	c.Must(os.WriteFile(filepath.Join(c.Dir, "job.sub"), []byte("executable = /bin/sleep\narguments = 0\nrequest_memory = 100\nrequest_disk = 1\nrequirements = TARGET.SlotType == \"Static\"\nlog = log/job.log\nqueue\n"), 0o644))
+	c.Submit(c.Dir, "job.sub")
+	c.says("job.log", `return value 0`)
+	c.says("StartLog", `(?s)slot(\d): Changing state: Unclaimed -> Matched.*slot\d: Changing state: Matched -> Claimed`)
+}
+
 // Below a condor_master the session of its family is there from the beginning.
 // It always encrypts, whatever policy says of others.
 func TestFamilyOverUDP(t *testing.T) {

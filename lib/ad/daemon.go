@@ -68,7 +68,22 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	m.transferred.show(out)
 	m.statistics(out, now)
 	m.broken(out, problems)
+	m.unparsed(out)
 	return out
+}
+
+// unparsed lists what the owner wrote and is no expression, so that whoever
+// looks at the pool sees that this machine does not decide as its owner meant.
+// HTCondor says so only in its log.
+func (m *Machine) unparsed(out *classad.Ad) {
+	if len(m.src.Unparsed) == 0 {
+		return
+	}
+	list := make([]*classad.Expr, 0, len(m.src.Unparsed))
+	for _, err := range m.src.Unparsed {
+		list = append(list, classad.Literal(classad.String(err.Error())))
+	}
+	out.SetValue("InvalidExpressions", classad.List(list...))
 }
 
 // took remembers that a slot with its custom resources was in use.

@@ -87,7 +87,7 @@ func described(r slot.Resource, id string) *classad.Ad {
 // instances puts the ads of all instances of the machine into the daemon's ad,
 // and the list of them in the place of what the inventory said.
 func (m *Machine) instances(out *classad.Ad) {
-	for _, r := range m.src.Ledger.Resources() {
+	for _, r := range slices.Concat(m.src.Ledger.Resources(), m.src.Ledger.Unlisted()) {
 		if len(r.Properties) == 0 {
 			continue
 		}

@@ -26,6 +26,8 @@ type Source struct {
 	// Policy has the expressions of each slot type. A type without an entry
 	// shows those that HTCondor has by default.
 	Policy map[int]*policy.Expressions
+	// Unparsed says which of the owner's expressions do not parse.
+	Unparsed []error
 	// Location is the machine's time zone for ClockMin and ClockDay; nil is UTC.
 	Location *time.Location
 }
@@ -168,6 +170,9 @@ func (m *Machine) publishStatic() {
 	}
 	ad.SetInt("NextFetchWorkDelay", -1)
 	ad.SetReal(attrCurrentRank, 0)
+	for _, r := range m.src.Ledger.Unlisted() {
+		ad.Update(r.Attrs)
+	}
 	resources := []string{"Cpus", "Memory", "Disk", "Swap"}
 	for _, r := range m.src.Ledger.Resources() {
 		resources = append(resources, r.Name)
@@ -229,7 +234,17 @@ func isShared(name string) bool {
 func (l *typeLayer) publishPolicy(m *Machine, typeID int) {
 	get := func(policy.Key) *classad.Expr { return nil }
 	if exprs := m.src.Policy[typeID]; exprs != nil {
-		get = func(k policy.Key) *classad.Expr { return exprs.Get(k).Expr }
+		// What does not parse is shown as HTCondor shows it: START as error, the
+		// others as if they were not set.
+		get = func(k policy.Key) *classad.Expr {
+			switch e := exprs.Get(k); {
+			case !e.Bad:
+				return e.Expr
+			case k == policy.Start:
+				return classad.Literal(classad.ErrorValue())
+			}
+			return nil
+		}
 	}
 	put := func(name string, e *classad.Expr, otherwise string) {
 		if e == nil {

@@ -136,7 +136,7 @@ func TestWiredSlots(t *testing.T) {
 
 // How the machine's load is dealt to slots of one processor each.
 //
-// row: S1-005, S2-029, S2-030, S2-031, S2-032, S2-033, S2-034
+// row: S1-005, S2-029, S2-031, S2-032, S2-033, S2-034
 func TestDealingLoad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

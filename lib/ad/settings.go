@@ -74,10 +74,11 @@ func settingsFrom(cfg *config.Snapshot, host string) (settings, error) {
 	bad = append(bad, err)
 	s.nested, err = cfg.Bool("USE_NESTED_CUSTOM_RESOURCE_PROPS")
 	bad = append(bad, err)
+	// Without a word of its own, VERBOSE_… is what USE_… is: False gives lists.
 	s.verbose = s.nested
 	s.uptimes, err = cfg.Bool("ADVERTISE_CMR_UPTIME_SECONDS")
 	bad = append(bad, err)
-	if set, ok := cfg.Lookup("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS"); ok && strings.TrimSpace(set.Value) != "" {
+	if set, ok := cfg.Lookup("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS"); ok && !set.IsDefault && strings.TrimSpace(set.Value) != "" {
 		s.verbose, err = cfg.Bool("VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS")
 		bad = append(bad, err)
 	}

@@ -63,12 +63,13 @@ func (c *Conn) PutString(s string) {
 	c.put([]byte{0})
 }
 
-// PutNull puts the mark for a string that is not there.
+// PutNull puts the mark for a string that is not there. It is one byte, behind
+// which no NUL stands.
 func (c *Conn) PutNull() {
 	if c.counted() {
-		c.PutInt(2)
+		c.PutInt(1)
 	}
-	c.put([]byte{nullMark, 0})
+	c.put([]byte{nullMark})
 }
 
 // PutSecret puts a secret. On a stream without encryption it goes out in
@@ -126,7 +127,8 @@ func (c *Conn) Float() (float64, error) {
 }
 
 // text reads a string and returns its bytes without the NUL, valid until the
-// next read.
+// next read. One that is not there is the mark alone; what follows the mark in a
+// string with a length counts for nothing, as HTCondor has it.
 func (c *Conn) text(op string) ([]byte, error) {
 	if c.counted() {
 		n, err := c.Int()
@@ -142,6 +144,9 @@ func (c *Conn) text(op string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if b[0] == nullMark {
+			return b[:1], nil
+		}
 		end := bytes.IndexByte(b, 0)
 		if end < 0 {
 			return nil, c.malformed(op, "a string does not end with NUL")
@@ -153,6 +158,10 @@ func (c *Conn) text(op string) ([]byte, error) {
 	}
 	in := &c.in
 	rest := in.buf[in.pos:in.end]
+	if len(rest) > 0 && rest[0] == nullMark {
+		in.pos++
+		return rest[:1], nil
+	}
 	end := bytes.IndexByte(rest[:min(len(rest), c.limits.String+1)], 0)
 	switch {
 	case end >= 0:

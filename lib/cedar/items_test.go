@@ -54,7 +54,7 @@ func TestItemBytes(t *testing.T) {
 		{"char", func(c *cedar.Conn) { c.PutByte('x') }, "x", "x"},
 		{"string", func(c *cedar.Conn) { c.PutString("ab") }, "ab\x00", "\x00\x00\x00\x00\x00\x00\x00\x03ab\x00"},
 		{"empty string", func(c *cedar.Conn) { c.PutString("") }, "\x00", "\x00\x00\x00\x00\x00\x00\x00\x01\x00"},
-		{"no string", func(c *cedar.Conn) { c.PutNull() }, "\xad\x00", "\x00\x00\x00\x00\x00\x00\x00\x02\xad\x00"},
+		{"no string", func(c *cedar.Conn) { c.PutNull() }, "\xad", "\x00\x00\x00\x00\x00\x00\x00\x01\xad"},
 		{"bytes", func(c *cedar.Conn) { c.PutBytes([]byte{0, 1}) }, "\x00\x01", "\x00\x01"},
 		{
 			"float", func(c *cedar.Conn) { c.PutFloat(1) },

@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // Subject is what is to be checked. Only Config is needed; what is not there
@@ -24,6 +25,10 @@ type Subject struct {
 	Partial bool
 	// Inventory is the machine, for the arithmetic of slots.
 	Inventory *machine.Inventory
+	// Found is what inventory programs say of the machine; Unknown names the
+	// resources of programs that were not asked, so that nothing is known of them.
+	Found   []slot.Inventory
+	Unknown []string
 	// Source returns the text of a configuration file, for columns and for
 	// the arguments of templates.
 	Source func(path string) ([]byte, error)
@@ -39,6 +44,7 @@ func Snapshot(s Subject) []Finding {
 	c.uses()
 	c.values()
 	c.emptied()
+	c.notRead()
 	c.published(attrs)
 	c.expressions()
 	c.policies()
@@ -158,6 +164,13 @@ func (c *checker) emptied() {
 			f.Value = s.Raw
 			c.add(f)
 		}
+	}
+}
+
+// notRead reports settings that nothing here acts by.
+func (c *checker) notRead() {
+	for _, u := range c.Config.Unread() {
+		c.add(found(NotRead, u.Setting, "has no effect: nothing reads it yet", u.Instead))
 	}
 }
 

@@ -41,8 +41,8 @@ func (c *checker) programs() {
 		return
 	}
 	for _, s := range c.set {
-		if !runsIt.MatchString(bare(s.Name)) {
-			continue
+		if k, ok := config.LookupKnob(s.Name); !runsIt.MatchString(bare(s.Name)) || ok && k.Mark() == config.NothingReads {
+			continue // nobody runs it
 		}
 		path := strings.TrimSpace(s.Value)
 		if !strings.HasPrefix(path, "/") && !(len(path) > 2 && path[1] == ':') {
@@ -104,6 +104,7 @@ func (c *checker) daemonList() {
 func (c *checker) program(s config.Setting, path string) {
 	facts, err := c.Files.Facts(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.templates(s, path):
 	case errors.Is(err, fs.ErrNotExist):
 		c.add(found(NoSuchFile, s, "names a program that does not exist", "the path of an executable file"))
 	case err != nil:
@@ -115,6 +116,24 @@ func (c *checker) program(s config.Setting, path string) {
 	case facts.OthersMay != "":
 		c.add(found(OthersWrite, s, "would run as root what others may change: they can write to "+facts.OthersMay, "chmod o-w "+facts.OthersMay))
 	}
+}
+
+// templates reports whether a template names a program of HTCondor's by itself:
+// FEATURE:GPUs brings a monitor in, which not every machine has installed. The
+// daemon says so, and goes on without. A program that was given to the template
+// is its user's.
+func (c *checker) templates(s config.Setting, path string) bool {
+	libexec := strings.TrimSuffix(c.Config.String("LIBEXEC"), "/")
+	if s.Origin.Template == "" || libexec == "" || !strings.HasPrefix(path, libexec+"/") || c.Source == nil {
+		return false
+	}
+	text, err := c.Source(s.Origin.File)
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(usesIn(s.Origin.File, string(text)), func(u use) bool {
+		return u.line == s.Origin.Line && strings.Contains(u.text, path[strings.LastIndexByte(path, '/'):])
+	})
 }
 
 // sources looks at the files of the configuration itself.

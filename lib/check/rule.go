@@ -26,6 +26,7 @@ const (
 	NoEffect     Code = "EP014"
 	SetTwice     Code = "EP015"
 	NoDaemon     Code = "EP016"
+	NotRead      Code = "EP017"
 
 	WrongType       Code = "EP020"
 	OutOfRange      Code = "EP021"
@@ -143,6 +144,11 @@ var ruleTable = [...]Rule{
 		"Write the name of the daemon.",
 		"DAEMON_LIST = MASTER, STRATD\n"},
 
+	{NotRead, Warning, "a knob that nothing reads",
+		"HTCondor's own Execution Point acts by it, this one does not yet: the setting has no effect. Knobs of other daemons and macros are no finding; docs/knobs.md marks every knob.",
+		"Do as the finding says, and take the line out.",
+		"USER_JOB_WRAPPER = /usr/bin/env\n"},
+
 	{WrongType, Error, "a value of the wrong type",
 		"The daemon does not start with it, or uses the default.",
 		"Write a value of the knob's type.",
@@ -249,15 +255,15 @@ var ruleTable = [...]Rule{
 	{NoSuchFile, Error, "a program that is not there",
 		"What needs it fails, often only when a job arrives.",
 		"Correct the path, or install the program.",
-		"USER_JOB_WRAPPER = /no/such/wrapper\n"},
+		"STARTD_CRON_JOBLIST = probe\nSTARTD_CRON_probe_EXECUTABLE = /no/such/probe\nSTARTD_CRON_probe_PERIOD = 5m\n"},
 	{NotProgram, Error, "a program that cannot be run",
 		"It is a directory, or has no permission to be executed.",
 		"chmod a+x, or name the right file.",
-		"USER_JOB_WRAPPER = /etc/hostname\n"},
+		"STARTD_CRON_JOBLIST = probe\nSTARTD_CRON_probe_EXECUTABLE = /etc/hostname\nSTARTD_CRON_probe_PERIOD = 5m\n"},
 	{OthersWrite, Error, "a program that others may write to",
 		"The daemon runs it as root. Who may write to the file or to a directory above it may run anything as root.",
 		"chmod o-w, and give it to root.",
-		"USER_JOB_WRAPPER = /tmp/wrapper\n"},
+		"STARTD_CRON_JOBLIST = probe\nSTARTD_CRON_probe_EXECUTABLE = /tmp/probe\nSTARTD_CRON_probe_PERIOD = 5m\n"},
 	{ConfigUnsafe, Error, "a configuration file that others may write to",
 		"Who may write to it decides what the daemon does and, through programs it names, may run anything as root.",
 		"chmod o-w, and give it to root.",

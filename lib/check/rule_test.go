@@ -34,7 +34,7 @@ func (f someFiles) Facts(path string) (FileFacts, error) {
 
 func theFiles() someFiles {
 	return someFiles{
-		"/etc/hostname": {}, "/tmp/wrapper": {Executable: true, OthersMay: "/tmp/wrapper"}, "/tmp/shared.conf": {OthersMay: "/tmp/shared.conf"},
+		"/etc/hostname": {}, "/tmp/probe": {Executable: true, OthersMay: "/tmp/probe"}, "/tmp/shared.conf": {OthersMay: "/tmp/shared.conf"},
 		"/usr/libexec/health": {Executable: true}, "/usr/libexec": {Dir: true},
 		// what the templates run
 		"/usr/libexec/condor_gpu_utilization": {Executable: true}, "/usr/libexec/common-cloud-attributes-aws.py": {Executable: true},
@@ -82,7 +82,6 @@ func checked(t *testing.T, text string) []Finding {
 
 // TestRules runs the example of each rule: it has that finding, and where the
 // rule is not about reading, nothing else.
-// row: S0-295
 func TestRules(t *testing.T) {
 	t.Parallel()
 	var last Code

@@ -6,9 +6,11 @@ package check
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -68,7 +70,7 @@ func (c *checker) slots() {
 	if c.Inventory == nil {
 		return
 	}
-	layout, err := slot.LayoutFrom(c.Config, c.Inventory)
+	layout, err := slot.LayoutFrom(c.Config, c.Inventory, c.inventories()...)
 	if err != nil {
 		var ps config.Problems
 		if errors.As(err, &ps) {
@@ -87,8 +89,8 @@ func (c *checker) slots() {
 	_, problems := slot.Build(layout, c.Inventory)
 	told := map[int]bool{}
 	for _, p := range problems {
-		if !p.Warning && told[p.TypeID] {
-			continue // the other slots of the type
+		if !p.Warning && told[p.TypeID] || c.ofUnknown(p) {
+			continue // the other slots of the type, or nobody can say
 		}
 		told[p.TypeID] = told[p.TypeID] || !p.Warning
 		code, instead := SlotTooLarge, "less: this machine has "+slotResources(slot.CapacityOf(c.Inventory))
@@ -107,6 +109,27 @@ func (c *checker) slots() {
 		}
 		c.add(f)
 	}
+}
+
+// inventories are those that are known, and more than enough of what is not:
+// nothing is short of a resource that nobody has counted.
+func (c *checker) inventories() []slot.Inventory {
+	all := slices.Clone(c.Found)
+	for _, name := range c.Unknown {
+		const plenty = 1 << 20
+		ad := classad.NewAd()
+		ad.SetInt("Detected"+name, plenty)
+		all = append(all, slot.Inventory{Resource: name, Ad: ad})
+	}
+	return all
+}
+
+// ofUnknown reports whether a problem is about a resource that nobody counted.
+func (c *checker) ofUnknown(p slot.Problem) bool {
+	return slices.ContainsFunc(c.Unknown, func(name string) bool {
+		word := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(name) + `\b`)
+		return word.MatchString(p.Reason)
+	})
 }
 
 // shortOf finds in a reason the resource that ran out.

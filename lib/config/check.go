@@ -18,6 +18,27 @@ func (s *Snapshot) Check() Problems {
 	return out
 }
 
+// Sort divides what Check finds for a daemon that begins: what it cannot begin
+// with, and what it says and goes on without. HTCondor's startd takes what is no
+// expression for undefined and logs it, and never looks at what it does not
+// read; a number that it reads and that is none ends it.
+func (s *Snapshot) Sort() (fatal, doubtful Problems) {
+	for _, p := range s.Check() {
+		if p.Class == BadValue && !s.mustBeRight(bareName(p.Knob)) {
+			doubtful = append(doubtful, p)
+		} else {
+			fatal = append(fatal, p)
+		}
+	}
+	return fatal, doubtful
+}
+
+// mustBeRight reports whether a knob's value is needed as its type has it.
+func (s *Snapshot) mustBeRight(name string) bool {
+	k := findKnob(name)
+	return k == nil || k.Type != TypeExpr && (k.Mark() == InForce || k.Mark() == ForMacros)
+}
+
 func (s *Snapshot) checkEntry(e *entry) Problems {
 	x := s.expansion(e.name)
 	x.names = append(x.names, e.name)

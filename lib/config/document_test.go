@@ -155,8 +155,6 @@ func TestTimeOfDayPolicy(t *testing.T) {
 }
 
 // TestDesktopPolicy evaluates the toggled policy of the manual.
-//
-// row: S0-212
 func TestDesktopPolicy(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(document(t, "desktop.conf"), "(IsDesktop =!= True) * 0", "(IsDesktop =!= True) * 3600", 1)

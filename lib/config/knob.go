@@ -50,6 +50,14 @@ type Knob struct {
 	Note     string
 	Obsolete string // today's name or meaning; set only for names without effect
 
+	// Macro says that the knob has no meaning of its own, only where another
+	// setting says $(NAME) or an ad shows it. Daemon names who reads it if the
+	// Execution Point does not. NotYet says what to do instead of it where
+	// nothing here reads it and its owner may think so. See Mark.
+	Macro  bool
+	Daemon string
+	NotYet string
+
 	// Default is the text before expansion. Without HasDefault there is none.
 	// DefaultWindows replaces it on Windows if HasDefaultWindows.
 	Default, DefaultWindows       string
@@ -74,6 +82,33 @@ func (k *Knob) DefaultFor(windows bool) (text string, ok bool) {
 		return k.DefaultWindows, true
 	}
 	return k.Default, k.HasDefault
+}
+
+// Mark says whether a knob has an effect.
+type Mark uint8
+
+// The marks.
+const (
+	InForce      Mark = iota // some code of the Execution Point asks for it
+	ForMacros                // other settings refer to it
+	ForOthers                // another daemon, or a tool, asks for it
+	IsObsolete               // nobody asks any more
+	NothingReads             // HTCondor's Execution Point asks for it, this one does not
+)
+
+// Mark returns the knob's. What the table says is held to the code by a test.
+func (k *Knob) Mark() Mark {
+	switch {
+	case k.Obsolete != "":
+		return IsObsolete
+	case k.Macro:
+		return ForMacros
+	case k.Daemon != "":
+		return ForOthers
+	case k.NotYet != "":
+		return NothingReads
+	}
+	return InForce
 }
 
 // IsFamily reports whether the knob stands for many names.

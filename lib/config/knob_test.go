@@ -18,6 +18,9 @@ func TestKnobTable(t *testing.T) {
 	var doc struct {
 		Knob []struct {
 			Name, Type, Platform, Owner, Doc, Note, Obsolete string
+			Macro                                            bool
+			Daemon                                           string
+			NotYet                                           string `toml:"not_yet"`
 			Default                                          *string
 			DefaultWindows                                   *string `toml:"default_windows"`
 			Min, Max                                         *float64
@@ -40,7 +43,8 @@ func TestKnobTable(t *testing.T) {
 		t.Errorf("the table has %d rows, knobs.toml %d", len(table), len(doc.Knob))
 	}
 	for _, row := range doc.Knob {
-		want := Knob{Name: row.Name, Type: row.Type, Platform: row.Platform, Owner: row.Owner, Doc: row.Doc, Note: row.Note, Obsolete: row.Obsolete, Aliases: row.Aliases}
+		want := Knob{Name: row.Name, Type: row.Type, Platform: row.Platform, Owner: row.Owner, Doc: row.Doc, Note: row.Note, Obsolete: row.Obsolete,
+			Macro: row.Macro, Daemon: row.Daemon, NotYet: row.NotYet, Aliases: row.Aliases}
 		if row.Default != nil {
 			want.Default, want.HasDefault = *row.Default, true
 		}
@@ -156,24 +160,6 @@ func TestNearMisses(t *testing.T) {
 		}
 		if !good {
 			t.Errorf("%q:\ngot  %q\nwant %q", tt.text, got, tt.want)
-		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"START", "start", 0}, {"STRAT", "START", 1}, {"START", "STARTD", 1}, {"SUSPENDED", "SUSPEND", 2},
-		{"KILL", "PULL", 2}, {"ABCD", "WXYZ", 3}, {"A", "ABCDEFG", 3},
-	} {
-		if got := distance(tt.a, tt.b, 2); got != tt.want {
-			t.Errorf("%s, %s: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-		if got := distance(tt.b, tt.a, 2); got != tt.want {
-			t.Errorf("%s, %s: %d, want %d", tt.b, tt.a, got, tt.want)
 		}
 	}
 }

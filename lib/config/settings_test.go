@@ -161,7 +161,7 @@ func problems(list []Problem) (out Problems) {
 
 // TestDefaultsOfRows is what the documents say of values that nobody sets.
 //
-// row: S4-057, S4-077, S4-078, S4-079, S4-096, S4-134, S4-138
+// row: S4-134
 func TestDefaultsOfRows(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, "SPOOL = /var/spool\n")

@@ -6,6 +6,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // Suggest returns the knob that name was probably meant to be: one that
@@ -38,7 +40,7 @@ func nearest(name string) (string, bool) {
 		if k.Obsolete != "" || abs(len(k.Name)-len(name)) >= best {
 			continue
 		}
-		if d := distance(name, k.Name, best-1); d < best {
+		if d := spelling.Distance(name, k.Name, best-1); d < best {
 			best, found = d, k.Name
 		}
 	}
@@ -52,7 +54,7 @@ func nearest(name string) (string, bool) {
 			if strings.Count(pattern, "<") != strings.Count(pattern, "<N>") || familyTable[i].Obsolete != "" || abs(len(pattern)-len(shape)) >= best {
 				continue
 			}
-			if d := distance(shape, pattern, best-1); d < best {
+			if d := spelling.Distance(shape, pattern, best-1); d < best {
 				best, found = d, withNumbers(pattern, numbers)
 			}
 		}
@@ -87,42 +89,6 @@ func withNumbers(pattern string, numbers []string) string {
 	return pattern
 }
 
-// distance counts the letters to add, drop, change or swap with their
-// neighbour to get from a to b, without regard to case. It returns most+1 when
-// there are more than most.
-func distance(a, b string, most int) int {
-	if abs(len(a)-len(b)) > most || len(b) > 100 {
-		return most + 1
-	}
-	var rows [3][102]int
-	before, last, now := &rows[0], &rows[1], &rows[2]
-	for j := range len(b) + 1 {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		now[0] = i
-		least := i
-		for j := 1; j <= len(b); j++ {
-			x, y := lower(a[i-1]), lower(b[j-1])
-			d := last[j-1]
-			if x != y {
-				d++
-			}
-			d = min(d, last[j]+1, now[j-1]+1)
-			if i > 1 && j > 1 && x == lower(b[j-2]) && y == lower(a[i-2]) {
-				d = min(d, before[j-2]+1)
-			}
-			now[j] = d
-			least = min(least, d)
-		}
-		if least > most {
-			return most + 1
-		}
-		before, last, now = last, now, before
-	}
-	return last[len(b)]
-}
-
 func abs(n int) int { return max(n, -n) }
 
 // isLooseFamily reports whether name is known only because anything would be:
@@ -151,7 +117,7 @@ func isLooseFamily(name string, daemons []string) bool {
 func suggestTemplate(category, name string) string {
 	best, found := 4, ""
 	for t := range templates(category) {
-		if d := distance(name, t.name[len(category)+1:], best-1); d < best {
+		if d := spelling.Distance(name, t.name[len(category)+1:], best-1); d < best {
 			best, found = d, t.name
 		}
 	}

@@ -31,7 +31,12 @@ func (s *Snapshot) Warnings() []Problem {
 			out = append(out, s.oldAttributeWarnings(e)...)
 		}
 		if k != nil && k.Obsolete != "" {
-			out = append(out, *s.obsoleteWarning(e, k))
+			if used == nil {
+				used = s.usedNames()
+			}
+			if !used[strings.ToLower(name)] { // else it is a macro like any other
+				out = append(out, *s.obsoleteWarning(e, k))
+			}
 			continue
 		}
 		if k != nil && !isLooseFamily(name, daemons) {

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -69,10 +72,58 @@ type Door struct {
 // Open opens the sockets. After it the daemon can be reached, though behind a
 // shared port or a broker it may take a while until the address is known.
 func (d *Door) Open(ctx context.Context) error {
-	if d.Network.SharedPort && d.Named != nil {
-		return d.openShared()
+	if !d.Network.SharedPort || d.Named == nil {
+		return d.openOwn(ctx)
 	}
+	why := d.noSharedPort(ctx)
+	if why == nil {
+		err := d.openShared()
+		// Who is not root may have no right to the directory of the sockets. The
+		// original takes a port of its own then, too.
+		if !errors.Is(err, fs.ErrPermission) || d.Inherit.Endpoint != nil {
+			return err
+		}
+		why = err
+	}
+	d.Log.Info("no shared port is used, and a port of our own is taken", "why", why)
 	return d.openOwn(ctx)
+}
+
+// sharedPortDial is how long a shared port has to take a connection.
+const sharedPortDial = 2 * time.Second
+
+// noSharedPort says why there is no shared port to hand connections over, nil if
+// there is one or may soon be. Under a condor_master that starts one it is
+// waited for. Without condor_master nobody starts one later: either its ad is
+// there and somebody listens where it says, or it never will. The original,
+// which waits for an ad forever, is no example here: USE_SHARED_PORT is true by
+// default, so a startd that is started by hand could not be reached.
+func (d *Door) noSharedPort(ctx context.Context) error {
+	if d.Inherit.Endpoint != nil || d.Inherit.ParentAddress != "" {
+		return nil
+	}
+	ad, err := d.ReadFile(d.Network.PortAd)
+	if err != nil {
+		return err
+	}
+	public, others, err := listen.PortAddress(ad, listen.NewID(d.Subsystem, d.PID, d.Tag, 0))
+	if err != nil {
+		return errs.E("daemon.Door", errs.Invalid, d.Network.PortAd, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sharedPortDial)
+	defer cancel()
+	for _, at := range append(others, public) {
+		var nc net.Conn
+		if nc, err = new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(at.Host, strconv.Itoa(at.Port))); err == nil {
+			_ = nc.Close()
+			return nil
+		}
+		var silent net.Error
+		if errors.As(err, &silent) && silent.Timeout() {
+			return nil // a firewall may be there
+		}
+	}
+	return errs.E("daemon.Door", errs.NotFound, d.Network.PortAd, fmt.Errorf("nobody listens where it says: %w", err))
 }
 
 func (d *Door) openShared() error {

@@ -25,6 +25,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // bare takes a number from everyone.
@@ -409,5 +410,63 @@ func TestDoorsThatDoNotOpen(t *testing.T) {
 	d.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return nil, errors.New("must not be asked") }
 	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "CONDOR_INHERIT") {
 		t.Errorf("a bad id: %v", err)
+	}
+}
+
+// Without condor_master nobody starts a shared port later: the door takes a port
+// of its own unless one is there, and says why.
+func TestDoorWithoutSharedPort(t *testing.T) {
+	t.Parallel()
+	alive, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	gone, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	ad := func(at net.Addr) string { return fmt.Sprintf("MyAddress = \"<%s>\"\n", at) }
+	denied := errs.E("x", errs.Broken, "/lock/daemon_sock", &fs.PathError{Op: "mkdir", Path: "/lock/daemon_sock", Err: fs.ErrPermission})
+	for _, tt := range []struct {
+		name, ad, parent string
+		named            error
+		shared           bool
+		want             string
+	}{
+		{name: "no ad", want: "/ad"},
+		{name: "no ad yet", parent: "<127.0.0.1:1>", shared: true},
+		{name: "no ad at all", ad: "][", want: "/ad"},
+		{name: "an ad that was left behind", ad: ad(gone.Addr()), want: "nobody listens where it says"},
+		{name: "a shared port", ad: ad(alive.Addr()), shared: true},
+		{name: "a shared port of others", ad: ad(alive.Addr()), named: denied, want: "/lock/daemon_sock"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d, _ := newDoor(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nNETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\n")
+			var said strings.Builder
+			d.Log = slog.New(slog.NewTextHandler(&said, nil))
+			d.Inherit.ParentAddress = tt.parent
+			d.ReadFile = func(path string) ([]byte, error) {
+				if tt.ad == "" {
+					return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+				}
+				return []byte(tt.ad), nil
+			}
+			d.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return &named{}, tt.named }
+			if err := d.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range d.listeners {
+				_ = l.Close()
+			}
+			at, known := d.Public()
+			if known == tt.shared || (d.endpoint != nil) != tt.shared || !tt.shared && at.Port == 0 {
+				t.Errorf("the address is %s (%v)", at, known)
+			}
+			if told := strings.Contains(said.String(), "a port of our own is taken"); told == tt.shared || !strings.Contains(said.String(), tt.want) {
+				t.Errorf("it says %q, want something about %q", said.String(), tt.want)
+			}
+		})
 	}
 }

@@ -105,8 +105,6 @@ func TestPolicyPerType(t *testing.T) {
 
 // TestOldStates: what the 6.8 manual knew of states and activities is all
 // there, and Vacating is the time a job has for a graceful end.
-//
-// row: S1-001
 func TestOldStates(t *testing.T) {
 	t.Parallel()
 	for state, activities := range map[policy.State][]policy.Activity{

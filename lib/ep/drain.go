@@ -182,6 +182,11 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 			e.kill(sl, code, policy.ByDraining, "fast draining")
 		case ev.How == DrainQuick:
 			e.retire(sl, code, false, policy.ByDraining, "quick draining")
+		case sl.pair == policy.ClaimedIdle:
+			// There is no job to wait for. That a claim may be without one for a
+			// while (ActivationDelay) is for those that the drain itself lets in.
+			sl.vacate = vacateFor(code)
+			e.told(sl, policy.ClaimedRetiring, policy.Told, policy.ByDraining, "graceful draining")
 		}
 	}
 	e.evaluateAll()

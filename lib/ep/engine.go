@@ -50,12 +50,14 @@ type Config struct {
 
 // Engine is the state of one execution point. It is owned by one goroutine.
 type Engine struct {
-	cfg     Config
-	times   policy.Times
-	exprs   map[int]*policy.Expressions // by slot type
-	ledger  *slot.Ledger
-	request slot.RequestModifiers
-	ads     *ad.Machine
+	cfg   Config
+	times policy.Times
+	exprs map[int]*policy.Expressions // by slot type
+	// unparsed says which of the owner's expressions do not parse.
+	unparsed []error
+	ledger   *slot.Ledger
+	request  slot.RequestModifiers
+	ads      *ad.Machine
 
 	slots   []*slotState // ascending by ID
 	byID    map[slot.ID]*slotState
@@ -114,7 +116,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
 	var err error
-	if e.ads, err = ad.New(e.source(cfg.Snapshot, e.exprs), now); err != nil {
+	if e.ads, err = ad.New(e.source(cfg.Snapshot, expressions{byType: e.exprs, unparsed: e.unparsed}), now); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
 	e.sampleAt = now
@@ -140,37 +142,27 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 func (e *Engine) configure(s *config.Snapshot) error {
 	times, err := policy.TimesFrom(s)
 	bad := []error{err}
-	request, err := slot.ModifiersFrom(s)
-	bad = append(bad, err)
 	follows, err := machine.RecomputesDisk(s)
-	bad = append(bad, err)
-	drainDefault, err := s.Expr("DEFAULT_DRAINING_START_EXPR")
 	bad = append(bad, err)
 	granting, err := grantingFrom(s)
 	bad = append(bad, err)
-	exprs := make(map[int]*policy.Expressions)
-	for sl := range e.ledger.Slots() {
-		if exprs[sl.TypeID] == nil {
-			exprs[sl.TypeID], err = policy.ExpressionsFrom(s, sl.TypeID)
-			bad = append(bad, err)
-		}
-	}
+	x := expressionsFrom(s, e.ledger)
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
 	if e.ads != nil {
 		was := e.ledger.Outages()
 		e.ledger.SetOffline(slot.OutagesFrom(s, e.ledger.Resources()))
-		if err := e.ads.Reconfigure(e.source(s, exprs), e.now); err != nil {
+		if err := e.ads.Reconfigure(e.source(s, x), e.now); err != nil {
 			e.ledger.SetOffline(was)
 			return err
 		}
 		e.changed()
 	}
-	e.forgetOdd(exprs)
+	e.forgetOdd(x.byType)
 	e.granting = granting
 	e.follows = follows
-	e.times, e.request, e.exprs, e.drainDefault = times, request, exprs, drainDefault
+	e.times, e.request, e.exprs, e.drainDefault, e.unparsed = times, x.request, x.byType, x.drainDefault, x.unparsed
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	e.back.enabled = backfilled(s)
 	e.back.configured = e.cfg.Backfill && e.back.enabled
@@ -178,8 +170,8 @@ func (e *Engine) configure(s *config.Snapshot) error {
 }
 
 // source is what the ads are made from.
-func (e *Engine) source(s *config.Snapshot, exprs map[int]*policy.Expressions) ad.Source {
-	return ad.Source{Config: s, Inventory: e.cfg.Inventory, Ledger: e.ledger, Policy: exprs, Location: e.cfg.Location}
+func (e *Engine) source(s *config.Snapshot, x expressions) ad.Source {
+	return ad.Source{Config: s, Inventory: e.cfg.Inventory, Ledger: e.ledger, Policy: x.byType, Unparsed: x.unparsed, Location: e.cfg.Location}
 }
 
 // publish lays attributes from outside over the ads.

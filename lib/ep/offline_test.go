@@ -85,7 +85,7 @@ func TestOfflineByReconfig(t *testing.T) {
 		t.Error("b3 is not given though it is back in use")
 	}
 	// A configuration that cannot be used takes nothing out of use.
-	s.reconfigure(base + "OFFLINE_MACHINE_RESOURCE_Bolts = b2\nMODIFY_REQUEST_EXPR_REQUESTCPUS = (\n")
+	s.reconfigure(base + "OFFLINE_MACHINE_RESOURCE_Bolts = b2\nPOLLING_INTERVAL = often\n")
 	if got := shows(s.eng.SlotAd(slot1), "DetectedBolts")["DetectedBolts"]; got != "4" {
 		t.Errorf("DetectedBolts = %s", got)
 	}

@@ -266,8 +266,6 @@ func TestMachineMaxVacateTime(t *testing.T) {
 }
 
 // TestKillingTimeout ends a starter by force that does not obey a fast shutdown.
-//
-// row: S4-021
 func TestKillingTimeout(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{static1: 30 * time.Second, static1 + "KILLING_TIMEOUT = 7\n": 7 * time.Second} {

@@ -37,8 +37,9 @@ type Script struct {
 
 // ScriptsFrom reads MACHINE_RESOURCE_INVENTORY_<name> of all resources, by
 // name. Where nothing is said of GPUs, STARTD_DETECT_GPUS are the arguments of
-// the program that looks for them. MACHINE_RESOURCE_NAMES, when set, keeps all
-// others out.
+// the program that looks for them. Programs of resources that
+// MACHINE_RESOURCE_NAMES leaves out run as well: the slots have nothing of
+// them, but their ads tell what was found, as HTCondor's do.
 func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 	r := reader{cfg: cfg}
 	allowed := cfg.List("MACHINE_RESOURCE_NAMES")
@@ -49,11 +50,14 @@ func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 		}
 		name := knob[len(inventoryPrefix):]
 		text := r.text(knob)
-		if text == "" || len(allowed) > 0 && !slices.ContainsFunc(allowed, func(s string) bool { return strings.EqualFold(s, name) }) {
+		if text == "" {
 			continue
 		}
+		listed := len(allowed) == 0 || slices.ContainsFunc(allowed, func(s string) bool { return strings.EqualFold(s, name) })
 		args, err := splitArgs(text)
 		switch {
+		case !listed && (!attrName(name) || err != nil || len(args) == 0):
+			continue // it does no harm
 		case !attrName(name):
 			r.problem(knob, name+" cannot be the name of a resource", "letters, digits and _", config.Error)
 			continue
@@ -71,7 +75,7 @@ func ScriptsFrom(cfg *config.Snapshot) ([]Script, config.Problems) {
 		}
 		out = append(out, script)
 	}
-	if s, ok := r.detect(); ok && (len(allowed) == 0 || slices.ContainsFunc(allowed, func(n string) bool { return strings.EqualFold(n, s.Resource) })) {
+	if s, ok := r.detect(); ok {
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b Script) int {
@@ -91,16 +95,14 @@ type Inventory struct {
 	// over it what the instance's own ad says, without id.
 	Properties map[string]*classad.Ad
 
-	// Ad is all that the script said, with each instance listed once; nil if
-	// nothing of it counts.
+	// Ad is all that the script said; nil if nothing of it counts.
 	Ad *classad.Ad
 
 	// Attrs is what else the ad of a slot shows: Detected<name> as the script
 	// wrote it, and everything that is not the properties of an instance.
 	Attrs *classad.Ad
 
-	// Doubtful says what was left out: names listed twice, offline names that
-	// do not exist.
+	// Doubtful says what was left out: offline names that do not exist.
 	Doubtful []error
 }
 
@@ -154,9 +156,7 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 		inv.Doubtful = append(inv.Doubtful, errs.E(op, errs.Invalid, resource, fmt.Errorf("%s is neither a number nor a list of names; nothing is there", detected)))
 	}
 	if inv.IDs != nil {
-		if once := inv.name(offIDs); len(once) > 0 {
-			inv.Ad.SetString(detected, strings.Join(once, ", "))
-		}
+		inv.name(offIDs)
 	} else {
 		inv.Count = max(inv.Count-off, 0)
 	}
@@ -166,25 +166,17 @@ func ParseInventory(resource string, output []byte, offline string) (Inventory, 
 	return inv, nil
 }
 
-// name sorts the instances into usable ones and others. Where one was listed
-// twice it returns the names once each.
-func (inv *Inventory) name(offline []string) (once []string) {
+// name sorts the instances into usable ones and others. One that is listed
+// twice is two: so a script shares a device among jobs.
+func (inv *Inventory) name(offline []string) {
 	const op = "hook.Inventory"
 	listed := inv.IDs
 	inv.IDs = []string{}
-	twice := false
-	for i, id := range listed {
-		switch {
-		case slices.Contains(listed[:i], id):
-			twice = true
-			inv.Doubtful = append(inv.Doubtful, errs.E(op, errs.Invalid, inv.Resource, fmt.Errorf("the instance %q is listed twice", id)))
-		case slices.Contains(offline, id):
+	for _, id := range listed {
+		if slices.Contains(offline, id) {
 			inv.Offline = append(inv.Offline, id)
-		default:
+		} else {
 			inv.IDs = append(inv.IDs, id)
-		}
-		if !slices.Contains(once, id) {
-			once = append(once, id)
 		}
 	}
 	for _, id := range offline {
@@ -193,10 +185,6 @@ func (inv *Inventory) name(offline []string) (once []string) {
 		}
 	}
 	inv.Count = float64(len(inv.IDs))
-	if !twice {
-		return nil
-	}
-	return once
 }
 
 // properties moves the nested ads of instances out of Attrs.

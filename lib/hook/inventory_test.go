@@ -153,7 +153,8 @@ func TestParseInventory(t *testing.T) {
 		{name: "a list", text: "DetectedX=\"a b,c\"", count: 3, ids: []string{"a", "b", "c"}},
 		{name: "the script's offline list counts", text: "DetectedX=\"a b\"\nOfflineX=\"a\"\n", offline: "b", count: 1, ids: []string{"b"}, off: []string{"a"}},
 		{name: "comments and empty lines", text: "# what we have\n\nDetectedX=1\n", count: 1},
-		{name: "twice", text: "DetectedX=\"a b a\"\n", count: 2, ids: []string{"a", "b"}, doubtful: []string{`"a" is listed twice`}},
+		{name: "twice", text: "DetectedX=\"a b a\"\n", count: 3, ids: []string{"a", "b", "a"}},
+		{name: "twice and offline", text: "DetectedX=\"a b a\"\n", offline: "a", count: 1, ids: []string{"b"}, off: []string{"a", "a"}},
 		{name: "offline and unknown", text: "DetectedX=\"a\"\n", offline: "z", count: 1, ids: []string{"a"}, doubtful: []string{`"z" does not exist`}},
 		{name: "nothing detected", text: "Color=\"red\"\n", doubtful: []string{"DetectedX is neither"}},
 		{name: "less than nothing", text: "DetectedX=-2\n", doubtful: []string{"DetectedX is neither"}},
@@ -182,9 +183,9 @@ func TestParseInventory(t *testing.T) {
 func TestInventoryScripts(t *testing.T) {
 	t.Parallel()
 	cfg := parseConfig(t, "MACHINE_RESOURCE_INVENTORY_B = /b -x 1\nMACHINE_RESOURCE_INVENTORY_A = /a\nMACHINE_RESOURCE_INVENTORY_C = /c\n"+
-		"MACHINE_RESOURCE_INVENTORY_D = \"it's\nMACHINE_RESOURCE_NAMES = a b d\n")
+		"MACHINE_RESOURCE_INVENTORY_D = \"it's\nMACHINE_RESOURCE_NAMES = a b d\nMACHINE_RESOURCE_INVENTORY_E = \"so's this\nSTARTD_DETECT_GPUS = 0\n")
 	scripts, problems := ScriptsFrom(cfg)
-	if len(scripts) != 2 || scripts[0].Resource != "A" || !slices.Equal(scripts[1].Args, []string{"/b", "-x", "1"}) || scripts[1].Origin.Line != 1 {
+	if len(scripts) != 3 || scripts[2].Resource != "C" || scripts[0].Resource != "A" || !slices.Equal(scripts[1].Args, []string{"/b", "-x", "1"}) || scripts[1].Origin.Line != 1 {
 		t.Errorf("scripts %+v", scripts)
 	}
 	if len(problems) != 1 || problems[0].Line != 4 || problems[0].Knob != "MACHINE_RESOURCE_INVENTORY_D" {

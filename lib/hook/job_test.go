@@ -22,7 +22,7 @@ func parseConfig(t *testing.T, text string) *config.Snapshot {
 	return cfg
 }
 
-// row: S0-241, S0-243
+// row: S0-241
 func TestCronFrom(t *testing.T) {
 	t.Parallel()
 	c, problems := CronFrom(parseConfig(t, `

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/eventlog"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -31,6 +32,9 @@ type Config struct {
 	// Host is the name of this machine, Address its sinful string as event
 	// logs show it.
 	Host, Address string
+	// Interval is how often the periodic expressions of jobs are asked
+	// (PERIODIC_EXPR_INTERVAL); 0 is a minute.
+	Interval time.Duration
 	// Log appends an event to the job event log at path (never ""). An error
 	// is returned once through Problem; the job goes on.
 	Log func(path string, h eventlog.Header, ev eventlog.Event) error
@@ -48,7 +52,7 @@ type Change struct {
 	Job    ID
 	At     time.Time
 	Status Status
-	What   string // "started", "suspended", "continued", "evicted", "held", "completed", "impossible"
+	What   string // "started", "suspended", "continued", "evicted", "held", "released", "removed", "waits", "completed", "impossible"
 	Slot   string // slot1_1@host
 	Detail string // why, or how it ended
 	Output string // where its standard output is, when completed
@@ -78,11 +82,15 @@ type AP struct {
 	counts  Counts
 	stopped bool
 	pending int // claim requests without an answer
+
+	policed  []*job        // whose ads have a say in the queue
+	look     clock.Instant // when the first of them is to be asked
+	released int           // held jobs that may be released by their own policy
 }
 
 // ask is a request that waits for its reply.
 type ask struct {
-	kind  byte // 'c' claim, 'a' activate, 'r' release
+	kind  byte // 'c' claim, 'a' activate, 'd' deactivate, 'r' release
 	job   *job
 	lease *lease
 }
@@ -107,7 +115,14 @@ func New(cfg Config, named func(attr string) bool) (*AP, error) {
 			sig = len(sigs)
 			sigs[text] = sig
 		}
-		a.jobs = append(a.jobs, &job{id: ID{int(cluster), int(proc)}, ad: ad, order: i, prio: prio, sig: sig, status: Idle})
+		j := &job{id: ID{int(cluster), int(proc)}, ad: ad, order: i, prio: prio, sig: sig, status: Idle, policed: jobpolicy.Has(ad)}
+		a.jobs = append(a.jobs, j)
+		if j.policed {
+			a.policed = append(a.policed, j)
+		}
+	}
+	if a.cfg.Interval <= 0 {
+		a.cfg.Interval = time.Minute
 	}
 	a.counts = Counts{Total: len(a.jobs), Idle: len(a.jobs)}
 	a.idle = slices.Clone(a.jobs)
@@ -118,8 +133,13 @@ func New(cfg Config, named func(attr string) bool) (*AP, error) {
 // Submit enters every job in its event log. Call it once, before anything else.
 func (a *AP) Submit(now clock.Instant) {
 	for _, j := range a.jobs {
+		onHold, reason, code := submittedOnHold(j.ad)
 		a.setStatus(j, Idle, now)
 		a.log(now.Wall, j, eventlog.Submit{Host: a.cfg.Address})
+		if onHold {
+			a.unqueue(j)
+			a.holdJob(now, j, starter.Hold{Code: code, Reason: reason})
+		}
 	}
 }
 
@@ -234,6 +254,9 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 			return a.release(q.lease)
 		}
 		a.begin(now, q.lease, q.job, r.Activation)
+	case 'd':
+		// A claim that closes is taken away when the job has left.
+		q.lease.going = q.lease.going || r.Closing
 	case 'r':
 		if r.Err != nil && !errs.Is(r.Err, errs.NotFound) {
 			a.problem(r.Err)
@@ -269,12 +292,14 @@ func (a *AP) begin(now clock.Instant, l *lease, j *job, act claim.ActivationID) 
 	r := &run{job: j, lease: l, act: act, activated: now}
 	l.run, j.run, j.refused = r, r, ""
 	a.runs[act] = r
+	j.ending = nil
 	j.starts++
 	a.setStatus(j, Running, now)
 	j.ad.SetInt("NumShadowStarts", j.starts)
 	j.ad.SetInt("NumJobMatches", j.starts)
 	j.ad.SetString("RemoteHost", l.name)
 	j.ad.SetInt("JobCurrentStartDate", now.Wall.Unix())
+	j.ad.SetInt("ShadowBday", now.Wall.Unix())
 	if j.starts == 1 {
 		j.ad.SetInt("JobStartDate", now.Wall.Unix())
 	}
@@ -366,11 +391,12 @@ func (a *AP) JobOf(act claim.ActivationID) (ID, bool) {
 // Quiet reports whether nothing is running or being asked for.
 func (a *AP) Quiet() bool { return len(a.leases) == 0 && len(a.runs) == 0 && a.pending == 0 }
 
-// Finished reports whether no job will ever change again by itself and all
-// claims are given back.
+// Finished reports whether no job will ever run again by itself and all claims
+// are given back. A held job is waited for while its periodic_release can become
+// true; nobody waits for a periodic_remove.
 func (a *AP) Finished() bool {
 	c := &a.counts
-	return a.Quiet() && (a.stopped || c.Done+c.Held+c.Removed+c.Impossible == c.Total)
+	return a.Quiet() && (a.stopped || c.Done+c.Held-a.released+c.Removed+c.Impossible == c.Total)
 }
 
 // Counts counts the jobs by what they do.
@@ -411,6 +437,7 @@ func (a *AP) setStatus(j *job, s Status, now clock.Instant) {
 	j.ad.SetInt("LastJobStatus", int64(last))
 	j.ad.SetInt("JobStatus", int64(s))
 	j.ad.SetInt("EnteredCurrentStatus", now.Wall.Unix())
+	a.lookSoon(j, now)
 }
 
 // JobState is what there is to say about a job.

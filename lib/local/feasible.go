@@ -46,13 +46,21 @@ func (a *AP) Judge(now clock.Instant, offers []Offer, fits func(job *classad.Ad)
 		if why == "" {
 			continue
 		}
+		if j.status != Idle {
+			j.never = why // told when it is released
+			continue
+		}
 		j.impossible = why
-		a.counts.Impossible++
 		out = append(out, Impossible{Job: j.id, Why: why})
-		a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "impossible", Detail: why})
+		a.tellImpossible(now, j)
 	}
 	a.idle = slices.DeleteFunc(a.idle, func(j *job) bool { return j.impossible != "" })
 	return out
+}
+
+func (a *AP) tellImpossible(now clock.Instant, j *job) {
+	a.counts.Impossible++
+	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "impossible", Detail: j.impossible})
 }
 
 func (a *AP) judge(now clock.Instant, j *job, offers []Offer, fits func(*classad.Ad) error) string {

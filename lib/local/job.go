@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -82,6 +83,13 @@ type job struct {
 	refused    string        // why it was not started at the last try
 	crashes    int           // starters in a row that ended without a word
 	retry      clock.Instant // not to be started before
+	pace       jobpolicy.Pace
+
+	policed bool               // its ad may take it out of the queue, or put it back
+	look    clock.Instant      // when that is asked next
+	ending  *jobpolicy.Verdict // why its run was told to end, nil if it was not
+	never   string             // why no slot could run it when it was held from the start
+	waits   bool               // it is held, and its own policy may release it
 }
 
 // run is one activation of a job.

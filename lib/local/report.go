@@ -6,7 +6,6 @@ package local
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/eventlog"
-	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -42,6 +40,7 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 		j.ad.SetInt("NumJobStarts", j.runs)
 		j.ad.SetInt("JobRunCount", j.runs)
 		j.ad.SetInt("JobCurrentStartExecutingDate", at.Unix())
+		a.lookSoon(j, now)
 		a.log(at, j, a.executeEvent(r))
 		a.changed(Change{Job: j.id, At: at, Status: Running, What: "started", Slot: r.lease.name})
 	case starter.OpUsage:
@@ -224,137 +223,4 @@ func (a *AP) close(now clock.Instant, r *run, ended time.Time) {
 	j.ad.SetInt("BytesRecvd", j.recv)
 	j.ad.SetString("LastRemoteHost", r.lease.name)
 	j.ad.Delete("RemoteHost")
-}
-
-// eviction is how a run ended without the job having ended.
-type eviction struct {
-	at            time.Time
-	code, subcode int
-	reason        string
-	crashed       bool // nobody knows what became of the job
-}
-
-func (a *AP) evict(now clock.Instant, r *run, e eviction) {
-	j := r.job
-	if e.at.IsZero() {
-		e.at = now.Wall
-	}
-	j.refused = ""
-	if e.crashed {
-		e.code = cmp.Or(e.code, int(reason.StarterError))
-		j.crashes++
-		j.retry = now.Add(backoff(j.crashes))
-		j.refused = "it is tried again later: " + e.reason
-	}
-	a.close(now, r, e.at)
-	held := e.code == int(reason.StartdHeldJob)
-	if held {
-		a.log(e.at, j, eventlog.RemoteError{
-			Daemon: "starter", Host: r.lease.name, Text: e.reason, ReasonCode: e.code, ReasonSubcode: e.subcode,
-		})
-	}
-	a.log(e.at, j, eventlog.Evicted{
-		ReasonCode: e.code, ReasonSubcode: e.subcode, Reason: e.reason, Remote: r.remote(),
-		Sent: r.out, Received: r.in, Resources: r.table(e.at, now),
-	})
-	if held {
-		// The policy of the machine does not want it run again.
-		a.holdJob(now, j, starter.Hold{Code: e.code, Subcode: e.subcode, Reason: "Error from " + r.lease.name + ": " + e.reason})
-		return
-	}
-	a.setStatus(j, Idle, now)
-	a.requeue(j)
-	a.changed(Change{Job: j.id, At: e.at, Status: Idle, What: "evicted", Slot: r.lease.name, Detail: e.reason, Wall: r.wall(e.at)})
-}
-
-// The time a job waits after its starter crashed doubles from the one to the
-// other: whatever kills starters must not be fed with them.
-const (
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
-)
-
-func backoff(crashes int) time.Duration {
-	return min(firstRetry<<min(crashes-1, 16), lastRetry)
-}
-
-// terminate ends a run whose job ended by itself. OnExitHold and OnExitRemove
-// of the job decide what becomes of it.
-func (a *AP) terminate(now clock.Instant, r *run, rec starter.ExitRecord) {
-	j := r.job
-	a.close(now, r, rec.Ended)
-	j.exit, j.crashes = rec.Status, 0
-	j.ad.SetBool("ExitBySignal", rec.Status.Signal != 0)
-	if rec.Status.Signal != 0 {
-		j.ad.SetInt("ExitSignal", int64(rec.Status.Signal))
-		j.ad.Delete("ExitCode")
-	} else {
-		j.ad.SetInt("ExitCode", int64(rec.Status.Code))
-		j.ad.Delete("ExitSignal")
-	}
-	if v, defined := j.ad.EvalBool("OnExitHold", a.env(now)); defined && v {
-		text := "The job attribute OnExitHold expression '" + exprText(j.ad, "OnExitHold") + "' evaluated to TRUE"
-		if s, ok := j.ad.EvalString("OnExitHoldReason", a.env(now)); ok && s != "" {
-			text = s
-		}
-		sub, _ := j.ad.EvalInt("OnExitHoldSubCode", a.env(now))
-		a.holdJob(now, j, starter.Hold{Code: int(reason.JobPolicy), Subcode: int(sub), Reason: text})
-		return
-	}
-	exit := eventlog.Exit{Signal: rec.Status.Signal, Status: rec.Status.Code}
-	if rec.Status.Core {
-		exit.CoreFile = filepath.Join(jobDir(j.ad), fmt.Sprintf("core.%d.%d", j.id.Cluster, j.id.Proc))
-	}
-	if v, defined := j.ad.EvalBool("OnExitRemove", a.env(now)); defined && !v {
-		text := "The job attribute OnExitRemove expression '" + exprText(j.ad, "OnExitRemove") + "' evaluated to FALSE"
-		a.log(rec.Ended, j, eventlog.Evicted{
-			Requeued: &exit, Remote: r.remote(), Sent: r.out, Received: r.in, Reason: text, Resources: r.table(rec.Ended, now),
-		})
-		a.setStatus(j, Idle, now)
-		a.requeue(j)
-		a.changed(Change{Job: j.id, At: rec.Ended, Status: Idle, What: "evicted", Slot: r.lease.name, Detail: text, Wall: r.wall(rec.Ended)})
-		return
-	}
-	a.log(rec.Ended, j, eventlog.Terminated{
-		Exit: exit, Remote: r.remote(), TotalRemote: eventlog.Usage{User: j.userCPU, System: j.sysCPU},
-		Sent: r.out, Received: r.in, TotalSent: j.sent, TotalReceived: j.recv, Resources: r.table(rec.Ended, now),
-	})
-	a.setStatus(j, Completed, now)
-	if !rec.Status.Success() {
-		a.counts.Failed++
-	}
-	j.ad.SetInt("CompletionDate", rec.Ended.Unix())
-	c := Change{
-		Job: j.id, At: rec.Ended, Status: Completed, What: "completed", Slot: r.lease.name, Detail: rec.Status.String(),
-		Wall: r.wall(rec.Ended), ExitCode: rec.Status.Code, ExitSignal: rec.Status.Signal,
-	}
-	if out, ok := j.ad.EvalString("Out", nil); ok && out != "" && out != "/dev/null" {
-		if !filepath.IsAbs(out) {
-			out = filepath.Join(jobDir(j.ad), out)
-		}
-		c.Output = out
-	}
-	a.changed(c)
-}
-
-func (a *AP) holdJob(now clock.Instant, j *job, h starter.Hold) {
-	j.hold = &h
-	a.setStatus(j, Held, now)
-	j.ad.SetString("HoldReason", h.Reason)
-	j.ad.SetInt("HoldReasonCode", int64(h.Code))
-	j.ad.SetInt("HoldReasonSubCode", int64(h.Subcode))
-	a.log(now.Wall, j, eventlog.Held{Reason: h.Reason, ReasonCode: h.Code, ReasonSubcode: h.Subcode})
-	a.changed(Change{Job: j.id, At: now.Wall, Status: Held, What: "held", Detail: fmt.Sprintf("%s (code %d subcode %d)", h.Reason, h.Code, h.Subcode)})
-}
-
-func exprText(ad *classad.Ad, name string) string {
-	if e, ok := ad.Lookup(name); ok {
-		return e.Text(classad.Old)
-	}
-	return ""
-}
-
-func jobDir(ad *classad.Ad) string {
-	s, _ := ad.EvalString("Iwd", nil)
-	return s
 }

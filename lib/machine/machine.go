@@ -86,6 +86,10 @@ type Inventory struct {
 	Execute Disk     // the volume of EXECUTE
 	Volumes []Volume // further ones that SLOT<N>_EXECUTE names, in the order of their first slot
 
+	// Resources are what scanners found beside cores, memory and disk; see
+	// AddResource.
+	Resources []Resource
+
 	// Attrs are further static attributes for the slot ads: Arch, the OpSys
 	// family, Utsname…, has_…, CpuFamily and so on. Scan fills it from the
 	// fields above and from what scanners added; it belongs to the inventory.

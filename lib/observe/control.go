@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
@@ -29,8 +30,20 @@ const (
 // maxMessage bounds one message either way, in bytes.
 const maxMessage = 16 << 20
 
-// maxRequest bounds a question, which may hold the ad of a job.
-const maxRequest = 1 << 20
+// MostRequest bounds a question, which may hold the ad of a job, and MostAnswer
+// one that goes over the wire, in bytes.
+const (
+	MostRequest = 1 << 20
+	MostAnswer  = 8 << 20
+)
+
+// The commands by which a daemon is asked over the wire: CommandLook for
+// OpStatus and OpExplain, CommandChange for the others. The payload is a Request
+// as a text of JSON, the answer a Response. HTCondor knows neither.
+const (
+	CommandLook   = 90001
+	CommandChange = 90002
+)
 
 // ioTimeout bounds how long a silent peer keeps a connection.
 const ioTimeout = 10 * time.Second
@@ -51,8 +64,42 @@ type Request struct {
 	Fast bool `json:"fast,omitempty"`
 
 	// By is the user who asks, as the system vouches for it; "" if it does
-	// not. It does not travel.
-	By string `json:"-"`
+	// not. Ours says that it is root or the user of the EP. They do not travel.
+	By   string `json:"-"`
+	Ours bool   `json:"-"`
+}
+
+// PeerOf names the user at the other end of a connection, and says whether it is
+// root or the user of this program.
+type PeerOf func(net.Conn) (name string, ours bool, err error)
+
+// mostOfOne is how many questions of one other user are answered at a time. Root
+// and the user of the EP may ask as many as they like: they can end it anyway.
+const mostOfOne = 4
+
+// crowd counts the connections of other users.
+type crowd struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// enter lets one more connection in, unless there are too many of that user.
+func (c *crowd) enter(who string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[who] >= mostOfOne {
+		return false
+	}
+	c.of[who]++
+	return true
+}
+
+func (c *crowd) leave(who string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[who]--; c.of[who] == 0 {
+		delete(c.of, who)
+	}
 }
 
 // Drain is how a machine is to be drained.
@@ -133,9 +180,10 @@ type JobCount struct {
 }
 
 // Serve answers connections on l, one request each, until l is closed; it
-// returns nil then. answer is called from several goroutines. peer names the
-// user at the other end, and may be nil where nobody can know.
-func Serve(l net.Listener, peer func(net.Conn) (string, error), answer func(Request) Response) error {
+// returns nil then. answer is called from several goroutines. peer may be nil
+// where nobody can know who asks.
+func Serve(l net.Listener, peer PeerOf, answer func(Request) Response) error {
+	others := &crowd{of: make(map[string]int)}
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -144,24 +192,36 @@ func Serve(l net.Listener, peer func(net.Conn) (string, error), answer func(Requ
 		if err != nil {
 			return errs.E("observe.Serve", errs.Broken, l.Addr().String(), err)
 		}
-		go serveOne(c, peer, answer)
+		var from Request
+		if peer != nil {
+			from.By, from.Ours, _ = peer(c) // who cannot be known stays unnamed
+		}
+		if !from.Ours && peer != nil && !others.enter(from.By) {
+			_ = c.Close()
+			continue
+		}
+		go func() {
+			serveOne(c, from, answer)
+			if !from.Ours && peer != nil {
+				others.leave(from.By)
+			}
+		}()
 	}
 }
 
-func serveOne(c net.Conn, peer func(net.Conn) (string, error), answer func(Request) Response) {
+// serveOne answers one connection; from says who asks.
+func serveOne(c net.Conn, from Request, answer func(Request) Response) {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(ioTimeout)); err != nil {
 		return
 	}
 	var req Request
 	var resp Response
-	line, err := readLine(c, maxRequest)
+	line, err := readLine(c, MostRequest)
 	if err == nil {
 		err = json.Unmarshal(line, &req)
 	}
-	if err == nil && peer != nil {
-		req.By, _ = peer(c) // who cannot be known stays unnamed
-	}
+	req.By, req.Ours = from.By, from.Ours
 	if err != nil {
 		resp.Err = "the request is not one line of JSON: " + err.Error()
 	} else {

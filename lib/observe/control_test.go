@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +37,7 @@ func FuzzControl(f *testing.F) {
 			mine, yours := cedartest.Pipe()
 			_, _ = mine.Write(b)
 			half := &ended{Conn: yours, left: len(b)}
-			serveOne(half, func(net.Conn) (string, error) { return "alice", nil }, func(r Request) Response {
+			serveOne(half, Request{By: "alice"}, func(r Request) Response {
 				asked++
 				last = r
 				return Response{Err: r.Op + r.Subject + r.Job}
@@ -52,7 +54,7 @@ func FuzzControl(f *testing.F) {
 			t.Fatalf("%q was asked %d times and is answered %+v", b, asked, resp)
 		case asked == 0:
 			return
-		case last.By != "alice":
+		case last.By != "alice" || last.Ours:
 			t.Errorf("%q is asked by %q", b, last.By)
 		}
 		first := last
@@ -80,4 +82,37 @@ func (e *ended) Read(b []byte) (int, error) {
 	n, err := e.Conn.Read(b)
 	e.left -= n
 	return n, err
+}
+
+// One other user cannot take all there is, and root and the EP's user always get
+// an answer.
+func TestOneUserOfMany(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		done <- Serve(l, func(net.Conn) (string, bool, error) { return "bob", ours.Load(), nil }, func(r Request) Response { return Response{DrainID: r.By} })
+	}()
+	for range mostOfOne { // says nothing, and is in when the next one is looked at
+		c, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if r, err := Call(t.Context(), l.Addr().String(), Request{}); err == nil {
+		t.Errorf("one more of the same user is answered %+v", r)
+	}
+	ours.Store(true)
+	if r, err := Call(t.Context(), l.Addr().String(), Request{}); err != nil || r.DrainID != "bob" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	l.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

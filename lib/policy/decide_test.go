@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -350,8 +351,32 @@ func TestUnparsable(t *testing.T) {
 	if d := Decide(v); d.Moves() {
 		t.Errorf("an unparsable PREEMPT decides %v", d)
 	}
-	if verdict := Starts(v); verdict.OK || !verdict.Value.IsError() {
+	if verdict := Starts(v); verdict.OK || !verdict.Value.IsUndefined() {
 		t.Errorf("an unparsable START lets the job in: %v", verdict)
+	}
+}
+
+// What does not parse for a slot type leaves the machine's expression as it is,
+// and a policy with a mistake in one expression keeps the others.
+func TestUnparsableForType(t *testing.T) {
+	t.Parallel()
+	snap, err := config.Parse("policy.conf", "START = TARGET.Owner == \"alice\"\nSLOT_TYPE_1_START = (\nIS_OWNER = ((\nWANT_HOLD_REASON = \"\"too big\"\"\n", config.Options{Subsystem: "STARTD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, _ := ExpressionsFrom(snap, 1)
+	var got []string
+	for _, u := range x.Unparsed() {
+		got = append(got, u.Name+" "+u.Instead)
+	}
+	if want := []string{"SLOT_TYPE_1_START START", "IS_OWNER ", "WANT_HOLD_REASON "}; !slices.Equal(got, want) {
+		t.Errorf("%q does not parse, want %q", got, want)
+	}
+	if e := x.Get(Start); e.Name != "START" || e.Bad || e.Expr.String() != "TARGET.Owner == \"alice\"" {
+		t.Errorf("START is %+v", e)
+	}
+	if e := x.Get(IsOwner); !e.Bad || !e.Expr.Eval(nil).IsUndefined() {
+		t.Errorf("IS_OWNER is %+v", e)
 	}
 }
 

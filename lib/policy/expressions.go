@@ -116,7 +116,27 @@ type Expression struct {
 	Name   string        // of the setting that won: "PREEMPT" or "SLOT_TYPE_1_PREEMPT"
 	Expr   *classad.Expr // nil if it is not set and has no default
 	Origin config.Origin
+	Bad    bool // what is set does not parse; Expr is undefined
 }
+
+// Unparsed is a setting of the policy that is no expression.
+type Unparsed struct {
+	Name    string // "PREEMPT" or "SLOT_TYPE_1_PREEMPT"
+	Text    string // after expansion
+	Instead string // the setting that counts for it, "" if the expression is undefined
+	Err     error  // with the place, a config.Problem as a rule
+}
+
+// Error says what is wrong and what counts meanwhile.
+func (u Unparsed) Error() string {
+	if u.Instead != "" {
+		return u.Err.Error() + ": " + u.Instead + " counts instead"
+	}
+	return u.Err.Error() + ": undefined until it is corrected"
+}
+
+// Unwrap returns what the configuration has wrong.
+func (u Unparsed) Unwrap() error { return u.Err }
 
 // Expressions are the policy of one slot type. They refer to one another by
 // name, as attributes of the slot. An Expressions is used by one goroutine.
@@ -126,7 +146,12 @@ type Expressions struct {
 
 	constant [numKeys]bool // the expression asks for nothing
 	value    [numKeys]classad.Value
+
+	unparsed []Unparsed
 }
+
+// Unparsed returns what of the policy is set and no expression.
+func (x *Expressions) Unparsed() []Unparsed { return x.unparsed }
 
 // Get returns the expression for k.
 func (x *Expressions) Get(k Key) Expression { return x.list[k] }
@@ -150,8 +175,9 @@ func (x *Expressions) Mentions(attr string) bool {
 
 // ExpressionsFrom reads the policy of slots of the type with that number.
 // SLOT_TYPE_<n>_X replaces X, except for IS_OWNER, which is the machine's. What
-// is empty has its default; what does not parse is a Problem in the error and
-// an expression that gives error, so that the result can be used all the same.
+// is empty has its default. What does not parse is undefined, or in the case of
+// SLOT_TYPE_<n>_X leaves X as it is, as in HTCondor, which logs it and goes on;
+// Unparsed and the error tell about it, and the result can be used all the same.
 func ExpressionsFrom(s *config.Snapshot, slotType int) (*Expressions, error) {
 	x := &Expressions{scope: classad.NewAd()}
 	var bad []error
@@ -159,15 +185,15 @@ func ExpressionsFrom(s *config.Snapshot, slotType int) (*Expressions, error) {
 		if keyed[k].knob == "" {
 			continue
 		}
-		e, err := expression(s, k, slotType)
-		if err != nil {
-			bad = append(bad, err)
-		}
+		e := expression(s, k, slotType, &x.unparsed)
 		x.list[k] = e
 		if e.Expr != nil {
 			x.scope.Set(k.attrName(), e.Expr)
 			x.value[k], x.constant[k] = constant(e.Expr)
 		}
+	}
+	for _, u := range x.unparsed {
+		bad = append(bad, u)
 	}
 	return x, errors.Join(bad...)
 }
@@ -185,45 +211,58 @@ func constant(e *classad.Expr) (classad.Value, bool) {
 	return e.Eval(nil), true
 }
 
-func expression(s *config.Snapshot, k Key, slotType int) (Expression, error) {
+func expression(s *config.Snapshot, k Key, slotType int, bad *[]Unparsed) Expression {
 	name := keyed[k].knob
 	if k == IsOwner {
 		slotType = -1
 		// The attribute's own name is asked for first, as the original does.
 		if set, ok := s.Lookup(keyed[k].attr); ok && !set.IsDefault && (set.Value != "" || set.Err != nil) {
-			return parsed(s, set.Name, set)
+			e, _ := parsed(s, set, bad)
+			return e
 		}
 	}
 	set, ok := s.ForSlot(name, 0, slotType)
 	if !ok || set.Value == "" && set.Err == nil {
-		return defaultExpression(s, name)
+		return defaultExpression(s, name, bad)
 	}
-	return parsed(s, set.Name, set)
+	e, ok := parsed(s, set, bad)
+	if own := config.SlotNames(name, 0, slotType)[0]; !ok && slotType >= 0 && strings.EqualFold(set.Name[strings.LastIndexByte(set.Name, '.')+1:], own) {
+		(*bad)[len(*bad)-1].Instead = name
+		return expression(s, k, -1, bad)
+	}
+	return e
 }
 
-func parsed(s *config.Snapshot, name string, set config.Setting) (Expression, error) {
-	e, err := s.Expr(name)
-	if err != nil || e == nil {
-		return Expression{Name: name, Expr: classad.Literal(classad.ErrorValue()), Origin: set.Origin}, err
+func undefined() *classad.Expr { return classad.Literal(classad.Undefined()) }
+
+func parsed(s *config.Snapshot, set config.Setting, bad *[]Unparsed) (Expression, bool) {
+	e, err := s.Expr(set.Name)
+	if err == nil && e == nil {
+		err = set.Err
 	}
-	return Expression{Name: name, Expr: e, Origin: set.Origin}, nil
+	if err != nil || e == nil {
+		*bad = append(*bad, Unparsed{Name: set.Name, Text: set.Value, Err: err})
+		return Expression{Name: set.Name, Expr: undefined(), Origin: set.Origin, Bad: true}, false
+	}
+	return Expression{Name: set.Name, Expr: e, Origin: set.Origin}, true
 }
 
 // defaultExpression is what an expression that is set to nothing falls back to.
-func defaultExpression(s *config.Snapshot, name string) (Expression, error) {
+func defaultExpression(s *config.Snapshot, name string, bad *[]Unparsed) Expression {
 	knob, ok := config.LookupKnob(name)
 	if !ok || knob.Default == "" {
-		return Expression{Name: name}, nil
+		return Expression{Name: name}
 	}
 	text, err := s.Expand(knob.Default)
-	if err != nil {
-		return Expression{Name: name}, err
+	var e *classad.Expr
+	if err == nil {
+		e, err = classad.ParseExpr(text, classad.Old)
 	}
-	e, err := classad.ParseExpr(text, classad.Old)
 	if err != nil {
-		return Expression{Name: name, Expr: classad.Literal(classad.ErrorValue())}, err
+		*bad = append(*bad, Unparsed{Name: name, Text: text, Err: fmt.Errorf("%s, whose default is %s: %w", name, knob.Default, err)})
+		return Expression{Name: name, Expr: undefined(), Bad: true}
 	}
-	return Expression{Name: name, Expr: e, Origin: config.Origin{Kind: config.Default}}, nil
+	return Expression{Name: name, Expr: e, Origin: config.Origin{Kind: config.Default}}
 }
 
 // Times are the intervals and timeouts that go with a policy. They are the

@@ -43,6 +43,7 @@ const (
 	typeQuery            = "Query"
 	typeSchedd           = "Scheduler"
 	typeSlot             = "Machine"
+	typeMaster           = "DaemonMaster"
 )
 
 // identity is what is the same in all ads of one moment.

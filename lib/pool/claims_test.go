@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -559,6 +560,46 @@ func TestReleasedPartGoesBack(t *testing.T) {
 		}
 		if got := strings.Join(s.slots(), " "); got != "slot1 Unclaimed/Idle" {
 			t.Error(got)
+		}
+	})
+}
+
+// The negotiator says of which slot it has made a match by that slot's claim
+// id. An id that nobody was offered, or whose secret is wrong, matches nothing.
+//
+// row: S0-105, S0-140
+func TestMatchInfo(t *testing.T) {
+	bubble(t, twoStatic+"ALLOW_NEGOTIATOR = *\n", func(t *testing.T, s *station) {
+		one, two := s.offered("slot1"), s.offered("slot2")
+		p := s.peer()
+		to, err := cedar.ParseSinful(one.Public[:strings.IndexByte(one.Public, '>')+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := one
+		forged.Secret = forged.Secret[:len(forged.Secret)-1] + claim.Secret(forged.Secret[len(forged.Secret)-1]^1)
+		for _, x := range []struct {
+			id   claim.ID
+			want string
+		}{
+			{claim.ID{Public: one.Public + "9", Secret: one.Secret}, "slot1 Unclaimed/Idle, slot2 Unclaimed/Idle"},
+			{forged, "slot1 Unclaimed/Idle, slot2 Unclaimed/Idle"},
+			{one, "slot1 Matched/Idle, slot2 Unclaimed/Idle"},
+			{two, "slot1 Matched/Idle, slot2 Matched/Idle"},
+		} {
+			conn, _, err := p.Command(t.Context(), to, 440, security.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.PutSecret(claim.Secret(x.id.Wire()))
+			if err := conn.EndMessage(); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			_ = conn.Close()
+			if got := strings.Join(s.slots(), ", "); got != x.want {
+				t.Errorf("%s, want %s", got, x.want)
+			}
 		}
 	})
 }

@@ -25,6 +25,7 @@ type Kind uint8
 const (
 	ExecutionPoint Kind = iota // by the name of one of its slots, its own or its machine's
 	AccessPoint                // by its name
+	Master                     // by its name or its machine's
 )
 
 // query returns the command and the ad that ask a collector for the address of
@@ -32,7 +33,12 @@ const (
 func (k Kind) query(name string) (command int, ad *classad.Ad, err error) {
 	quoted := string(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))
 	command, kind, wanted := 6, typeSchedd, attrName+" == "+quoted
-	if k == ExecutionPoint {
+	switch k {
+	case AccessPoint:
+	case Master:
+		command, kind = 7, typeMaster
+		wanted += " || " + attrMachine + " == " + quoted
+	case ExecutionPoint:
 		command, kind = 5, typeSlot
 		wanted += " || " + attrMachine + " == " + quoted + " || " + attrName + ` == strcat("slot1@", ` + quoted + ")"
 	}

@@ -29,7 +29,7 @@ func TestDivisionAborts(t *testing.T) {
 			Config: snap, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Inventory: &machine.Inventory{UsableCores: 4, UsableMemoryMiB: 4000, Execute: machine.Disk{FreeKiB: 90000}},
 		}}
-		ledger, err := n.divide()
+		ledger, err := n.divide(t.Context())
 		if (err == nil) != starts || (ledger != nil) != starts {
 			t.Errorf("%s: %v", mode, err)
 		}

@@ -74,7 +74,9 @@ func (n *node) status(now clock.Instant) *observe.Status {
 	s := &observe.Status{
 		Name: n.o.Inventory.FullHostname, PID: os.Getpid(), Version: n.o.Version, Started: n.started, Dir: n.o.Dir,
 		Draining: n.draining(now), Ending: n.end,
-		Jobs: &observe.JobCount{Idle: c.Idle, Running: c.Running + c.Suspended, Held: c.Held, Done: c.Done, Total: c.Total},
+	}
+	if !n.serving() {
+		s.Jobs = &observe.JobCount{Idle: c.Idle, Running: c.Running + c.Suspended, Held: c.Held, Done: c.Done, Total: c.Total}
 	}
 	for v := range n.eng.Views() {
 		q := v.Free
@@ -87,6 +89,8 @@ func (n *node) status(now clock.Instant) *observe.Status {
 		}
 		if id, ok := n.ap.JobOf(v.Activation); ok {
 			sl.Job = id.String()
+		} else if n.serving() {
+			sl.Job = v.JobID
 		}
 		if v.Claimed {
 			sl.User = v.Client.User

@@ -49,8 +49,7 @@ type backfill struct {
 	launch   func(context.Context, *starter.Plan) (clientStarter, error)
 }
 
-// clientStarter is the starter of a client as the run sees it, a
-// *starter.Handle.
+// clientStarter is what the run needs of the Starter of a client.
 type clientStarter interface {
 	Reports() <-chan starter.Report
 	Exited() <-chan struct{}

@@ -65,7 +65,7 @@ func newLaboratory(t *testing.T, text string, programs map[string]hosttest.Progr
 	for _, c := range change {
 		c(&o)
 	}
-	l.node, err = newNode(o)
+	l.node, err = newNode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

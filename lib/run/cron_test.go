@@ -208,7 +208,7 @@ MACHINE_RESOURCE_Cogs = 16
 	}
 }
 
-// row: S2-035, S2-036, S4-055, S4-056
+// row: S2-035, S2-036, S4-056
 func TestFactsInTheLog(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, "NUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = 50%\nSLOT_TYPE_1_PARTITIONABLE = true\nNUM_SLOTS_TYPE_2 = 1\nSLOT_TYPE_2 = 50%\n"+

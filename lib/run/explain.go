@@ -76,6 +76,14 @@ func (n *node) explainOne(now clock.Instant, r observe.Request) (*explain.Report
 	if !dot || err1 != nil || err2 != nil {
 		return nil, fmt.Errorf("%q is neither a slot (slot1_1) nor a job (3.0)", r.Subject)
 	}
+	if n.serving() {
+		for v := range n.eng.Views() {
+			if v.JobID == r.Subject {
+				return explain.OfSlot(n.source(now), n.slotOf(now, v)), nil
+			}
+		}
+		return nil, fmt.Errorf("no slot here runs a job %s; condor_q says where it is, and -job FILE what the slots say to its ad", r.Subject)
+	}
 	st, ok := n.ap.Job(local.ID{Cluster: c, Proc: p})
 	if !ok {
 		return nil, fmt.Errorf("there is no job %s", r.Subject)
@@ -131,6 +139,8 @@ func (n *node) slotOf(now clock.Instant, v ep.SlotView) explain.Slot {
 	}
 	if id, ok := n.ap.JobOf(v.Activation); ok {
 		s.JobID = id.String()
+	} else if n.serving() {
+		s.JobID = v.JobID
 	}
 	return s
 }

@@ -10,15 +10,18 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // divide asks the inventory scripts what the machine has and divides it. What
 // could not be found or made is logged and told; the error is what the EP
 // cannot start with.
-func (n *node) divide() (*slot.Ledger, error) {
+func (n *node) divide(ctx context.Context) (*slot.Ledger, error) {
 	runner := hooks(n.o)
-	found := runner.Discover(context.Background(), n.o.Config, hook.InventoryPatience, n.o.Programs)
+	over := n.waiting("the programs that say what the machine has (MACHINE_RESOURCE_INVENTORY_<name>, condor_gpu_discovery)")
+	found := runner.Discover(ctx, n.o.Config, hook.InventoryPatience, n.o.Programs)
+	over()
 	for _, err := range found.All() {
 		n.problem(err)
 	}
@@ -41,6 +44,12 @@ func (n *node) divide() (*slot.Ledger, error) {
 		}
 	}
 	return ledger, nil
+}
+
+// waiting has it logged that something is waited for, if it takes long: until
+// the returned function is called.
+func (n *node) waiting(what string) (over func()) {
+	return observe.Waiting(func() { n.o.Log.Info("waiting for " + what) })
 }
 
 // unusable is why slots have no directory for sandboxes, by their number.

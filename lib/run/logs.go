@@ -13,11 +13,23 @@ const maxLogs = 64
 // logs keeps the job event logs of a submit file open between events. It
 // belongs to the owner's goroutine.
 type logs struct {
+	as    func(func() error) error // with the rights of whose logs they are
 	open  map[string]*eventlog.Writer
 	order []string // oldest first
 }
 
-func newLogs() *logs { return &logs{open: make(map[string]*eventlog.Writer)} }
+func newLogs(as func(func() error) error) *logs {
+	return &logs{as: as, open: make(map[string]*eventlog.Writer)}
+}
+
+// asOwner calls f, whose dealings with files are then those of the owner of the
+// jobs: what a submit file names may be a link to what is not theirs.
+func (o *Options) asOwner(f func() error) error {
+	if o.RunAs == nil || o.Host.Access == nil {
+		return f()
+	}
+	return o.Host.Access.As(o.RunAs, f)
+}
 
 func (l *logs) append(path string, h eventlog.Header, ev eventlog.Event) error {
 	w, ok := l.open[path]
@@ -30,8 +42,11 @@ func (l *logs) append(path string, h eventlog.Header, ev eventlog.Event) error {
 			}
 			delete(l.open, oldest)
 		}
-		var err error
-		if w, err = eventlog.Open(path); err != nil {
+		err := l.as(func() (err error) {
+			w, err = eventlog.Open(path)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		l.open[path] = w

@@ -37,7 +37,7 @@ type node struct {
 	ap       *local.AP
 	pool     *pool.Pool // nil without one
 	joined   string     // our address in the pool
-	launcher *starter.Launcher
+	launcher Launcher
 	bench    *benchmarks
 	cron     *cron
 	back     *backfill
@@ -91,10 +91,10 @@ type node struct {
 
 // activation is the run's side of one starter.
 type activation struct {
-	handle *starter.Handle // nil until it runs
-	dir    string          // its scratch directory, "" until it has one
-	job    host.ProcID     // the job's main process, zero until it runs
-	user   *host.Identity  // who it runs as, nil for the user of this program
+	handle Starter        // nil until it runs
+	dir    string         // its scratch directory, "" until it has one
+	job    host.ProcID    // the job's main process, zero until it runs
+	user   *host.Identity // who it runs as, nil for the user of this program
 	record *starter.ExitRecord
 
 	start   ep.StartStarter
@@ -103,9 +103,10 @@ type activation struct {
 	kill    bool
 }
 
-func newNode(o Options) (*node, error) {
+// newNode fails when ctx ends before the engine is there.
+func newNode(ctx context.Context, o Options) (*node, error) {
 	n := &node{
-		o: o, logs: newLogs(), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
+		o: o, logs: newLogs(o.asOwner), inbox: make(chan func(clock.Instant), 64), launching: make(chan struct{}, mostLaunching), done: make(chan struct{}),
 		starters: make(map[claim.ActivationID]*activation), tests: make(map[string]*executeTest), failedAs: make(map[string]*host.Identity),
 		timer: time.NewTimer(time.Hour), started: time.Now(), duty: new(dutyCycle),
 	}
@@ -113,7 +114,10 @@ func newNode(o Options) (*node, error) {
 	if err := n.setIntervals(o.Config); err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
-	ledger, err := n.divide()
+	ledger, err := n.divide(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +128,12 @@ func newNode(o Options) (*node, error) {
 		if v := o.Serve.Version; v != "" {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
-		n.advertiseAfar(o.Inventory.Attrs, n.knobs)
+		n.advertiseAfar(ctx, o.Inventory.Attrs, n.knobs)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	sample, err := o.Host.Sampler.Sample(context.Background())
+	sample, err := o.Host.Sampler.Sample(ctx)
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
 	}
@@ -141,21 +148,26 @@ func newNode(o Options) (*node, error) {
 	if err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
+	n.tellDoubts(o.Config)
+	interval, err := o.Config.Duration("PERIODIC_EXPR_INTERVAL")
+	if err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
 	n.ap, err = local.New(local.Config{
-		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname),
+		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname), Interval: interval,
 		Log: n.logs.append, Env: newEnv, Changed: o.Changed, Problem: n.problem,
 	}, n.eng.Mentions)
 	if err != nil {
 		return nil, err
 	}
-	n.launcher = starter.NewLauncher(starter.LaunchSpec{
-		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
-		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
-	})
+	n.launcher = newLauncher(o)
 	n.beginRecords()
 	n.tellStart(now)
 	for _, eff := range effects {
 		n.perform(now, eff)
+	}
+	if n.serving() && o.Serve.Asked != nil {
+		o.Serve.Asked(n.askedBy)
 	}
 	if n.serving() && o.Serve.Settled != nil {
 		o.Serve.Settled()
@@ -211,6 +223,10 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	cancelled := ctx.Done()
 	for {
 		n.runCron(now)
+		if at := n.ap.Due(); !at.IsZero() && at.Boot <= now.Boot {
+			n.queue = append(n.queue, n.ap.Look(now)...)
+			n.moved = true
+		}
 		n.settle(now)
 		n.tendBackfill(now)
 		n.tellCounts(now, false)
@@ -291,6 +307,9 @@ func (n *node) arm(now clock.Instant) {
 		d = min(d, n.looked.Add(n.poll).Sub(now))
 	}
 	n.lookAt = now.Add(d)
+	if at := n.ap.Due(); !at.IsZero() {
+		d = min(d, at.Sub(now))
+	}
 	d = min(d, n.cronDue(now), n.backfillDue(now))
 	if n.o.Counts != nil && n.ap.Counts() != n.lastCounts {
 		d = min(d, countsEvery)
@@ -463,6 +482,9 @@ func (n *node) start(e ep.StartStarter) {
 		told.MachineAd = n.shown(e)
 	}
 	plan := n.plan(told)
+	if !shadow {
+		plan.RunAs = n.o.RunAs
+	}
 	var choose runAs
 	if n.serving() {
 		var err error
@@ -498,7 +520,7 @@ func (n *node) start(e ep.StartStarter) {
 	})
 }
 
-func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation, h *starter.Handle) {
+func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation, h Starter) {
 	a.handle = h
 	n.tellActivated(now, a.start, h.Proc().PID)
 	n.step(now, ep.StarterStarted{Activation: act, Proc: h.Proc()})
@@ -638,6 +660,17 @@ func (n *node) tellCounts(now clock.Instant, last bool) {
 
 // ask answers the control socket. It runs beside the owner.
 func (n *node) ask(r observe.Request) observe.Response {
+	if n.o.Allow != nil {
+		if err := n.o.Allow(r); err != nil {
+			n.o.Log.Info("control socket: refused", "op", r.Op, "by", r.By, "why", err)
+			return observe.Response{Err: err.Error()}
+		}
+	}
+	return n.askedBy(r)
+}
+
+// askedBy answers a question of who may ask it.
+func (n *node) askedBy(r observe.Request) observe.Response {
 	reply := make(chan observe.Response, 1)
 	n.post(func(now clock.Instant) { reply <- n.answer(now, r) })
 	select {

@@ -65,7 +65,7 @@ func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
 	}
 	starter.Advertise(inv.Attrs)
 	if n.serving() {
-		n.advertiseAfar(inv.Attrs, starterConfig(next, n.resources))
+		n.advertiseAfar(context.Background(), inv.Attrs, starterConfig(next, n.resources))
 	}
 }
 
@@ -90,6 +90,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
 	n.setRecords(next)
 	n.step(now, ep.Reconfigured{Snapshot: next, Inventory: inv})
+	n.tellDoubts(next)
 	n.reconfigureHooks(now, next)
 	n.reconfigureBackfill(now, next)
 	n.moved = true
@@ -103,6 +104,37 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	}
 }
 
+// tellDoubts says which of the owner's expressions do not parse, and so do not
+// count, and which settings nothing here acts by. They keep no machine down, as
+// they do not with HTCondor, but the owner meant something by each.
+func (n *node) tellDoubts(s *config.Snapshot) {
+	told := map[string]bool{}
+	var p *config.Problem
+	for _, err := range n.eng.Unparsed() {
+		if errors.As(err, &p) {
+			told[p.Knob] = true
+		}
+		n.problem(fmt.Errorf("the policy is not what its owner wrote: %w", err))
+	}
+	if unread := s.Unread(); len(unread) > 0 {
+		var names []string
+		for _, u := range unread {
+			names = append(names, fmt.Sprintf("%s (%v)", u.Name, u.Origin))
+		}
+		const most = 40 // more do not help
+		if len(names) > most {
+			names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
+		}
+		n.problem(fmt.Errorf("settings without effect, because nothing here reads them yet: %s: condor_ep check says what to do", strings.Join(names, ", ")))
+	}
+	_, doubtful := s.Sort()
+	for _, p := range doubtful {
+		if !told[p.Knob] {
+			n.problem(fmt.Errorf("a setting does not count: %w", p))
+		}
+	}
+}
+
 // usable says what is wrong with a configuration for this machine and these
 // slots.
 func (n *node) usable(now clock.Instant, s *config.Snapshot, inv *machine.Inventory) error {
@@ -110,17 +142,17 @@ func (n *node) usable(now clock.Instant, s *config.Snapshot, inv *machine.Invent
 	bad := []error{err}
 	_, err = policy.TimesFrom(s)
 	bad = append(bad, err)
-	_, err = slot.ModifiersFrom(s)
-	bad = append(bad, err)
 	_, err = slot.LayoutFrom(s, inv, n.found...)
 	bad = append(bad, err)
 	exprs := make(map[int]*policy.Expressions)
 	for sl := range n.ledger.Slots() {
 		if exprs[sl.TypeID] == nil {
-			exprs[sl.TypeID], err = policy.ExpressionsFrom(s, sl.TypeID)
-			bad = append(bad, err)
+			exprs[sl.TypeID], _ = policy.ExpressionsFrom(s, sl.TypeID)
 		}
 	}
+	// A mistake that is new keeps the old policy in force, which is what its owner
+	// wants more than none. HTCondor takes it over.
+	bad = append(bad, n.eng.NewlyUnparsed(s)...)
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ type Host struct {
 
 	// Peer names the user at the other end of a connection to the control
 	// socket; nil where nobody can know.
-	Peer func(net.Conn) (string, error)
+	Peer observe.PeerOf
 }
 
 // Options says what to run and where.
@@ -71,6 +71,11 @@ type Options struct {
 	// Execute is the directory of the sandboxes, Socket the path of the
 	// control socket ("" for none), Dir what status shows as the EP's place.
 	Execute, Socket, Dir string
+	// Control is a control socket that is open already, instead of Socket; it is
+	// closed. Allow says why who asks there may not ask that, which is read in
+	// Request.By and Request.Ours; nil lets everybody who can reach the socket.
+	Control net.Listener
+	Allow   func(observe.Request) error
 	// SlotExecutes are the directories of single slots, of SLOT<N>_EXECUTE, as
 	// CheckSlotExecutes found them.
 	SlotExecutes []machine.SlotExecute
@@ -88,6 +93,10 @@ type Options struct {
 
 	// Standby is how many starters are kept ready ahead of their jobs.
 	Standby int
+	// Launcher is given the launcher that starts these starters, and returns the
+	// one that is used: one in front of it, or another; the run closes both. nil
+	// takes it as it is.
+	Launcher func(own Launcher) Launcher
 
 	// Serve makes the EP a member of a pool, without jobs of its own; nil has
 	// it run Jobs and end.
@@ -97,6 +106,9 @@ type Options struct {
 	Jobs []*classad.Ad
 	User string
 	Keep bool // leave sandboxes in place
+	// RunAs is as whom those jobs run, with whose rights their files are moved
+	// and their event logs written; nil is who runs this.
+	RunAs *host.Identity
 
 	Log *slog.Logger // the daemon log; required
 
@@ -142,16 +154,18 @@ type Result struct {
 // at once. An error means that the EP itself could not work; bad configuration
 // is of kind Invalid.
 func Run(ctx context.Context, o Options) (Result, error) {
-	n, err := newNode(o)
+	n, err := newNode(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}
 	defer n.close()
+	l := o.Control
 	if o.Socket != "" {
-		l, err := net.Listen("unix", o.Socket)
-		if err != nil {
+		if l, err = net.Listen("unix", o.Socket); err != nil {
 			return Result{}, errs.E("run.Run", errs.Broken, o.Socket, err)
 		}
+	}
+	if l != nil {
 		served := make(chan error, 1)
 		go func() { served <- observe.Serve(l, o.Host.Peer, n.ask) }()
 		defer func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -37,6 +38,9 @@ type Serve struct {
 	Join func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error)
 	// Orders end the run: a faster manner overrides a slower one.
 	Orders <-chan ep.Manner
+	// Asked is given how questions of the control socket are answered to who may
+	// ask them, which the caller has found out; before Settled. nil asks nothing.
+	Asked func(ask func(observe.Request) observe.Response)
 	// Settled is told when the machine is divided and its slots are there.
 	Settled func()
 }

@@ -5,10 +5,14 @@ package run
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
+	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -19,7 +23,7 @@ const mostLaunching = 16
 
 // launch gives a plan to a starter, with the connection of its shadow if a
 // shadow asked for the job. It blocks, and is not called by the owner.
-func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (*starter.Handle, error) {
+func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (Starter, error) {
 	if !shadow {
 		return n.launchWith(plan, nil)
 	}
@@ -36,7 +40,7 @@ func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose
 }
 
 // launchWith marks what goes wrong as the machine's fault.
-func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (*starter.Handle, error) {
+func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (Starter, error) {
 	n.launching <- struct{}{}
 	defer func() { <-n.launching }()
 	h, err := n.launcher.Launch(context.Background(), plan, nc)
@@ -89,13 +93,30 @@ func (n *node) chooseUser(plan *starter.Plan, nc net.Conn, choose runAs) error {
 	return nil
 }
 
+// tellPlugins logs which plugins are of no use. HTCondor's default names six, and
+// a machine without HTCondor has none of them: that is one line.
+func (n *node) tellPlugins(problems []error) {
+	var missing []string
+	for _, err := range problems {
+		var e *errs.Error
+		if errors.Is(err, fs.ErrNotExist) && errors.As(err, &e) {
+			missing = append(missing, e.Subject)
+			continue
+		}
+		n.o.Log.Info("a file transfer plugin is of no use", "why", err)
+	}
+	if len(missing) > 0 {
+		n.o.Log.Info("no such programs are here; what FILETRANSFER_PLUGINS names and this machine lacks moves no files, and http, https and data are built in", "missing", strings.Join(missing, ", "))
+	}
+}
+
 // advertiseAfar adds to the machine's ad what its starters can do for the jobs
 // of a pool; the programs that move files by URL are asked what they can. knobs
 // are those of starters.
-func (n *node) advertiseAfar(ad *classad.Ad, knobs map[string]string) {
+func (n *node) advertiseAfar(ctx context.Context, ad *classad.Ad, knobs map[string]string) {
 	plugins := starter.Plugins(knobs, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
-	for _, err := range plugins.Load(context.Background()) {
-		n.o.Log.Info("a file transfer plugin is of no use", "why", err)
-	}
+	over := n.waiting("the programs of FILETRANSFER_PLUGINS to say what they can")
+	n.tellPlugins(plugins.Load(ctx))
+	over()
 	starter.AdvertiseAfar(ad, plugins.Methods())
 }

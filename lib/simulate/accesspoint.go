@@ -12,6 +12,8 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
+	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -69,8 +71,9 @@ type queued struct {
 	ref           uint64 // of the request that waits
 	holding       *holding
 	act           claim.ActivationID
-	ending        jobState // what it becomes when it has left, waiting: what its end says
-	why           string   // of ending
+	code          reason.Code // of the hold
+	ending        jobState    // what it becomes when it has left, waiting: what its end says
+	why           string      // of ending
 	retry         time.Duration
 
 	arrived    time.Duration
@@ -106,7 +109,16 @@ func (p *accessPoint) submit(q *queued) {
 	q.order = len(p.all)
 	q.arrived, q.began, q.end = p.w.elapsed(), -1, -1
 	p.all = append(p.all, q)
-	p.idle = append(p.idle, q)
+	if status, _ := q.ad.EvalInt("JobStatus", nil); status == jobStatuses[onHold] {
+		q.code, q.why = reason.SubmittedOnHold, "hold"
+		p.finish(q, onHold)
+	} else {
+		p.idle = append(p.idle, q)
+	}
+	if jobpolicy.Has(q.ad) {
+		// The schedd asks those that wait and those that are held, all the time.
+		p.watch(q, func() bool { return q.state != done && q.state != removed && !p.silent })
+	}
 }
 
 // requeue lets a job wait again, at its old place.
@@ -116,6 +128,7 @@ func (p *accessPoint) requeue(q *queued) {
 		return
 	}
 	q.state = waiting
+	q.enters(waiting, p.w.now.Wall)
 	i, _ := slices.BinarySearchFunc(p.idle, q, func(x, y *queued) int { return cmp.Compare(x.order, y.order) })
 	p.idle = slices.Insert(p.idle, i, q)
 	if p.waits != nil {
@@ -186,7 +199,7 @@ func (p *accessPoint) begun(q *queued) {
 	if q.began < 0 {
 		q.began = p.w.elapsed()
 	}
-	q.ad.SetInt("JobStatus", 2)
+	q.enters(active, p.w.now.Wall)
 	q.ad.SetInt("NumJobStarts", int64(q.starts))
 	q.ad.SetInt("JobCurrentStartDate", p.w.now.Wall.Unix())
 	start := q.starts
@@ -197,7 +210,7 @@ func (p *accessPoint) begun(q *queued) {
 				return
 			}
 			if q.ending == waiting && !q.behaviour.Again {
-				q.ending, q.why = onHold, "its program could not be executed"
+				q.ending, q.why, q.code = onHold, "its program could not be executed", reason.FailedToCreateProcess
 			}
 			p.release(q.holding)
 		})
@@ -209,49 +222,19 @@ func (p *accessPoint) begun(q *queued) {
 			at := (time.Duration(sec)*time.Second/limitPeriod+1)*limitPeriod + 200*time.Millisecond
 			p.w.after(at, func() {
 				if still() {
+					q.code = reason.JobExecuteExceeded
 					p.remove(q, ep.Gracefully, onHold, limit+" is over")
 				}
 			})
 		}
 	}
-	if p.periodic(q) {
-		every, err := p.w.snap.Duration("PERIODIC_EXPR_INTERVAL")
-		if err != nil || every <= 0 {
-			every = time.Minute
-		}
-		var look func()
-		look = func() {
-			if !still() {
-				return
-			}
-			env := p.env()
-			switch {
-			case q.ad.Eval("PeriodicRemove", env).IsTrue():
-				p.remove(q, ep.Gracefully, removed, "periodic_remove")
-			case q.ad.Eval("PeriodicHold", env).IsTrue():
-				p.remove(q, ep.Gracefully, onHold, "periodic_hold")
-			case q.ad.Eval("PeriodicVacate", env).IsTrue():
-				p.remove(q, ep.Gracefully, waiting, "periodic_vacate")
-			default:
-				p.w.after(every, look)
-			}
-		}
-		p.w.after(min(every, time.Second), look)
+	if jobpolicy.Has(q.ad) {
+		p.watch(q, still)
 	}
 }
 
 // limitPeriod is how often the durations that a job allows itself are looked at.
 const limitPeriod = 10 * time.Second
-
-// periodic reports whether a job has expressions to be asked while it runs.
-func (p *accessPoint) periodic(q *queued) bool {
-	for _, name := range []string{"PeriodicHold", "PeriodicRemove", "PeriodicVacate"} {
-		if e, ok := q.ad.Lookup(name); ok && !strings.EqualFold(e.Text(classad.Old), "false") {
-			return true
-		}
-	}
-	return false
-}
 
 // behaviour is how the job of a new activation will behave.
 func (p *accessPoint) behaviour(_ claim.ActivationID, id claim.ID) Behaviour {
@@ -267,7 +250,7 @@ func (p *accessPoint) behaviour(_ claim.ActivationID, id claim.ID) Behaviour {
 // told notes with what order a job is made to leave.
 func (p *accessPoint) told(a *actor, o ep.OrderStarter) {
 	if q := p.running[a.id]; q != nil && o.Hold && q.ending == waiting {
-		q.ending, q.why = onHold, o.Reason
+		q.ending, q.why, q.code = onHold, o.Reason, reason.StartdHeldJob
 	}
 }
 

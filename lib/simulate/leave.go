@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/reason"
 )
 
 // lost is the end of every claim with the Execution Point. Jobs that ran wait
@@ -39,6 +41,12 @@ func (p *accessPoint) finish(q *queued, s jobState) {
 		return
 	}
 	q.state = s
+	q.enters(s, p.w.now.Wall)
+	if s == onHold {
+		n, _ := q.ad.EvalInt("NumHolds", nil)
+		q.ad.SetInt("NumHolds", n+1)
+		q.ad.SetInt("HoldReasonCode", int64(q.code))
+	}
 	if s == done || s == removed {
 		q.end = p.w.elapsed()
 	}
@@ -60,17 +68,21 @@ func (p *accessPoint) starterLeft(a *actor) {
 	finished := a.done && !a.Fails && q.ending == waiting
 	q.account(a, finished)
 	keep := true // the claim, for a next job
+	verdict := jobpolicy.Verdict{}
+	if finished {
+		verdict = p.exited(q, a.Code)
+	}
 	switch {
-	case finished && q.ad.Eval("OnExitHold", p.env()).IsTrue():
-		q.why = "on_exit_hold"
+	case finished && verdict.Action == jobpolicy.Hold:
+		q.why, q.code = command(verdict.Attr), verdict.Code
 		p.finish(q, onHold)
-	case finished && p.runsAgain(q):
+	case finished && verdict.Action == jobpolicy.Stay:
 		p.requeue(q)
 		keep = false
 	case finished:
 		p.finish(q, done)
 	case a.Fails && !a.Again:
-		q.why = "it could not be started"
+		q.why, q.code = "it could not be started", reason.FailedToCreateProcess
 		p.finish(q, onHold)
 	case q.ending != waiting:
 		p.finish(q, q.ending)
@@ -100,15 +112,6 @@ func (p *accessPoint) starterLeft(a *actor) {
 		}
 	}
 	p.w.after(0, func() { p.release(h) })
-}
-
-// runsAgain reports whether a job that ended says it is not done.
-func (p *accessPoint) runsAgain(q *queued) bool {
-	if _, ok := q.ad.Lookup("OnExitRemove"); !ok {
-		return false
-	}
-	v := q.ad.Eval("OnExitRemove", p.env())
-	return !v.IsTrue() && !v.IsUndefined() && !v.IsError()
 }
 
 // account adds one run to what a job has done and lost.

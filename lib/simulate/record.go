@@ -339,7 +339,7 @@ func (p *replay) command(cmd string) error {
 	case "condor_rm":
 		each(func(q *queued) { w.ap.remove(q, ep.Gracefully, removed, "condor_rm") })
 	case "condor_hold":
-		each(func(q *queued) { w.ap.remove(q, ep.Gracefully, onHold, "condor_hold") })
+		each(func(q *queued) { w.ap.byOwner(q, "condor_hold") })
 	case "condor_release":
 		each(func(q *queued) {
 			if q.state == onHold {

@@ -305,7 +305,7 @@ func (r *run) jobs(e *Event) {
 		}
 		switch e.Verb {
 		case Hold:
-			ap.remove(q, ep.Gracefully, onHold, "held by its owner")
+			ap.byOwner(q, "held by its owner")
 		case Remove:
 			ap.remove(q, ep.Gracefully, removed, "removed by its owner")
 		case Release:

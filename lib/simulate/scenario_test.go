@@ -143,6 +143,14 @@ func TestTimeline(t *testing.T) {
 		{"drain", "job j runs=10m\nat 0s submit j 2\nat 5m drain quick reason 'new memory'\nat 9m drain cancel\nat 10m remove all", begun +
 			"5m0s Claimed/Retiring, 5m0s Preempting/Vacating, 5m0s Owner/Idle, 5m0s Unclaimed/Idle, 5m5s Drained/Retiring, 5m5s Drained/Idle, " +
 			"9m0s Owner/Idle, 9m0s Unclaimed/Idle, 9m0s Claimed/Idle, 9m0s Claimed/Busy, 10m0s Claimed/Cleaning, 10m0s Preempting/Vacating, 10m0s Owner/Idle, 10m0s Unclaimed/Idle"},
+		// An idle claim has no job to wait for: it goes at once, however young it
+		// is. Ten seconds is less than what the drain lets its own claims wait.
+		{"drain of an idle claim", "job j runs=5s\n    keep_claim_idle = 7200\nat 0s submit j\nat 70s drain\nat 20m drain cancel", begun +
+			"1m6s Claimed/Cleaning, 1m6s Claimed/Idle, 1m10s Claimed/Retiring, 1m10s Preempting/Vacating, 1m10s Owner/Idle, 1m10s Unclaimed/Idle, " +
+			"1m10s Drained/Retiring, 1m10s Drained/Idle, 20m0s Owner/Idle, 20m0s Unclaimed/Idle"},
+		{"drain of an old idle claim", "job j runs=10m\n    keep_claim_idle = 7200\nat 0s submit j\nat 15m drain", begun +
+			"11m1s Claimed/Cleaning, 11m1s Claimed/Idle, 15m0s Claimed/Retiring, 15m0s Preempting/Vacating, 15m0s Owner/Idle, 15m0s Unclaimed/Idle, " +
+			"15m0s Drained/Retiring, 15m0s Drained/Idle"},
 		{"backfill", "config\n    ENABLE_BACKFILL = True\n    BACKFILL_SYSTEM = BOINC\n    BOINC_Executable = /usr/bin/boinc\n    BOINC_Universe = vanilla\n" +
 			"    START_BACKFILL = True\n    EVICT_BACKFILL = False\n    BOINC_InitialDir = /var/lib/boinc\n    BOINC_Owner = nobody\njob j runs=10m\nat 9m30s submit j", ""},
 	} {

@@ -63,7 +63,7 @@ func (l *Ledger) Open(s *Slot) Quantities {
 		used, _ := l.inUse.Find(c.Name)
 		switch {
 		case len(c.Assets) > 0:
-			c.Assets = slices.DeleteFunc(slices.Clone(c.Assets), func(id string) bool { return slices.Contains(used.Assets, id) })
+			c.Assets = without(c.Assets, l.shortFor(c, used))
 			c.Count = int64(len(c.Assets))
 		case whole && !l.named(c.Name):
 			c.Count = max(0, c.Count-used.Count-l.unitsOffline(c.Name))
@@ -71,6 +71,14 @@ func (l *Ledger) Open(s *Slot) Quantities {
 		open.Custom[i] = c
 	}
 	return open
+}
+
+// shortFor returns the instances of a backfill slot that it cannot have beside
+// what the primary slots have in use. Of a name that the machine lists twice
+// both may be in use, one here and one there.
+func (l *Ledger) shortFor(c, used Custom) []string {
+	all, _ := l.total.Find(c.Name)
+	return without(c.Assets, without(all.Assets, used.Assets))
 }
 
 func (l *Ledger) named(resource string) bool {
@@ -109,10 +117,8 @@ func (l *Ledger) Conflicts() map[ID][]string {
 		}
 		for _, c := range s.Total.Custom {
 			primary, _ := l.inUse.Find(c.Name)
-			for _, id := range c.Assets {
-				if slices.Contains(primary.Assets, id) {
-					out[s.ID] = append(out[s.ID], id)
-				}
+			if short := l.shortFor(c, primary); len(short) > 0 {
+				out[s.ID] = append(out[s.ID], short...)
 			}
 		}
 		used = plus(used, s.Total)

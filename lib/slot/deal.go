@@ -134,7 +134,7 @@ func (b *builder) bind() {
 				}
 			}
 			p.assets[k] = slices.Clone(r.choose(*pool, n, constraint))
-			*pool = slices.DeleteFunc(*pool, func(id string) bool { return slices.Contains(p.assets[k], id) })
+			*pool = without(*pool, p.assets[k])
 			if len(p.assets[k]) < n && p.broken == nil {
 				b.unequipped(i, r.Name, fmt.Sprintf("%s, only %d left", detail, len(p.assets[k])))
 			}
@@ -178,7 +178,7 @@ func (b *builder) ledger() *Ledger {
 	l.diskKiB = max(b.has.DiskKiB, 0)
 	l.spare = minus(l.total, l.offline)
 	l.resources, l.built = b.resources, slices.Clone(b.resources)
-	l.outages = make([]outage, len(b.resources))
+	l.outages, l.unlisted = make([]outage, len(b.resources)), b.layout.Unlisted
 	for i, p := range b.plans {
 		s := &Slot{
 			ID: ID{N: i + 1}, TypeID: p.typ.Number, Prefix: p.typ.Prefix, Backfill: p.typ.Backfill, Broken: p.broken,

@@ -19,10 +19,12 @@ import (
 // what becomes of it is the owner's choice.
 //
 // found is what inventory programs said, by whoever ran them. A number or list
-// in the configuration counts before it.
+// in the configuration counts before it, and it before what scanners found
+// (machine.Inventory.Resources).
 func LayoutFrom(cfg *config.Snapshot, inv *machine.Inventory, found ...Inventory) (Layout, error) {
-	r := layoutReader{cfg: cfg}
-	layout := Layout{Failure: r.failureMode(), Resources: r.resources(found)}
+	r := layoutReader{cfg: cfg, scanned: inv.Resources}
+	layout := Layout{Failure: r.failureMode()}
+	layout.Resources, layout.Unlisted = r.resources(found)
 	layout.Types = r.types(inv.UsableCores)
 	slots := 0
 	for _, t := range layout.Types {
@@ -56,6 +58,7 @@ func CapacityOf(inv *machine.Inventory) Capacity {
 
 type layoutReader struct {
 	cfg      *config.Snapshot
+	scanned  []machine.Resource
 	problems config.Problems
 }
 

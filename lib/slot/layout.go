@@ -42,6 +42,10 @@ type Layout struct {
 	Resources []Resource // custom resources, ascending by name
 	Failure   FailureMode
 
+	// Unlisted are resources that were described and that
+	// MACHINE_RESOURCE_NAMES leaves out. Nothing of them is dealt.
+	Unlisted []Resource
+
 	// Unusable is, by the number of the slot, why its execute directory
 	// (SLOT<N>_EXECUTE) cannot be used. Such a slot is made, and broken
 	// (BrokenExecuteDir).

@@ -197,8 +197,6 @@ func TestTooManySlots(t *testing.T) {
 }
 
 // A slot's share of disk is a share of what is measured.
-//
-// row: S0-022
 func TestDiskShare(t *testing.T) {
 	t.Parallel()
 	for _, total := range []int64{1 << 20, 3 << 20} {
@@ -250,7 +248,6 @@ func TestLayoutErrors(t *testing.T) {
 		{"NUM_SLOTS_TYPE_1 = 65537\n", "at most 65536"},
 		{"NUM_SLOTS_TYPE_1 = 65536\nNUM_SLOTS_TYPE_2 = 1\n", "the layout has 65537 slots"},
 		{"MACHINE_RESOURCE_Memory = 5\n", "Memory is a standard resource"},
-		{"MACHINE_RESOURCE_Bolts = a b a\n", `the instance "a" of Bolts is listed twice`},
 		{"MACHINE_RESOURCE_Bolts @=end\nDetectedBolts = 2\nx = (\n@end\n", "the description is not an ad"},
 	} {
 		cfg, inv, err := scan(t, c.config, fixedMachine{4, 1000, 1000})

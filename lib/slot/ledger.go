@@ -26,6 +26,7 @@ type Ledger struct {
 	resources []Resource // as they are at present
 	built     []Resource // as they were when the slots were made
 	outages   []outage   // parallel to resources
+	unlisted  []Resource // described, but not to be had
 	diskKiB   int64      // of the volume of EXECUTE when the slots were made
 	shares    []*share   // ascending by number, without gaps: shares[n-1] is slot n
 
@@ -88,6 +89,11 @@ func (l *Ledger) Len() int {
 // Resources returns the custom resources of the machine, ascending by name.
 // The slice is the ledger's.
 func (l *Ledger) Resources() []Resource { return l.resources }
+
+// Unlisted returns the resources that were described and that
+// MACHINE_RESOURCE_NAMES leaves out: they are told of, and nobody gets them.
+// The slice is the ledger's.
+func (l *Ledger) Unlisted() []Resource { return l.unlisted }
 
 // Slot returns the slot with this ID.
 func (l *Ledger) Slot(id ID) (*Slot, bool) {

@@ -116,7 +116,7 @@ func TestOutagesFrom(t *testing.T) {
 	machine := "MACHINE_RESOURCE_Bolts = b1 b2 b3\nMACHINE_RESOURCE_Cogs = 7\n"
 	start := at(machine + "OFFLINE_MACHINE_RESOURCE_Bolts = b2, b9\nOFFLINE_MACHINE_RESOURCE_Cogs = 2\n")
 	r := layoutReader{cfg: start}
-	resources := r.resources(nil)
+	resources, _ := r.resources(nil)
 	if r.problems != nil {
 		t.Fatal(r.problems)
 	}

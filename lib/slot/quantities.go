@@ -26,7 +26,7 @@ type Quantities struct {
 
 // Custom is an amount of one counted resource that the configuration or an
 // inventory named. When the instances have names, Assets lists them in
-// inventory order and Count is their number.
+// inventory order and Count is their number. A name may be there more than once.
 type Custom struct {
 	Name   string
 	Count  int64
@@ -166,13 +166,7 @@ func (q Quantities) ordered(inventory Quantities) Quantities {
 			continue
 		}
 		all, _ := inventory.Find(c.Name)
-		assets := make([]string, 0, len(c.Assets))
-		for _, a := range all.Assets {
-			if slices.Contains(c.Assets, a) {
-				assets = append(assets, a)
-			}
-		}
-		q.Custom[i].Assets = assets
+		q.Custom[i].Assets = without(all.Assets, without(all.Assets, c.Assets))
 	}
 	return q
 }
@@ -290,12 +284,26 @@ func minus(a, b Quantities) Quantities {
 		}
 		out.Custom[i].Count -= c.Count
 		if len(c.Assets) > 0 {
-			out.Custom[i].Assets = slices.DeleteFunc(slices.Clone(out.Custom[i].Assets), func(a string) bool {
-				return slices.Contains(c.Assets, a)
-			})
+			out.Custom[i].Assets = without(out.Custom[i].Assets, c.Assets)
 		}
 	}
 	return out
+}
+
+// without returns what is left of a list of instances, in its order, when others
+// are taken out. A name that is listed twice is two instances: a device that two
+// jobs may use at once. Each name that is taken is one of them.
+func without(ids, taken []string) []string {
+	left := make([]string, 0, len(ids))
+	rest := slices.Clone(taken)
+	for _, id := range ids {
+		if i := slices.Index(rest, id); i >= 0 {
+			rest = slices.Delete(rest, i, i+1)
+			continue
+		}
+		left = append(left, id)
+	}
+	return left
 }
 
 func compareCustom(c Custom, name string) int { return compareFold(c.Name, name) }

@@ -24,7 +24,7 @@ type RequestModifiers struct {
 }
 
 // ModifiersFrom reads the expressions. The error is a config.Problems with
-// every one that cannot be parsed.
+// every one that cannot be parsed; the others count all the same.
 func ModifiersFrom(cfg *config.Snapshot) (RequestModifiers, error) {
 	var m RequestModifiers
 	r := layoutReader{cfg: cfg}
@@ -44,7 +44,7 @@ func ModifiersFrom(cfg *config.Snapshot) (RequestModifiers, error) {
 		*e.to = expr
 	}
 	if len(r.problems) > 0 {
-		return RequestModifiers{}, r.problems
+		return m, r.problems
 	}
 	return m, nil
 }
@@ -172,14 +172,29 @@ func (e *requestEval) request(job *classad.Ad) (Request, error) {
 		if v != math.Trunc(v) || v < 0 || v > maxWhole {
 			return Request{}, errs.E("", errs.Invalid, "Request"+name, fmt.Errorf("%v is not a number of instances", v))
 		}
-		require, _ := job.Lookup("Require" + name)
-		r.Custom = append(r.Custom, Custom{Name: name, Count: int64(v), Require: require})
+		r.Custom = append(r.Custom, Custom{Name: name, Count: int64(v), Require: e.required(job, name)})
 	}
 	slices.SortFunc(r.Custom, func(a, b Custom) int { return compareFold(a.Name, b.Name) })
 	if err := r.valid(); err != nil {
 		return Request{}, errs.E("", errs.Invalid, "", err)
 	}
 	return r, nil
+}
+
+// required is what the job wants of each instance, with the job's own values in
+// it: gpus_minimum_memory makes it GlobalMemoryMb >= GPUsMinMemory, of which the
+// first is the instance's and the second the job's.
+func (e *requestEval) required(job *classad.Ad, name string) *classad.Expr {
+	require, ok := job.Lookup("Require" + name)
+	if !ok {
+		return nil
+	}
+	env := e.env
+	env.My, env.Target = job, nil
+	if rest, ok := require.Flatten(&env); ok {
+		return rest
+	}
+	return require
 }
 
 // customNames returns the custom resources that a slot ad lists in
@@ -233,7 +248,7 @@ func (e *requestEval) free(r Request) Quantities {
 	}
 	for i, c := range has.Custom {
 		has.Custom[i].Count, _ = e.slot.EvalInt(c.Name, env)
-		if c.Require != nil {
+		if _, shown := e.slot.Lookup("Available" + c.Name); c.Require != nil && shown {
 			has.Custom[i].Count = min(has.Custom[i].Count, e.suited(c))
 		}
 	}
@@ -276,8 +291,7 @@ func (e *requestEval) consumed(job *classad.Ad) (Request, error) {
 			continue
 		}
 		if n := int64(amount(name)); n > 0 {
-			require, _ := job.Lookup("Require" + name)
-			r.Custom = append(r.Custom, Custom{Name: name, Count: n, Require: require})
+			r.Custom = append(r.Custom, Custom{Name: name, Count: n, Require: e.required(job, name)})
 		}
 	}
 	slices.SortFunc(r.Custom, func(a, b Custom) int { return compareFold(a.Name, b.Name) })

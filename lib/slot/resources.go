@@ -4,7 +4,6 @@
 package slot
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,14 +14,19 @@ const resourcePrefix = "MACHINE_RESOURCE_"
 
 // resources reads the custom resources that are given as a count, a list of
 // instances or a description, and takes over what inventories found.
-// MACHINE_RESOURCE_NAMES, when set, keeps all others out.
-func (r *layoutReader) resources(found []Inventory) []Resource {
+// MACHINE_RESOURCE_NAMES, when set, keeps all others out: nothing of them can
+// be had, but what described them stays in the ads, as HTCondor leaves it.
+func (r *layoutReader) resources(found []Inventory) (out, unlisted []Resource) {
 	allowed := r.cfg.List(resourcePrefix + "NAMES")
-	var out []Resource
 	put := func(knob, name string, read func() Resource) {
 		fold := func(s string) bool { return strings.EqualFold(s, name) }
 		switch {
 		case len(allowed) > 0 && !slices.ContainsFunc(allowed, fold):
+			before := r.problems // what is wrong with it does no harm
+			if next := read(); next.Attrs != nil {
+				unlisted = append(unlisted, next)
+			}
+			r.problems = before
 			return
 		case slices.ContainsFunc(reservedNames[:], fold):
 			r.problem(knob, name+" is a standard resource", "another name")
@@ -34,6 +38,9 @@ func (r *layoutReader) resources(found []Inventory) []Resource {
 			return
 		}
 		out = append(out, next)
+	}
+	for _, m := range r.scanned {
+		put(resourcePrefix+m.Name, m.Name, func() Resource { return r.found(m) })
 	}
 	for _, f := range found {
 		knob := resourcePrefix + "INVENTORY_" + f.Resource
@@ -59,7 +66,7 @@ func (r *layoutReader) resources(found []Inventory) []Resource {
 		put(knob, name, func() Resource { return r.described(knob, name, ad) })
 	}
 	slices.SortFunc(out, func(a, b Resource) int { return compareFold(a.Name, b.Name) })
-	return out
+	return out, unlisted
 }
 
 // over puts what is configured before what an inventory found: the amount and
@@ -80,24 +87,23 @@ var reservedNames = [...]string{"CPU", "CPUS", "DISK", "SWAP", "MEM", "MEMORY", 
 func (r *layoutReader) resource(knob, name, value string) Resource {
 	count, ids := countOrNames(value)
 	off, offIDs := countOrNames(r.cfg.String("OFFLINE_" + knob))
-	return r.counted(knob, name, count, ids, off, offIDs)
+	return r.counted(name, count, ids, off, offIDs)
 }
 
 // counted makes a resource of an amount or of the names of its instances.
-// Names that are offline but not among the instances do not count.
-func (r *layoutReader) counted(knob, name string, count float64, ids []string, off float64, offIDs []string) Resource {
+// Names that are offline but not among the instances do not count. A name that
+// is listed twice is two instances: so a device is shared by jobs, also by
+// condor_gpu_discovery -repeat and -divide.
+func (r *layoutReader) counted(name string, count float64, ids []string, off float64, offIDs []string) Resource {
 	if ids == nil {
 		off = min(off, count)
 		return Resource{Name: name, Count: count - off, Without: off}
 	}
 	out := Resource{Name: name, Assets: []string{}}
 	for _, id := range ids {
-		switch {
-		case slices.Contains(out.Assets, id) || slices.Contains(out.Offline, id):
-			r.problem(knob, fmt.Sprintf("the instance %q of %s is listed twice", id, name), "different names")
-		case slices.Contains(offIDs, id):
+		if slices.Contains(offIDs, id) {
 			out.Offline = append(out.Offline, id)
-		default:
+		} else {
 			out.Assets = append(out.Assets, id)
 		}
 	}
@@ -126,7 +132,7 @@ func (r *layoutReader) described(knob, name string, ad *classad.Ad) Resource {
 	} else if n, ok := ad.EvalReal("Detected"+name, nil); ok && n > 0 {
 		count = min(n, maxWhole)
 	}
-	out := r.counted(knob, name, count, ids, off, offIDs)
+	out := r.counted(name, count, ids, off, offIDs)
 	out.Attrs = ad.Clone()
 	out.Attrs.Delete(name) // the amount is the slot's to say
 	out.properties()
@@ -180,30 +186,44 @@ func (r *Resource) properties() {
 }
 
 // choose returns up to n of the instances that have what a constraint asks
-// for, in the order given. The constraint is the name of one instance in
-// quotes, or an expression over the properties; nil takes any.
+// for, in the order given. The constraint is the name of an instance in quotes
+// (see called), or an expression over the properties; nil takes any.
 func (r *Resource) choose(from []string, n int, constraint *classad.Expr) []string {
 	if constraint == nil {
 		return from[:min(n, len(from))]
 	}
-	name, byName := "", false
+	suits := func(id string) bool {
+		props := r.Properties[id]
+		return props != nil && constraint.Eval(&classad.Env{My: props}).IsTrue()
+	}
 	if v, ok := constraint.LiteralValue(); ok {
-		name, byName = v.AsString()
+		if name, ok := v.AsString(); ok {
+			suits = r.called(name)
+		}
 	}
 	var out []string
 	for _, id := range from {
 		if len(out) == n {
 			break
 		}
-		switch props := r.Properties[id]; {
-		case byName && id == name:
-			out = append(out, id)
-		case byName || props == nil:
-		case constraint.Eval(&classad.Env{My: props}).IsTrue():
+		if suits(id) {
 			out = append(out, id)
 		}
 	}
 	return out
+}
+
+// called returns which instances a name in quotes stands for: the one of that
+// name in any case, or, if the machine has none, those whose names begin so.
+// The documents write GPU-6a96bd13 for a device, which is how the names of
+// condor_gpu_discovery begin, and all of them only without -uuid; HTCondor
+// itself knows whole names alone, and its slot is broken with any other.
+func (r *Resource) called(name string) func(id string) bool {
+	whole := func(id string) bool { return strings.EqualFold(id, name) }
+	if name == "" || slices.ContainsFunc(r.Assets, whole) || slices.ContainsFunc(r.Offline, whole) {
+		return whole
+	}
+	return func(id string) bool { return len(id) > len(name) && strings.EqualFold(id[:len(name)], name) }
 }
 
 // countOrNames reads a number, an expression that is one, or else a list of

@@ -6,7 +6,7 @@ package startd
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -42,7 +43,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	tokens := &daemon.TokenDesk{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
-	table, err := tableOf(d.pool, answers, tokens, d.reverser)
+	table, err := tableOf(d.pool, answers, tokens, d.reverser, d.desk)
 	if err != nil {
 		return nil, "", err
 	}
@@ -67,8 +68,8 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 // tableOf is every command that the daemon answers. docs/security.md lists them, and who
 // may begin which of them, how and with which proof, stands in
 // testdata/commands.tsv.
-func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser) (*listen.Table, error) {
-	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), []listen.Command{r.Command()})...)
+func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser, k *desk) (*listen.Table, error) {
+	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), k.Commands(), []listen.Command{r.Command()})...)
 }
 
 // post begins to send commands over UDP.
@@ -94,6 +95,11 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 	brokers := time.NewTimer(brokerPatience)
 	defer brokers.Stop()
 	late := len(d.door.Network.Brokers) == 0
+	what := "a broker of CCB_ADDRESS to let us in"
+	if d.door.Network.SharedPort {
+		what = "condor_shared_port to say where we are reached, in " + d.door.Network.PortAd
+	}
+	defer observe.Waiting(func() { d.say("waiting for " + what) })()
 	for {
 		at, ok := d.door.Public()
 		if ok && (late || len(at.CCB) > 0 || d.door.Network.SharedPort) {
@@ -107,7 +113,7 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 				d.log.Warn("no broker has answered; only our own network can reach us until one does", "address", at.String())
 			}
 		case <-limit.C:
-			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, "", errors.New("the shared port does not say where we are reached"))
+			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, d.door.Network.PortAd, fmt.Errorf("the shared port of condor_master does not say there within %v where we are reached; USE_SHARED_PORT = False takes a port of our own", addressPatience))
 		case <-ctx.Done():
 			return cedar.Sinful{}, ctx.Err()
 		}
@@ -116,6 +122,7 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 
 // settled begins what needs the slots to be there.
 func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
+	d.begin.end()
 	around.Go(func() { d.pool.Run(ctx) })
 	_ = d.notify.Ready()
 	around.Go(func() {
@@ -207,6 +214,9 @@ func (c control) Reconfigure(bool) {
 
 // Shutdown implements daemon.Control.
 func (c control) Shutdown(m daemon.Mode) {
+	if c.d.begin.breakOff() {
+		return
+	}
 	manner := ep.Graceful
 	switch m {
 	case daemon.Peaceful:
@@ -227,7 +237,9 @@ func (d *daemonState) signals(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-d.o.Signals:
-			d.log.Info("signal", "which", s.String())
+			if log := d.logger(); log != nil {
+				log.Info("signal", "which", s.String())
+			}
 			switch s {
 			case Terminate:
 				d.told.Terminate()

@@ -43,28 +43,39 @@ type Platform interface {
 	// where they are, and refuses those that may be anybody else's; ids is
 	// CONDOR_IDS.
 	ReadShown(ids string) (func(path string) ([]byte, error), error)
+	// ListenControl makes a control socket, to which every user may connect.
+	ListenControl(path string) (net.Listener, error)
+	// RunBase is where the user of this process keeps the records of what it
+	// runs, and Private opens it.
+	RunBase() (string, error)
+	Private() host.PrivateDirs
 	// Reuse is listen.Dialer's; nil where the system has no such thing.
 	Reuse() func(*net.Dialer) (lingers func(error) bool)
 	// Named makes the named socket of a shared port endpoint; nil without.
 	Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
 }
 
-// Options say which daemon this is. All but Out, Port and Name are required.
+// Options say which daemon this is. All but Launcher, Reboot, Port, Name, Out and
+// StarterLog are required.
 type Options struct {
 	Platform Platform
 	// Load reads the configuration for a machine; inv is what was detected,
 	// and later what was set from afar, to be read after all else. With an
 	// error it returns what could be read, nil for nothing.
-	Load func(inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
+	// It ends the programs that it runs when ctx ends.
+	Load func(ctx context.Context, inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
 	// Env is the environment, and System who runs the process.
 	Env     []string
 	System  authn.System
 	Version string // ours, as "0.1"
 	PID     int
 
-	// StarterPath and StarterArgs are the program of a starter.
+	// StarterPath and StarterArgs are the program of a starter, where STARTER
+	// names no other.
 	StarterPath string
 	StarterArgs []string
+	// Launcher is run.Options'; nil for starters as they are.
+	Launcher func(own run.Launcher) run.Launcher
 	// Programs is the directory of our own programs.
 	Programs string
 
@@ -73,6 +84,9 @@ type Options struct {
 
 	Port int    // -p: 0 for any
 	Name string // -n: STARTD_NAME, "" for what the configuration says
+	// Early takes what is to be said before anybody knows where the log is; nil
+	// for nobody.
+	Early io.Writer
 	// Out takes the log instead of the file STARTD_LOG; nil for the file.
 	Out io.Writer
 

@@ -85,8 +85,10 @@ type daemonState struct {
 	taken   chan *config.Snapshot // what the engine took over, the last one
 	admin   []int
 	// told is what tools and the system order; they share whether to be peaceful.
-	told *daemon.Orders
-	kbdd *watched
+	told  *daemon.Orders
+	begin beginning
+	desk  *desk
+	kbdd  *watched
 
 	methods atomic.Pointer[authn.Client] // how we authenticate now
 
@@ -100,9 +102,14 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
 		updated: make(chan struct{}), known: make(chan struct{}, 1), taken: make(chan *config.Snapshot, 1),
+		desk: newDesk(),
 	}
 	d.told = &daemon.Orders{Control: control{d}}
-	if status, err = d.live(ctx); err != nil && o.Out == nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.begin.cancel = cancel
+	go d.signals(ctx)
+	if status, err = d.endsEarly(ctx, d.live); err != nil && o.Out == nil {
 		TellFatal(err, status, d.snap, o.Platform, o.PID)
 	}
 	return status, err
@@ -111,8 +118,12 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 // live begins the daemon and waits for its end.
 func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	o := d.o
-	if err := d.read(ctx); err != nil {
-		return daemon.ExitException, err
+	err = d.read(ctx)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return d.broken(err)
 	}
 	execute := d.snap.String("EXECUTE")
 	h, err := o.Platform.Host(execute, d.snap)
@@ -125,11 +136,22 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	if _, err := observe.LogSettingsFrom(d.snap, subsystem); err != nil {
 		return daemon.ExitException, err
 	}
-	if d.logs, err = openLogs(d.snap, o); err != nil {
+	logs, err := openLogs(d.snap, o)
+	if err != nil {
 		return daemon.ExitNoLog, err
 	}
 	defer func() { err = errors.Join(err, d.logs.close()) }()
+	d.mu.Lock()
+	d.logs = logs
+	d.mu.Unlock()
+	defer func() {
+		if err != nil {
+			status, err = d.broken(err)
+		}
+	}()
 	d.log = d.logs.log
+	banner := observe.Banner{Program: program, Version: d.version, PID: o.PID, UID: os.Getuid(), Touched: d.logs.touched()}
+	banner.Begin(d.log, "config", d.root())
 	elsewhere, err := machine.SlotExecutes(d.snap)
 	if err != nil {
 		return daemon.ExitException, err
@@ -144,10 +166,20 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 			d.log.Warn("a lock's file stays", "err", rerr)
 		}
 	}()
-	for _, dir := range append([]string{execute}, paths(elsewhere)...) {
-		if err := o.Platform.Sweep(dir); err != nil {
-			d.log.Warn("leftovers of an earlier life", "dir", dir, "err", err)
+	_ = d.during("what an earlier life left to be cleared away", func() error {
+		for _, dir := range append([]string{execute}, paths(elsewhere)...) {
+			if err := o.Platform.Sweep(dir); err != nil {
+				d.log.Warn("leftovers of an earlier life", "dir", dir, "err", err)
+			}
 		}
+		return nil
+	})
+	if err := d.detect(ctx, execute); err != nil {
+		return daemon.ExitException, err
+	}
+	starterPath, starterArgs, err := d.starterProgram(ctx, h.Spawner)
+	if err != nil {
+		return daemon.ExitException, err
 	}
 	if d.inherit, err = daemon.ParseInherit(d.env(daemon.InheritVariable), d.env(daemon.PrivateInheritVariable)); err != nil {
 		return daemon.ExitException, err
@@ -166,19 +198,19 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 
 	opts := run.Options{
 		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
-		StarterPath: o.StarterPath, StarterArgs: o.StarterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter,
+		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
+		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),
 		Serve: &run.Serve{
 			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
 			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
 			Settled: func() { d.settled(ctx, &around) },
+			Asked:   func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
 		},
 	}
-	banner := observe.Banner{Program: program, Version: d.version, PID: o.PID, UID: os.Getuid(), Touched: d.logs.touched()}
-	banner.Begin(d.log, "config", d.root())
 	for _, e := range d.unknown {
 		d.log.Warn("machine", "err", e)
 	}
@@ -186,8 +218,10 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		d.log.Warn("configuration", "err", w.Error())
 	}
 	around.Go(func() { occupied.Keep(ctx) })
-	around.Go(func() { d.signals(ctx) })
 	around.Go(func() { d.takeOver(ctx) })
+	if opts.Control = d.openControl(h.Census.Self()); opts.Control != nil {
+		defer opts.Control.Close() // should it never come to be served
+	}
 	res, err := run.Run(ctx, opts)
 	if err != nil {
 		return daemon.ExitException, err
@@ -221,14 +255,19 @@ func paths(all []machine.SlotExecute) []string {
 
 // read finds the machine and the configuration.
 func (d *daemonState) read(ctx context.Context) error {
-	now := time.Now()
-	inv, found := machine.Scan(ctx, now, d.o.Platform.Scanners()...)
+	var inv *machine.Inventory
+	_ = d.during("what can be found out of the machine, such as its name", func() error {
+		inv, d.unknown = machine.Scan(ctx, time.Now(), d.o.Platform.Scanners()...)
+		return nil
+	})
 	// What could be read says where the log is, if the rest is wrong.
 	load := func(later []config.Text) (snap *config.Snapshot, err error) {
-		snap, err = d.o.Load(inv, later)
-		if snap != nil {
-			d.snap = snap
-		}
+		err = d.during("the configuration: a command or a file of it", func() error {
+			if snap, err = d.o.Load(ctx, inv, later); snap != nil {
+				d.snap = snap
+			}
+			return err
+		})
 		return snap, err
 	}
 	snap, err := load(nil)
@@ -251,19 +290,42 @@ func (d *daemonState) read(ctx context.Context) error {
 	if snap, err = load(later); err != nil {
 		return err
 	}
-	for _, e := range inv.Apply(ctx, now, d.o.Platform.Volume(snap.String("EXECUTE"), snap), machine.ConfigScanner(snap)) {
-		if errs.Is(e, errs.Invalid) {
-			return e
-		}
-		found = append(found, e)
+	if err := d.checkPlaces(snap); err != nil {
+		return err
 	}
-	d.unknown = append(found, inv.Apply(ctx, now, d.o.Platform.Programs(snap))...)
 	d.inv, d.current = inv, snap
 	if d.settings, err = pool.SettingsFrom(snap); err != nil {
 		return err
 	}
 	d.version = fmt.Sprintf("$CondorVersion: %s %s execpoint-%s $", config.Version, d.start.UTC().Format(time.DateOnly), d.o.Version)
 	return nil
+}
+
+// checkPlaces refuses directories that nobody can have meant.
+func (d *daemonState) checkPlaces(s *config.Snapshot) error {
+	const account = "condor" // whose home LOCAL_DIR is by default
+	return run.CheckPlaces(s, d.o.System.Condor == account || d.o.System.User == account)
+}
+
+// detect finds out of the machine what the configuration names: its EXECUTE,
+// which is there by now, and its programs.
+func (d *daemonState) detect(ctx context.Context, execute string) error {
+	err := d.during("the file system of EXECUTE: "+execute, func() error {
+		for _, e := range d.inv.Apply(ctx, time.Now(), d.o.Platform.Volume(execute, d.snap), machine.ConfigScanner(d.snap)) {
+			if errs.Is(e, errs.Invalid) {
+				return e
+			}
+			d.unknown = append(d.unknown, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.during("the machine's programs to say what they can", func() error {
+		d.unknown = append(d.unknown, d.inv.Apply(ctx, time.Now(), d.o.Platform.Programs(d.snap))...)
+		return ctx.Err()
+	})
 }
 
 func (d *daemonState) env(name string) string {
@@ -275,9 +337,10 @@ func (d *daemonState) env(name string) string {
 	return ""
 }
 
+// root is the file that the configuration begins with.
 func (d *daemonState) root() string {
-	if s, ok := d.snap.Lookup("CONFIG_ROOT"); ok {
-		return s.Value
+	if all := d.snap.Sources(); len(all) > 0 {
+		return all[0]
 	}
 	return ""
 }
@@ -288,7 +351,11 @@ func (d *daemonState) load() (*config.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.o.Load(d.inv, later)
+	snap, err := d.o.Load(context.Background(), d.inv, later)
+	if err == nil {
+		err = d.checkPlaces(snap)
+	}
+	return snap, err
 }
 
 // now is the configuration in force.

@@ -411,9 +411,6 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 	if hold := a.refuseJob(); hold != nil {
 		return a.life.prepared(hold)
 	}
-	if err := a.mayRunAs(); err != nil {
-		return a.life.prepared(a.holds.broken(err))
-	}
 	a.side.bring(a)
 	return nil
 }

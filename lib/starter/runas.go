@@ -77,21 +77,6 @@ func withPrimaryGroup(u *host.Identity, name string, nameOf func(uint32) (string
 	return nil, false
 }
 
-// mayRunAs refuses a job of another user that is to have what only the
-// starter's own user can have.
-func (a *activation) mayRunAs() error {
-	const op = "starter.RunAs"
-	u := a.plan.RunAs
-	switch {
-	case u == nil:
-		return nil
-	case a.job.transfer && a.plan.Shadow == nil:
-		// The embedded access point copies with the rights of the starter.
-		return errs.E(op, errs.Unsupported, u.Name, errors.New("files are not moved for jobs of other users"))
-	}
-	return nil
-}
-
 // asUser calls f, whose dealings with files are then those of the job's user:
 // below the scratch directory is what that user, and the job, put there.
 func (a *activation) asUser(f func() error) error {

@@ -89,8 +89,6 @@ func TestRunAs(t *testing.T) {
 			calls: []string{"boinc enters iwd", "boinc writes out", "boinc writes err"},
 			code:  reason.UnableToOpenOutput, hold: "as standard error"},
 		{name: "a starter without the rights", code: reason.FailedToCreateProcess, hold: "cannot run programs for other users"},
-		{name: "files to be moved", ad: "ShouldTransferFiles = \"YES\"\n", access: &access{},
-			code: reason.FailedToCreateProcess, hold: "files are not moved for jobs of other users"},
 		{name: "standard input", ad: "In = \"in\"\n", access: &access{}, calls: []string{"boinc enters iwd", "boinc reads in"}},
 		{name: "standard input of others", ad: "In = \"in\"\n", access: &access{closed: "in"}, calls: []string{"boinc enters iwd", "boinc reads in"},
 			code: reason.UnableToOpenInput, hold: "as standard input"},

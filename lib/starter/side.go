@@ -65,7 +65,10 @@ func (here) bring(a *activation) {
 	a.beside(func(ctx context.Context) func() []duty {
 		var got transfer.Result
 		if err == nil {
-			got, err = in.CopyIn(ctx, a.box.Root())
+			err = a.asUser(func() (err error) {
+				got, err = in.CopyIn(ctx, a.box.Root())
+				return err
+			})
 		}
 		return func() []duty {
 			a.record.BytesIn = got.Bytes
@@ -90,7 +93,10 @@ func (here) send(a *activation) {
 	sending := func(ctx context.Context) func() []duty {
 		var sent transfer.Result
 		if err == nil {
-			sent, err = out.CopyOut(ctx, a.box.Root(), a.before)
+			err = a.asUser(func() (err error) {
+				sent, err = out.CopyOut(ctx, a.box.Root(), a.before)
+				return err
+			})
 		}
 		return func() []duty {
 			a.record.BytesOut = sent.Bytes

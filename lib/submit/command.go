@@ -3,10 +3,7 @@
 
 package submit
 
-import (
-	"iter"
-	"strings"
-)
+import "iter"
 
 // kind says how the value of a command becomes an attribute.
 type kind uint8
@@ -121,6 +118,10 @@ var commands = [...]command{
 	{"request_disk", "RequestDisk", special, ""},
 	{"request_gpus", "RequestGPUs", special, ""},
 	{"require_gpus", "RequireGPUs", special, ""},
+	{"gpus_minimum_capability", "GPUsMinCapability", special, ""},
+	{"gpus_maximum_capability", "GPUsMaxCapability", special, ""},
+	{"gpus_minimum_memory", "GPUsMinMemory", special, ""},
+	{"gpus_minimum_runtime", "GPUsMinRuntime", special, ""},
 	{"image_size", "ImageSize", special, ""},
 	{"disk_usage", "DiskUsage", special, ""},
 	{"requirements", "", special, ""},
@@ -146,6 +147,12 @@ var commands = [...]command{
 
 	{"docker_image", "DockerImage", refused, "a container runtime"},
 	{"container_image", "ContainerImage", refused, "a container runtime"},
+	{"container_service_names", "ContainerServiceNames", refused, "a container runtime"},
+	{"container_target_dir", "ContainerTargetDir", refused, "a container runtime"},
+	{"transfer_container", "TransferContainer", refused, "a container runtime"},
+	{"docker_network_type", "DockerNetworkType", refused, "a container runtime"},
+	{"docker_pull_policy", "DockerPullPolicy", refused, "a container runtime"},
+	{"docker_override_entrypoint", "DockerOverrideEntrypoint", refused, "a container runtime"},
 	{"grid_resource", "GridResource", refused, "the grid universe"},
 	{"vm_type", "JobVMType", refused, "the vm universe"},
 	{"vm_memory", "JobVMMemory", refused, "the vm universe"},
@@ -154,7 +161,12 @@ var commands = [...]command{
 	{"machine_count", "MachineCount", refused, "the parallel universe"},
 	{"node_count", "NodeCount", refused, "the parallel universe"},
 	{"tool_daemon_cmd", "ToolDaemonCmd", refused, "tool daemons"},
+	{"suspend_job_at_exec", "SuspendJobAtExec", refused, "tool daemons"},
 	{"deferral_time", "DeferralTime", refused, "deferred jobs"},
+	{"deferral_window", "DeferralWindow", refused, "deferred jobs"},
+	{"deferral_prep_time", "DeferralPrepTime", refused, "deferred jobs"},
+	{"cron_window", "CronWindow", refused, "cron jobs"},
+	{"cron_prep_time", "CronPrepTime", refused, "cron jobs"},
 	{"cron_minute", "CronMinutes", refused, "cron jobs"},
 	{"cron_hour", "CronHours", refused, "cron jobs"},
 	{"cron_day_of_month", "CronDaysOfMonth", refused, "cron jobs"},
@@ -164,8 +176,17 @@ var commands = [...]command{
 	{"use_x509userproxy", "", refused, "grid credentials"},
 	{"use_scitokens", "", refused, "credentials for the job"},
 	{"scitokens_file", "", refused, "credentials for the job"},
+	{"use_scitoken", "", refused, "credentials for the job"},
 	{"use_oauth_services", "", refused, "credentials for the job"},
+	{"useoauthservices", "", refused, "credentials for the job"},
 	{"output_destination", "OutputDestination", refused, "transfer of the output to a URL"},
+	{"output_directory", "", refused, "transfer of the output to a URL"},
+	{"aws_access_key_id_file", "", refused, "transfer of URLs"},
+	{"aws_secret_access_key_file", "", refused, "transfer of URLs"},
+	{"s3_access_key_id_file", "", refused, "transfer of URLs"},
+	{"s3_secret_access_key_file", "", refused, "transfer of URLs"},
+	{"gs_access_key_id_file", "", refused, "transfer of URLs"},
+	{"gs_secret_access_key_file", "", refused, "transfer of URLs"},
 	{"transfer_plugins", "TransferPlugins", refused, "transfer plugins of the job"},
 	{"public_input_files", "PublicInputFiles", refused, "public input files"},
 	{"transfer_common_input", "CommonInputFiles", refused, "common input files"},
@@ -173,6 +194,7 @@ var commands = [...]command{
 	{"encrypt_output_files", "EncryptOutputFiles", refused, "encryption of single files"},
 	{"max_materialize", "JobMaterializeLimit", refused, "late materialization"},
 	{"max_idle", "JobMaterializeMaxIdle", refused, "late materialization"},
+	{"materialize_max_idle", "", refused, "late materialization"},
 	{"on_evict_checks", "TransformOnEvict", refused, "changes of the job at its eviction"},
 	{"retry_request_memory", "", refused, "changes of the job at its eviction"},
 	{"retry_request_memory_max", "", refused, "changes of the job at its eviction"},
@@ -180,6 +202,7 @@ var commands = [...]command{
 	{"retry_request_disk", "", refused, "changes of the job at its eviction"},
 	{"checkpoint_exit_code", "SuccessCheckpointExitCode", refused, "jobs that take checkpoints"},
 	{"transfer_checkpoint_files", "TransferCheckpoint", refused, "jobs that take checkpoints"},
+	{"checkpoint_destination", "CheckpointDestination", refused, "jobs that take checkpoints"},
 	{"noop_job", "IsNoopJob", refused, "jobs that are not run"},
 	{"skip_if_dataflow", "SkipIfDataflow", refused, "jobs that are skipped"},
 	{"manifest", "JobManifestDesired", refused, "a manifest of the job's files"},
@@ -215,46 +238,4 @@ func commandNames() []string {
 		names[i] = c.name
 	}
 	return names
-}
-
-// near returns the name that differs from s by a small slip, "" if none does.
-func near(s string, names []string) string {
-	s = strings.ToLower(s)
-	best, least := "", 3
-	if len(s) < 6 {
-		least = 2
-	}
-	for _, name := range names {
-		if n := distance(s, name, least); n < least && n > 0 {
-			best, least = name, n
-		}
-	}
-	return best
-}
-
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours between a and b; at least limit means limit or more.
-func distance(a, b string, limit int) int {
-	if d := len(a) - len(b); d >= limit || -d >= limit {
-		return limit
-	}
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur, prev, prev2 := rows[i%3], rows[(i+2)%3], rows[(i+1)%3]
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], prev2[j-2]+1)
-			}
-		}
-	}
-	return min(rows[len(a)%3][len(b)], limit)
 }

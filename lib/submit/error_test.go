@@ -187,6 +187,8 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, want string }{
 		{"executable = prog\nargments = 1\nqueue\n", `t.sub:2:1: warning: this line is not used; is it a typo? (value "argments = 1", expected arguments)`},
+		{"executable = prog\nrequest_cpus = 2\nrequest_cpus = 4\nqueue\n", `t.sub:2:1: warning: request_cpus is set twice; line 3 is the one that counts (value "request_cpus = 2")`},
+		{"executable = prog\nRequestCpus = 2\nrequest_cpus = 4\nqueue\n", `t.sub:2:1: warning: RequestCpus is set twice; line 3 is the one that counts`},
 		{"executable = prog\nrequest_memroy = 1\nqueue\n", `request_memory, perhaps`},
 		{"executable = prog\nfrobnicate = 1\nqueue\n", `t.sub:2:1: warning: this line is not used; is it a typo? (value "frobnicate = 1")`},
 		{"executable = prog\narguments = $(nope)\nqueue\n", `t.sub:2:13: warning: arguments: this macro has no value here (value "$(nope)")`},

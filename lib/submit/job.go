@@ -48,7 +48,12 @@ func (b *builder) attributes(proc int) {
 	b.transfer()
 	b.defaults()
 	b.forced()
+	b.gpuLimits()
 	b.requirements()
+	if b.d.opts.Alone {
+		b.files()
+		b.alone()
+	}
 }
 
 // identity sets whose job it is and when it came.
@@ -105,7 +110,13 @@ func (b *builder) universe() bool {
 	}
 	ok := true
 	for c := range refusedCommands() {
-		if text, found := b.get(c.name, c.attr); found {
+		text, found := b.get(c.name, c.attr)
+		if !found && c.attr != "" {
+			// Written as an attribute it is asked for just the same.
+			text, found = b.get("my." + c.attr)
+			found = found && !strings.EqualFold(text, "false") && !strings.EqualFold(text, "undefined")
+		}
+		if found {
 			ok = false
 			b.bad(0, Problem{Value: text, Message: "this command is not supported; it needs " + c.why, Kind: errs.Unsupported})
 		}

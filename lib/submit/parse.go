@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // parser reads the lines of a description into settings and queue statements.
@@ -164,7 +165,7 @@ func (p *parser) notAssignment(l *line, name, rest string) {
 	case strings.HasPrefix(rest, "+="):
 		pr.Message, pr.Want = "+= is not supported in a submit description", name+" = $("+name+") value"
 		pr.Kind = errs.Unsupported
-	case near(name, []string{"queue"}) != "":
+	case spelling.Nearest(name, []string{"queue"}) != "":
 		pr.Want = "queue (is " + name + " a typo?)"
 	case rest == "":
 		pr.Want = "an equals sign and a value behind the name"
@@ -284,6 +285,12 @@ func (p *parser) macroProblems(x *expander, l *line, offset int, command string)
 // a typo and macros without a use.
 func (p *parser) unused() Problems {
 	var list problemList
+	counts := map[string]*setting{} // the last that is used, by what it means
+	for _, s := range p.all {
+		if s.used {
+			counts[commandOf(s.name)] = s
+		}
+	}
 	for _, s := range p.all {
 		if s.used || strings.Contains(s.name, ".") {
 			continue
@@ -291,12 +298,26 @@ func (p *parser) unused() Problems {
 		ln, column := s.line.at(0)
 		pr := Problem{File: p.d.name, Line: ln, Column: column, Value: s.name + " = " + s.raw, Warning: true,
 			Message: "this line is not used; is it a typo?"}
-		if known := near(s.name, commandNames()); known != "" {
+		if again := counts[commandOf(s.name)]; again != nil {
+			n, _ := again.line.at(0)
+			pr.Message = s.name + " is set twice; line " + strconv.Itoa(n) + " is the one that counts"
+		} else if known := spelling.Nearest(s.name, commandNames()); known != "" {
 			pr.Want = known
 		}
 		list.fail(pr)
 	}
 	return list.problems
+}
+
+// commandOf is the name of the command that a name stands for, or the name, in
+// lower case.
+func commandOf(name string) string {
+	for i := range commands {
+		if c := &commands[i]; strings.EqualFold(c.attr, name) || strings.EqualFold(c.name, name) {
+			return c.name
+		}
+	}
+	return strings.ToLower(name)
 }
 
 // evalInt evaluates an integer expression, as a queue count or a command that

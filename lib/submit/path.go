@@ -52,12 +52,17 @@ func (o *Options) stat(name string) (info fs.FileInfo, ok bool) {
 	if o.DirFS == nil {
 		return nil, false
 	}
+	info, err := o.look(name)
+	return info, err == nil
+}
+
+// look is stat where there is a way to look, and says what is wrong.
+func (o *Options) look(name string) (fs.FileInfo, error) {
 	dir, base := splitDir(name)
 	if base == "" {
 		base = "."
 	}
-	info, err := fs.Stat(o.DirFS(dir), base)
-	return info, err == nil
+	return fs.Stat(o.DirFS(dir), base)
 }
 
 // kib returns the size of a file or of all files below a directory, each

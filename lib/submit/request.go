@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // Units of the requests, in bytes.
@@ -23,15 +25,13 @@ func (b *builder) requests() {
 	b.request("request_memory", "RequestMemory", mib, "JOB_DEFAULT_REQUESTMEMORY")
 	b.request("request_disk", "RequestDisk", kib, "JOB_DEFAULT_REQUESTDISK")
 	b.request("request_gpus", "RequestGPUs", 0, "JOB_DEFAULT_REQUESTGPUS")
-	if text, ok := b.get("require_gpus", "RequireGPUs"); ok && b.has("RequestGPUs") {
-		b.setExpr("RequireGPUs", text)
-	}
+	b.gpus()
 	for _, key := range b.q.with("request_") {
 		if name := key[len("request_"):]; len(name) < 2 || name[0] == '_' || b.q.find(key).taken() {
 			continue
 		}
 		if text, ok := b.get(key); ok {
-			if known := near(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
+			if known := spelling.Nearest(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
 				b.warned[key] = true
 				b.bad(0, Problem{Value: text, Message: b.value.name + " asks for a resource of its own", Want: known + ", perhaps", Warning: true})
 			}

@@ -42,6 +42,10 @@ type Options struct {
 	// refused and sizes count as 0.
 	DirFS func(dir string) fs.FS
 
+	// Alone says that the jobs run on this machine and without a pool: what they
+	// bring must be there, and what only a schedd or a negotiator does is refused.
+	Alone bool
+
 	// Config returns the text of a configuration setting, "" when it has
 	// none. Nil: HTCondor's defaults.
 	Config func(name string) string
@@ -86,6 +90,7 @@ type Description struct {
 	exprs    map[string]*classad.Expr   // parsed before, by text
 	refs     map[string]map[string]bool // of expressions, by text
 	sizes    map[string]int64           // of files in KiB, by name
+	found    map[string]string          // what is wrong with files that were looked at, by name
 }
 
 // Parse reads a description. name is the file's name as the user gave it: it

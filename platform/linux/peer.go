@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/user"
 	"strconv"
 
@@ -18,27 +19,30 @@ import (
 )
 
 // PeerUser names the user whose process is at the other end of a Unix socket,
-// as the kernel vouches for it. A user without a name is "uid 1234".
-func PeerUser(c net.Conn) (string, error) {
+// as the kernel vouches for it. A user without a name is "uid 1234". ours says
+// that it is root or the user of this program, who can do with it what they like
+// anyway.
+func PeerUser(c net.Conn) (name string, ours bool, err error) {
 	const op = "linux.PeerUser"
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return "", errs.E(op, errs.Invalid, fmt.Sprintf("%T", c), errors.New("not a Unix socket"))
+		return "", false, errs.E(op, errs.Invalid, fmt.Sprintf("%T", c), errors.New("not a Unix socket"))
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return "", errs.E(op, errs.Broken, "", err)
+		return "", false, errs.E(op, errs.Broken, "", err)
 	}
 	var cred *unix.Ucred
 	var inner error
 	err = raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
 	if err = errors.Join(err, inner); err != nil {
-		return "", errs.E(op, errs.Broken, "", err)
+		return "", false, errs.E(op, errs.Broken, "", err)
 	}
+	ours = cred.Uid == 0 || int64(cred.Uid) == int64(os.Geteuid())
 	id := strconv.FormatUint(uint64(cred.Uid), 10)
 	who, err := user.LookupId(id)
 	if err != nil || who.Username == "" {
-		return "uid " + id, nil
+		return "uid " + id, ours, nil
 	}
-	return who.Username, nil
+	return who.Username, ours, nil
 }

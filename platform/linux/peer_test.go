@@ -35,17 +35,17 @@ func TestPeerUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := PeerUser(in); err != nil || got != me.Username {
+	if got, ours, err := PeerUser(in); err != nil || got != me.Username || !ours {
 		t.Errorf("PeerUser = %q, %v, want %q", got, err, me.Username)
 	}
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if _, err := PeerUser(a); !errs.Is(err, errs.Invalid) {
+	if _, _, err := PeerUser(a); !errs.Is(err, errs.Invalid) {
 		t.Errorf("of a pipe: %v", err)
 	}
 	in.Close()
-	if _, err := PeerUser(in); !errs.Is(err, errs.Broken) {
+	if _, _, err := PeerUser(in); !errs.Is(err, errs.Broken) {
 		t.Errorf("of a closed connection: %v", err)
 	}
 }

@@ -99,8 +99,6 @@ func TestParseMembership(t *testing.T) {
 }
 
 // The recorded starter's cases cg-hard, cg-static and starter-identity-owner.
-//
-// row: S0-067
 func TestLeafName(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]string{

@@ -32,6 +32,9 @@ type row struct {
 	Owner          string
 	Seeds          []int
 	Obsolete       string
+	Macro          bool
+	Daemon         string
+	NotYet         string `toml:"not_yet"`
 	Aliases        []string
 	Note           string
 	Doc            string
@@ -178,6 +181,11 @@ func write(b *bytes.Buffer, r row) {
 	}
 	text("Note", r.Note)
 	text("Obsolete", r.Obsolete)
+	text("Daemon", r.Daemon)
+	text("NotYet", r.NotYet)
+	if r.Macro {
+		b.WriteString(", Macro: true")
+	}
 	if r.Default != nil {
 		fmt.Fprintf(b, ", Default: %q, HasDefault: true", *r.Default)
 	}

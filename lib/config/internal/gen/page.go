@@ -26,6 +26,10 @@ brackets for a name. Names are compared without regard to case.
 - Default: the text before macros are expanded. *(implied)* marks a default that ` + "`$(NAME)`" + ` does not see.
 - Range: what is refused outside it.
 - Reload: *reconfig* applies at the next reconfig (for the starter: with the next job), *restart* needs one.
+- In force: *yes* where the Execution Point acts by it; *macro* where it has no meaning of its own but in a setting
+  that says ` + "`$(NAME)`" + `; *obsolete*; the daemon that reads it where that is another one; *no* where nothing reads it
+  yet, and what to do instead. ` + "`condor_ep check`" + ` and the log at the start name what is set and not in force. A test
+  holds this column and the code together (ci/knobs).
 - Seeds: the documents that describe it: 0 EP policy 23.9, 1 the 6.8 manual, 2 policy for EP and AP,
   3 special environments, 4 startd options.
 `)
@@ -39,11 +43,11 @@ brackets for a name. Names are compared without regard to case.
 	}
 	slices.Sort(owners)
 	for _, owner := range owners {
-		fmt.Fprintf(&b, "\n## %s\n\n| Knob | Type | Default | Range | Reload | Platform | Seeds | What it does |\n|---|---|---|---|---|---|---|---|\n", owner)
+		fmt.Fprintf(&b, "\n## %s\n\n| Knob | Type | Default | Range | Reload | Platform | In force | Seeds | What it does |\n|---|---|---|---|---|---|---|---|---|\n", owner)
 		list := byOwner[owner]
 		slices.SortFunc(list, func(x, y row) int { return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)) })
 		for _, r := range list {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", code(r.Name), r.Type, defaults(r), between(r), reload(r), r.Platform, seeds(r), about(r))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", code(r.Name), r.Type, defaults(r), between(r), reload(r), r.Platform, force(r), seeds(r), about(r))
 		}
 	}
 	return b.Bytes()
@@ -109,10 +113,28 @@ func seeds(r row) string {
 	return strings.Join(words, " ")
 }
 
+// force says whether something reads the knob.
+func force(r row) string {
+	switch {
+	case r.Obsolete != "":
+		return "obsolete"
+	case r.Macro:
+		return "macro"
+	case r.Daemon != "":
+		return r.Daemon
+	case r.NotYet != "":
+		return "**no**"
+	}
+	return "yes"
+}
+
 func about(r row) string {
 	text := strings.NewReplacer("|", `\|`, "<", `\<`, "\n", " ").Replace(r.Doc)
 	if r.Obsolete != "" {
 		text += ". Obsolete; now: " + strings.NewReplacer("|", `\|`, "<", `\<`).Replace(r.Obsolete)
+	}
+	if r.NotYet != "" {
+		text += ". " + strings.NewReplacer("|", `\|`, "<", `\<`).Replace(r.NotYet)
 	}
 	return text
 }

@@ -1,0 +1,146 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/bin/internal/pooltool"
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/pool"
+)
+
+// remotePatience is how long a daemon and the collectors that know it may take
+// for all answers.
+const remotePatience = 60 * time.Second
+
+// kinds are the daemons that can be looked for by name. HTCondor's tool asks
+// the master where no kind is given.
+var kinds = map[string]pool.Kind{"": pool.Master, "master": pool.Master, "startd": pool.ExecutionPoint, "schedd": pool.AccessPoint}
+
+// fromDaemon answers from what a daemon says that it is set to. Its level READ
+// lets one ask.
+func (r *run) fromDaemon() int {
+	switch _, known := kinds[r.daemon]; {
+	case !known && r.address == "":
+		return r.fail("-" + r.daemon + " is found by -address alone; by name a master, startd or schedd is")
+	case r.dump || r.write != "" || r.listSources || r.hasCondition || r.macro || r.evaluate:
+		return r.fail("of a daemon only names can be asked, with -raw, -default, -verbose or none of these")
+	case len(r.names) == 0:
+		fmt.Fprint(r.stderr, usage())
+		return exitFailed
+	}
+	facts, _ := r.facts(nil)
+	root, _, err := config.FindRoot(config.Places{Env: r.env, Tilde: r.tilde, Windows: r.windows, Registry: r.registry, Open: r.open})
+	if r.rootGiven {
+		root, err = r.root, nil
+	}
+	if err != nil {
+		r.reportAll(err)
+		return exitFailed
+	}
+	snap, client, err := pooltool.Open(root, facts)
+	if err != nil {
+		r.reportAll(err)
+		return exitFailed
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), remotePatience)
+	defer cancel()
+	at, err := r.locate(ctx, snap, client)
+	if err != nil {
+		kind := cmp.Or(r.daemon, "daemon")
+		return r.fail(fmt.Sprintf("Can't find address for %s '%s' in %s\n%v", kind, cmp.Or(r.name, r.address, "default"), cmp.Or(r.pool, "local pool"), err))
+	}
+	status := exitOK
+	for _, name := range r.names {
+		if strings.HasPrefix(name, "^") {
+			return r.fail("remote query not supported for use " + name[1:])
+		}
+		s, err := askDaemon(ctx, client, at, name)
+		if err != nil {
+			return r.fail(fmt.Sprintf("%s: %v", at.String(), err))
+		}
+		if !r.print(name, s) {
+			status = exitFailed
+		}
+	}
+	return status
+}
+
+// locate finds the daemon that the options name: at an address, by a name that
+// a collector knows, or of this machine.
+func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *security.Client) (cedar.Sinful, error) {
+	if r.address != "" {
+		text := r.address
+		if !strings.HasPrefix(text, "<") {
+			text = "<" + text + ">"
+		}
+		return cedar.ParseSinful(text)
+	}
+	port, err := snap.Int("COLLECTOR_PORT")
+	find, err2 := pooltool.CollectorFinder(snap)
+	if err := errors.Join(err, err2); err != nil {
+		return cedar.Sinful{}, err
+	}
+	list := snap.List("COLLECTOR_HOST")
+	if r.pool != "" {
+		list = []string{r.pool}
+	}
+	return pooltool.Locate(ctx, client, int(port), find, list, kinds[r.daemon], cmp.Or(r.name, snap.String("FULL_HOSTNAME")))
+}
+
+// askDaemon asks for one name. The answer is the value, and of daemons since
+// HTCondor 8.1.2 the line of the file, where that is, the default, and how
+// often the name was asked for; a name that is not defined is no string, or
+// "Not defined" of older ones.
+func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name string) (shown, error) {
+	s := shown{name: strings.ToUpper(name)}
+	conn, _, err := open.Command(ctx, at, daemon.DCConfigVal, security.Options{})
+	if err != nil {
+		return s, err
+	}
+	defer conn.Close()
+	defer conn.Bind(ctx)()
+	conn.PutString(name)
+	if err := conn.EndMessage(); err != nil {
+		return s, err
+	}
+	value, there, err := conn.NullableString()
+	if err != nil {
+		return s, err
+	}
+	var line string
+	hasDef := false
+	for i := 0; conn.More() && err == nil; i++ {
+		switch i {
+		case 0:
+			line, err = conn.String()
+		case 1:
+			s.at, err = conn.String()
+		case 2:
+			s.def, hasDef, err = conn.NullableString()
+		default:
+			_, err = conn.String()
+		}
+	}
+	if err := errors.Join(err, conn.EndOfMessage()); err != nil {
+		return s, err
+	}
+	if there && !(line == "" && value == "Not defined") {
+		s.value, s.known, s.raw = value, true, value
+		if _, raw, ok := strings.Cut(line, " = "); ok {
+			s.raw = raw
+		}
+		s.hasDef = hasDef
+	}
+	return s, nil
+}

@@ -1,0 +1,252 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/platform/linux/cgroup"
+)
+
+// Rows of the documents that are proven by what condor_ep does.
+
+// played plays a scenario and returns "SECONDS SLOT STATE/ACTIVITY" of each move.
+func played(t *testing.T, path string) []string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if status := tool([]string{"simulate", "-json", path}, &stdout, &stderr); status != exitOK {
+		t.Fatalf("%s: %d %s", path, status, &stderr)
+	}
+	var r struct {
+		Transitions []struct {
+			T        float64
+			Slot, To string
+		}
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range r.Transitions {
+		out = append(out, fmt.Sprintf("%v %s %s", m.T, m.Slot, m.To))
+	}
+	return out
+}
+
+// What the 6.8 manual knew of states and activities is still produced, by the
+// policies of the examples; Matched needs a negotiator, which these have none
+// of. Vacating is the time that a job has to end by itself: no slot is in it
+// for longer than that.
+//
+// row: S1-001
+func TestOldStates(t *testing.T) {
+	t.Parallel()
+	scenarios, err := filepath.Glob(policies + "/*.scn")
+	if err != nil || len(scenarios) < 10 {
+		t.Fatal(scenarios, err)
+	}
+	met := map[string]bool{}
+	for _, path := range scenarios {
+		for _, m := range played(t, path) {
+			met[strings.Fields(m)[2]] = true
+		}
+	}
+	p := newPlace(t)
+	path := p.write(t, "leave.scn", "start 2026-03-02 08:00\nend 2h\nmachine cpus=1 memory=2048\nconfig\n    NUM_SLOTS = 1\n    SLOT_TYPE_0_PARTITIONABLE = False\n"+
+		"    RunBenchmarks = False\n    MachineMaxVacateTime = 60\n    START = true\njob j runs=1h soft=20s\njob k runs=1h soft=never\nat 0s submit j\nat 10m vacate slot1\nat 10m10s remove j\nat 20m submit k\nat 30m vacate slot1\nat 30m remove k\n")
+	leave := played(t, path)
+	for _, want := range []string{"600 slot1 Preempting/Vacating", "620.1 slot1 Owner/Idle", "1800 slot1 Preempting/Vacating", "1861.1 slot1 Owner/Idle"} {
+		if !slices.Contains(leave, want) {
+			t.Errorf("no %q in %q", want, leave)
+		}
+	}
+	for _, m := range leave {
+		met[strings.Fields(m)[2]] = true
+	}
+	for _, want := range strings.Fields("Owner/Idle Unclaimed/Idle Unclaimed/Benchmarking Claimed/Idle Claimed/Busy Claimed/Suspended Claimed/Retiring Preempting/Vacating Preempting/Killing Backfill/Idle Backfill/Busy Backfill/Killing") {
+		if !met[want] {
+			t.Errorf("no slot is ever %s, of %v", want, slices.Sorted(maps.Keys(met)))
+		}
+	}
+}
+
+// A drain that is cancelled gives back the slots that are drained already, and
+// those that wait for the others.
+//
+// row: S0-185
+func TestEndsOfADrain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	path := p.write(t, "drain.scn", "start 2026-03-02 08:00\nend 4h\nmachine cpus=2 memory=2048\nconfig\n    NUM_SLOTS = 2\n    SLOT_TYPE_0_PARTITIONABLE = False\n"+
+		"    RunBenchmarks = False\n    MAXJOBRETIREMENTTIME = 7200\n    START = SlotID == 1\njob j runs=1h\nat 0s submit j\nat 10m drain\nat 20m drain cancel\nat 2h drain\nat 3h drain cancel\n")
+	got := played(t, path)
+	for _, want := range []string{
+		"600 slot1 Claimed/Retiring", "600 slot2 Drained/Retiring", "1200 slot1 Claimed/Busy", "1200 slot2 Owner/Idle", // 35
+		"7200 slot1 Drained/Idle", "7200 slot2 Drained/Idle", "10800 slot1 Owner/Idle", "10800 slot2 Owner/Idle", // 34
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+}
+
+// The desktop policy of the manual promises time to jobs of dedicated machines
+// and none to those of desktops.
+//
+// row: S0-212, S1-064
+func TestDesktopRetirement(t *testing.T) {
+	t.Parallel()
+	conf, err := os.ReadFile(policies + "/desktop-or-not.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	text := strings.Replace(string(conf), "(IsDesktop =!= True) * 0", "(IsDesktop =!= True) * 3600", 1)
+	for desktop, want := range map[string]string{"False": "4860 slot1 Preempting/Vacating", "True": "3000 slot1 Preempting/Vacating"} {
+		p.write(t, "ep.conf", text+"IsDesktop = "+desktop+"\nMachineMaxVacateTime = 0\nNUM_SLOTS = 1\nSLOT_TYPE_0_PARTITIONABLE = False\nRunBenchmarks = False\n")
+		got := played(t, p.write(t, "desktop.scn", "start 2026-03-02 08:00\nend 2h\nmachine cpus=1 memory=2048\nconfig ep.conf\njob j runs=3h\nat 20m submit j\nat 50m vacate slot1\n"))
+		if !slices.Contains(got, "3000 slot1 Claimed/Retiring") || !slices.Contains(got, want) {
+			t.Errorf("IsDesktop = %s: no %q in %q", desktop, want, got)
+		}
+	}
+}
+
+// row: S0-295
+func TestWeightOfSlots(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for weight, want := range map[string]bool{
+		"Cpus": false, "Cpus + Memory / 4096": false, "ifThenElse(Disk > 1000, 2 * Cpus, Cpus)": false,
+		"KFlops / 1000": true, "Cpus + TotalGPUs": true, "MY.Mips": true,
+	} {
+		for _, knob := range []string{"SLOT_WEIGHT", "SLOT_TYPE_1_SLOT_WEIGHT"} {
+			p.write(t, "ep.conf", "START = True\nSLOT_TYPE_1 = 100%\nNUM_SLOTS_TYPE_1 = 1\n"+knob+" = "+weight+"\n")
+			_, stdout, stderr := p.ep(t, "check", "ep.conf")
+			if got := strings.Contains(stdout, "ep.conf:4:") && strings.Contains(stdout, "Cpus, Memory"); got != want {
+				t.Errorf("%s = %s is found: %v, want %v\n%s%s", knob, weight, got, want, stdout, stderr)
+			}
+		}
+	}
+}
+
+// A starter that obeys nothing any more is killed with its job when
+// KILLING_TIMEOUT is over, and not before.
+//
+// row: S4-021
+func TestKillingTimeoutOfARun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	second := filepath.Join(p.dir, "second")
+	p.write(t, "job.sh", "#!/bin/sh\nif [ -e "+second+" ]; then exit 0; fi\ntouch "+second+"\n"+strings.TrimPrefix(stubborn, "#!/bin/sh\n"))
+	p.write(t, "job.sub", small+"executable = job.sh\nqueue\n")
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nKILLING_TIMEOUT = 3\n")
+	pr, output := p.start(t, 1, "run", "-config", "ep.conf", "job.sub")
+	found, err := filepath.Glob(filepath.Join(p.tmp, "execpoint-run-*", "execute", "dir_*"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	starter, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(found[0]), "dir_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(starter, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.accepted(t, "slot1_1", "vacate", "-fast", "slot1_1")
+	waitFor(t, "the starter is killed", func() bool { return syscall.Kill(starter, 0) != nil })
+	if took := time.Since(began); took < 3*time.Second || took > 15*time.Second {
+		t.Errorf("the starter was killed after %v, want 3 s", took)
+	}
+	stdout, stderr := output() // the job runs again, and ends
+	if pr.status != exitOK || !strings.Contains(stdout, "1 job: 1 done") {
+		t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
+	}
+	p.nothingLeft(t)
+}
+
+// The load of a slot is that of all that its job has started, also what it has
+// left behind in a session of its own. The slot of the other job is given up as soon as the load of the whole machine
+// is clearly more than what two like its own would have.
+//
+// row: S2-030
+func TestLoadOfOrphans(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "idle.sh", "#!/bin/sh\n(setsid sh -c 'echo $$ >daemon.pid; exec sleep 300' &)\nexec sleep 300\n")
+	p.write(t, "busy.sh", "#!/bin/sh\n(setsid sh -c 'echo $$ >daemon.pid; while :; do :; done' >/dev/null 2>&1 &)\nexec sleep 300\n")
+	p.write(t, "job.sub", small+"executable = busy.sh\n+Busy = true\nqueue\nexecutable = idle.sh\n+Busy = false\nqueue\n")
+	p.write(t, "ep.conf", "NUM_CPUS = 2\nNUM_SLOTS = 2\nSLOT_TYPE_0_PARTITIONABLE = False\nPOLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 1\nSTARTER_INITIAL_UPDATE_INTERVAL = 1\nRunBenchmarks = False\n"+
+		"START = (SlotID == 1) == TARGET.Busy\nPREEMPT = SlotID == 2 && TotalCondorLoadAvg > 2 * CondorLoadAvg + 0.04\n")
+	pr, _ := p.start(t, 2, "run", "-config", "ep.conf", "job.sub")
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute) // a load average is slow
+	for !strings.Contains(p.log(), "slot2: Changing activity: Busy -> Retiring") {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("the machine's load is not that of the job")
+		}
+	}
+	if strings.Contains(p.log(), "slot1: Changing activity: Busy") {
+		t.Errorf("the busy job does not stay:\n%s", p.log())
+	}
+	pr.interrupt(t, p, 2)
+	<-pr.ended
+	p.nothingLeft(t)
+}
+
+// Each job has a control group of its own below BASE_CGROUP, with the name of
+// EXECUTE and of the slot.
+//
+// row: S0-067
+func TestGroupOfAJob(t *testing.T) {
+	t.Parallel()
+	const base = "execpoint-test-run"
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Skipf("needs a Linux procfs: %v", err)
+	}
+	tree, err := cgroup.Open(cgroup.Options{Root: "/sys/fs/cgroup", Base: base, Self: own})
+	if err != nil {
+		t.Skipf("needs control groups that can be written: %v", err)
+	}
+	defer tree.RemoveBase()
+	p := newPlace(t)
+	execute, err := filepath.EvalSymlinks(p.tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute = filepath.Join(execute, "ex")
+	if err := os.Mkdir(execute, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, "ep.conf", "NUM_CPUS = 2\nNUM_SLOTS = 2\nSLOT_TYPE_0_PARTITIONABLE = False\nSTARTD_NAME = one\nBASE_CGROUP = "+base+"\nEXECUTE = "+execute+"\n")
+	p.write(t, "job.sh", "#!/bin/sh\necho $_CONDOR_SLOT\ncat /proc/self/cgroup\n")
+	p.write(t, "job.sub", small+"executable = job.sh\noutput = out.$(Process)\nqueue 2\n")
+	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	for _, name := range []string{"out.0", "out.1"} {
+		slot, groups, _ := strings.Cut(p.read(t, name), "\n")
+		want := "/" + base + "/" + strings.ReplaceAll(execute, "/", "_") + "_" + slot + "@one"
+		if !strings.HasPrefix(slot, "slot") || !strings.Contains(groups, want) {
+			t.Errorf("the job in %q is not in %s:\n%s", slot, want, groups)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Flags are the options of one command, as the package flag reads them.
+type Flags struct {
+	*flag.FlagSet
+	program        *Program
+	command        *Command
+	stdout, stderr io.Writer
+}
+
+// Flags returns the flags of a command, none of them defined yet.
+func (p *Program) Flags(name string, stdout, stderr io.Writer) *Flags {
+	c := p.must(name)
+	fs := flag.NewFlagSet(strings.TrimSpace(p.Name+" "+name), flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	return &Flags{fs, p, c, stdout, stderr}
+}
+
+// StatusOf is the exit status that goes with an error of Parse.
+func StatusOf(err error) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return OK
+	}
+	return Misused
+}
+
+// Parse reads a command line. It prints the help that was asked for, or what
+// is wrong. It panics if the flags are not those of the table, which only a
+// change to the program can bring about.
+func (f *Flags) Parse(args []string) error {
+	if lacks := f.compare(); lacks != "" {
+		panic(lacks)
+	}
+	err := f.FlagSet.Parse(args)
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		if _, err := io.WriteString(f.stdout, f.program.Help(f.command.Name)); err != nil {
+			return err
+		}
+	default:
+		fmt.Fprintf(f.stderr, "%s: %s\n%s -help shows the options\n", f.Name(), f.reason(err), f.Name())
+	}
+	return err
+}
+
+// reason is what was wrong with a command line, in our words where those of
+// the package flag name no option to use instead.
+func (f *Flags) reason(err error) string {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return err.Error()
+	}
+	return f.program.UnknownOption(f.command.Name, "-"+name).Error()
+}
+
+// Misuse says what is wrong with a command line that could be parsed, and
+// returns the status to exit with.
+func (f *Flags) Misuse(format string, args ...any) int {
+	return f.program.Misuse(f.stderr, f.command.Name, format, args...)
+}
+
+// compare holds the flags against the table and says how they differ.
+func (f *Flags) compare() string {
+	var defined, listed []string
+	f.VisitAll(func(one *flag.Flag) {
+		// The package flag tells a switch by this method.
+		b, ok := one.Value.(interface{ IsBoolFlag() bool })
+		defined = append(defined, described(one.Name, !ok || !b.IsBoolFlag()))
+	})
+	for _, o := range f.command.Options {
+		if o.Name != "" {
+			listed = append(listed, described(o.Name, o.Arg != ""))
+			for _, also := range o.Also {
+				listed = append(listed, described(also, o.Arg != ""))
+			}
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(defined)
+	if slices.Equal(defined, listed) {
+		return ""
+	}
+	return fmt.Sprintf("commands: %s has the options %v, and in the table %v", f.Name(), defined, listed)
+}
+
+func described(name string, value bool) string {
+	if value {
+		return name + "="
+	}
+	return name
+}

@@ -1,0 +1,135 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pooltool is what a tool needs to speak with the daemons of a pool: the
+// configuration as tools read it, a client with the credentials of who runs
+// the tool, and where the daemons are.
+//
+// It must never send a command of its own but to ask where a daemon is.
+package pooltool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/user"
+	"runtime"
+	"strconv"
+
+	"github.com/execpoint/execpoint/bin/internal/commands"
+	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/bin/internal/thishost"
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/pool"
+)
+
+// Open reads the configuration that begins with the file root, with what is
+// known of the machine, and makes a client with the credentials of who runs
+// the tool.
+func Open(root string, machine map[string]string) (*config.Snapshot, *security.Client, error) {
+	facts := map[string]string{"PID": strconv.Itoa(os.Getpid())}
+	maps.Copy(facts, machine)
+	system, home := authn.System{}, ""
+	if me, err := user.Current(); err == nil {
+		facts["USERNAME"], facts["TILDE"] = me.Username, me.HomeDir
+		system.User, system.Home, home = me.Username, me.HomeDir, me.HomeDir
+	}
+	if condor, err := user.Lookup("condor"); err == nil {
+		facts["TILDE"] = condor.HomeDir
+	}
+	snap, err := config.Load(config.Options{
+		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "TOOL", Home: home, Windows: runtime.GOOS == "windows",
+		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, err := security.SettingsFrom(snap, security.Sources{Subsystem: "TOOL", ReadFile: os.ReadFile})
+	methods, err2 := authn.SettingsFrom(snap, "TOOL")
+	p, err3 := thishost.New()
+	if err := errors.Join(err, err2, err3); err != nil {
+		return nil, nil, err
+	}
+	system.Files, system.Owners = p.Credentials()
+	now := clock.System()
+	network, err4 := daemon.NetworkFrom(snap, "TOOL")
+	interfaces, err5 := daemon.Interfaces()
+	if err := errors.Join(err4, err5); err != nil {
+		return nil, nil, err
+	}
+	source, err := network.Source(interfaces)
+	if err != nil {
+		return nil, nil, err
+	}
+	var client *security.Client
+	name := func() string { return "TOOL" }
+	dialer := &listen.Dialer{Name: name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: &listen.Reverser{
+		Name: name, NoRelay: network.NoRelay,
+		Open: func(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
+			conn, _, err := client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+			return conn, err
+		},
+		Listen: func(ctx context.Context) ([]net.Listener, cedar.Sinful, error) {
+			return network.Return(ctx, interfaces, daemon.Resolve)
+		},
+	}}
+	if network.Reuse {
+		dialer.Reuse = p.Reuse()
+	}
+	client = &security.Client{
+		Sessions: security.NewSessions(now, 0), Clock: now, Dial: dialer.Dial, Subsystem: "TOOL", PID: os.Getpid(),
+		Version: commands.CondorVersion, Address: func() string { return "" },
+	}
+	client.Configure(settings, &authn.Client{Settings: methods, System: system})
+	return snap, client, nil
+}
+
+// CollectorFinder makes what finds collectors of port 0, by the address file of
+// this machine's.
+func CollectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, error), error) {
+	p, err := thishost.New()
+	if err != nil {
+		return nil, err
+	}
+	read, err := p.ReadShown(cmp.Or(os.Getenv("CONDOR_IDS"), snap.String("CONDOR_IDS")))
+	if err != nil {
+		return nil, err
+	}
+	files := pool.AddressFilesFrom(snap)
+	return func(at cedar.Sinful) (cedar.Sinful, error) { return files.FindCollector(at, read) }, nil
+}
+
+// Locate asks the collectors of a list where a daemon is. port is that of
+// collectors that are named without one, and find returns where a collector of
+// port 0 is. Entries that name no collector are a reason only where the others
+// do not know the daemon.
+func Locate(ctx context.Context, open pool.Opener, port int, find func(cedar.Sinful) (cedar.Sinful, error), list []string, kind pool.Kind, name string) (cedar.Sinful, error) {
+	var collectors []cedar.Sinful
+	var bad []error
+	for _, text := range list {
+		at, err := pool.ParseCollector(text, port)
+		if err == nil {
+			at, err = find(at)
+		}
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		collectors = append(collectors, at)
+	}
+	at, err := pool.Lookup(ctx, open, collectors, kind, name)
+	if err != nil {
+		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
+	}
+	return at, nil
+}

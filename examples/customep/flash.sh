@@ -1,0 +1,3 @@
+#!/bin/sh
+# The board that the slot was given.
+echo "flashing $_CONDOR_AssignedBoards"

@@ -1,0 +1,67 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/config"
+)
+
+// Settings that nothing reads are told where somebody made them and they would
+// make a difference: not what a template sets, what is as by default, what other
+// settings refer to, or what is another daemon's.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	s, err := config.Parse("ep.conf", `USER_JOB_WRAPPER = /usr/bin/env
+STARTD.MOUNT_UNDER_SCRATCH = "/tmp"
+USE_PID_NAMESPACES = $(NO:false)
+TMP_DIR = /scratch
+EXECUTE = $(TMP_DIR)/execute
+SCHEDD_INTERVAL = 5
+MINUTE = 61
+START = True
+web_HOOK_PREPARE_JOB = /bin/true
+VM_TYPE =
+`, config.Options{Subsystem: "STARTD", Env: []string{"_CONDOR_SINGULARITY_VERBOSITY=-q"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range s.Unread() {
+		if u.Instead == "" {
+			t.Errorf("%s: nothing says what to do", u.Name)
+		}
+		got = append(got, u.Name)
+	}
+	slices.Sort(got)
+	if want := []string{"SINGULARITY_VERBOSITY", "STARTD.MOUNT_UNDER_SCRATCH", "USER_JOB_WRAPPER", "web_HOOK_PREPARE_JOB"}; !slices.Equal(got, want) {
+		t.Errorf("unread are %q, want %q", got, want)
+	}
+}
+
+// A daemon begins with what is no expression, and with a wrong value of what it
+// does not read; a wrong value of what it reads keeps it down.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	s, err := config.Parse("ep.conf", "START = (\nNEGOTIATOR_CONSIDER_PREEMPTION = perhaps\nUSE_PSS = perhaps\nPOLLING_INTERVAL = often\nUPDATE_INTERVAL = -5\n", config.Options{Subsystem: "STARTD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(ps config.Problems) (out []string) {
+		for _, p := range ps {
+			out = append(out, p.Knob)
+		}
+		slices.Sort(out)
+		return out
+	}
+	fatal, doubtful := s.Sort()
+	if got, want := names(fatal), []string{"POLLING_INTERVAL", "UPDATE_INTERVAL"}; !slices.Equal(got, want) {
+		t.Errorf("fatal %q, want %q", got, want)
+	}
+	if got, want := names(doubtful), []string{"NEGOTIATOR_CONSIDER_PREEMPTION", "START", "USE_PSS"}; !slices.Equal(got, want) {
+		t.Errorf("doubtful %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/eventlog"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// firstLook is how soon a job is asked after its status has changed.
+const firstLook = time.Second
+
+// Due is when Look has something to do; zero is never.
+func (a *AP) Due() clock.Instant {
+	if a.stopped {
+		return clock.Instant{}
+	}
+	return a.look
+}
+
+// lookSoon has a job asked a moment after something about it has changed.
+func (a *AP) lookSoon(j *job, now clock.Instant) {
+	if j.policed {
+		a.lookIn(j, now, min(firstLook, a.cfg.Interval))
+	}
+}
+
+// lookIn has a job asked after d, or earlier when it has then run for longer
+// than it allows.
+func (a *AP) lookIn(j *job, now clock.Instant, d time.Duration) {
+	if j.run != nil {
+		if at, ok := jobpolicy.Limit(j.ad, a.env(now)); ok && at.After(now.Wall) {
+			d = min(d, at.Sub(now.Wall))
+		}
+	}
+	j.look = now.Add(d)
+	a.sooner(j.look)
+}
+
+func (a *AP) sooner(at clock.Instant) {
+	if a.look.IsZero() || at.Boot < a.look.Boot {
+		a.look = at
+	}
+}
+
+// Look asks the periodic expressions and the limits of the jobs whose turn it
+// is, and does what they say. A schedd asks those that wait or are held, a shadow
+// its own; here it is one queue.
+func (a *AP) Look(now clock.Instant) []ep.Event {
+	due := a.Due()
+	if due.IsZero() || due.Boot > now.Boot {
+		return nil
+	}
+	var out []ep.Event
+	a.look = clock.Instant{}
+	for _, j := range a.policed {
+		if j.status == Completed || j.status == Removed || j.impossible != "" {
+			continue
+		}
+		if j.look.Boot > now.Boot {
+			a.sooner(j.look)
+			continue
+		}
+		a.lookIn(j, now, a.cfg.Interval)
+		if v := jobpolicy.Periodic(j.ad, a.env(now)); v.Action != jobpolicy.Stay && j.ending == nil {
+			out = append(out, a.act(now, j, v)...)
+		}
+	}
+	return out
+}
+
+// act begins what a verdict says. A job that runs has to leave its slot first.
+func (a *AP) act(now clock.Instant, j *job, v jobpolicy.Verdict) []ep.Event {
+	r := j.run
+	if r == nil {
+		if j.status == Idle && !a.unqueue(j) {
+			a.lookSoon(j, now) // a claim is being asked for
+			return nil
+		}
+		a.carryOut(now, j, v)
+		return nil
+	}
+	j.ending = &v
+	if r.lease.going {
+		return nil
+	}
+	how := ep.Gracefully
+	if want, said := j.ad.EvalBool("WantGracefulRemoval", a.env(now)); said && !want && v.Action != jobpolicy.Vacate {
+		how = ep.Forcibly
+	}
+	return []ep.Event{ep.DeactivateRequested{Ref: a.newRef(ask{kind: 'd', job: j, lease: r.lease}), Claim: r.lease.id, How: how}}
+}
+
+// carryOut does to a job that does not run what a verdict says.
+func (a *AP) carryOut(now clock.Instant, j *job, v jobpolicy.Verdict) {
+	switch v.Action {
+	case jobpolicy.Hold:
+		a.holdJob(now, j, starter.Hold{Code: int(v.Code), Subcode: v.Subcode, Reason: v.Why})
+	case jobpolicy.Release:
+		a.releaseJob(now, j, v.Why)
+	case jobpolicy.Remove:
+		a.removeJob(now, j, v.Why)
+	}
+}
+
+// unqueue takes a job from the idle ones, and reports whether it was there.
+func (a *AP) unqueue(j *job) bool {
+	i := slices.Index(a.idle, j)
+	if i < 0 {
+		return false
+	}
+	a.idle = slices.Delete(a.idle, i, i+1)
+	return true
+}
+
+// submittedOnHold reports whether a job was submitted with hold = true.
+func submittedOnHold(ad *classad.Ad) (yes bool, why string, code int) {
+	status, _ := ad.EvalInt("JobStatus", nil)
+	why, _ = ad.EvalString("HoldReason", nil)
+	n, _ := ad.EvalInt("HoldReasonCode", nil)
+	return Status(status) == Held, why, int(n)
+}
+
+func (a *AP) holdJob(now clock.Instant, j *job, h starter.Hold) {
+	j.hold = &h
+	a.setStatus(j, Held, now)
+	j.ad.SetString("HoldReason", h.Reason)
+	j.ad.SetInt("HoldReasonCode", int64(h.Code))
+	j.ad.SetInt("HoldReasonSubCode", int64(h.Subcode))
+	n, _ := j.ad.EvalInt("NumHolds", nil)
+	j.ad.SetInt("NumHolds", n+1)
+	if j.waits = jobpolicy.MayBeReleased(j.ad, a.env(now)); j.waits {
+		a.released++
+	}
+	a.log(now.Wall, j, eventlog.Held{Reason: h.Reason, ReasonCode: h.Code, ReasonSubcode: h.Subcode})
+	a.changed(Change{Job: j.id, At: now.Wall, Status: Held, What: "held", Detail: fmt.Sprintf("%s (code %d subcode %d)", h.Reason, h.Code, h.Subcode)})
+}
+
+// unhold ends the hold of a job that has one.
+func (a *AP) unhold(j *job) {
+	if j.waits {
+		j.waits = false
+		a.released--
+	}
+	if j.hold == nil {
+		return
+	}
+	j.ad.SetString("LastHoldReason", j.hold.Reason)
+	j.ad.SetInt("LastHoldReasonCode", int64(j.hold.Code))
+	j.ad.SetInt("LastHoldReasonSubCode", int64(j.hold.Subcode))
+	for _, name := range [...]string{"HoldReason", "HoldReasonCode", "HoldReasonSubCode"} {
+		j.ad.Delete(name)
+	}
+	j.hold = nil
+}
+
+func (a *AP) releaseJob(now clock.Instant, j *job, why string) {
+	a.unhold(j)
+	j.ad.SetString("ReleaseReason", why)
+	a.setStatus(j, Idle, now)
+	a.log(now.Wall, j, eventlog.Released{Reason: why})
+	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "released", Detail: why})
+	if j.impossible = j.never; j.impossible != "" {
+		a.tellImpossible(now, j)
+		return
+	}
+	a.requeue(j)
+}
+
+func (a *AP) removeJob(now clock.Instant, j *job, why string) {
+	a.unhold(j)
+	j.ad.SetString("RemoveReason", why)
+	a.setStatus(j, Removed, now)
+	a.log(now.Wall, j, eventlog.Aborted{Reason: why})
+	a.changed(Change{Job: j.id, At: now.Wall, Status: Removed, What: "removed", Detail: why})
+}
+
+// slow has a job wait that starts again and again and gets nowhere.
+func (a *AP) slow(now clock.Instant, r *run) {
+	j := r.job
+	wait := j.pace.Ended(r.activated.Boot, now.Boot)
+	if wait == 0 {
+		return
+	}
+	if at := now.Add(wait); at.Boot > j.retry.Boot {
+		j.retry = at
+	}
+	why := fmt.Sprintf("it started %d times within a minute and got no further; its next start waits %v", jobpolicy.MostStarts, wait)
+	j.refused = cmp.Or(j.refused, why)
+	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "waits", Detail: why})
+}

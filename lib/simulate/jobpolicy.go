@@ -1,0 +1,93 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
+	"github.com/execpoint/execpoint/lib/reason"
+)
+
+// jobStatuses are the values of JobStatus. A job that is matched is idle still.
+var jobStatuses = [...]int64{waiting: 1, asking: 1, active: 2, done: 4, onHold: 5, removed: 3}
+
+// enters notes in the job's ad what it is from now on.
+func (q *queued) enters(s jobState, at time.Time) {
+	q.ad.SetInt("JobStatus", jobStatuses[s])
+	q.ad.SetInt("EnteredCurrentStatus", at.Unix())
+}
+
+// watch asks a job's own policy, first after a second and then as often as the
+// schedd and the shadow do, for as long as there is somebody to ask it. A running
+// job is its shadow's, which begins to watch when the job does.
+func (p *accessPoint) watch(q *queued, still func() bool) {
+	every, err := p.w.snap.Duration("PERIODIC_EXPR_INTERVAL")
+	if err != nil || every <= 0 {
+		every = time.Minute
+	}
+	shadow := q.state == active
+	var look func()
+	look = func() {
+		if !still() {
+			return
+		}
+		if (q.state == active) == shadow && q.state != asking && p.policy(q) && shadow {
+			return // its shadow ends with the run
+		}
+		p.w.after(every, look)
+	}
+	p.w.after(min(every, time.Second), look)
+}
+
+// policy does what a job's own policy says, and reports whether that is anything.
+func (p *accessPoint) policy(q *queued) bool {
+	v := jobpolicy.Periodic(q.ad, p.env())
+	why := command(v.Attr)
+	switch v.Action {
+	case jobpolicy.Stay:
+		return false
+	case jobpolicy.Remove:
+		p.remove(q, ep.Gracefully, removed, why)
+	case jobpolicy.Hold:
+		q.code = v.Code
+		p.remove(q, ep.Gracefully, onHold, why)
+	case jobpolicy.Vacate:
+		p.remove(q, ep.Gracefully, waiting, why)
+	case jobpolicy.Release:
+		p.requeue(q)
+	}
+	return true
+}
+
+// exited is what becomes of a job whose program has ended, with its status.
+func (p *accessPoint) exited(q *queued, status int) jobpolicy.Verdict {
+	q.ad.SetBool("ExitBySignal", false)
+	q.ad.SetInt("ExitCode", int64(status))
+	jobpolicy.Ended(q.ad)
+	return jobpolicy.Exit(q.ad, p.env())
+}
+
+// byOwner holds a job as a person does, who alone releases it then.
+func (p *accessPoint) byOwner(q *queued, why string) {
+	q.code = reason.UserRequest
+	p.remove(q, ep.Gracefully, onHold, why)
+}
+
+// command is the submit command of an attribute: periodic_hold of PeriodicHold.
+func command(attr string) string {
+	var b strings.Builder
+	for i, r := range attr {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

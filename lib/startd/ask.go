@@ -1,0 +1,87 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package startd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/observe"
+)
+
+// mostAsked is how many questions from afar are answered at a time: an
+// explanation of many slots keeps the engine for a moment.
+const mostAsked = 2
+
+// desk answers the questions of the control socket to those who ask over the
+// wire. The messages are the same; the numbers of the commands are ours, above
+// all that HTCondor uses.
+type desk struct {
+	// ask is how the Execution Point answers; nil before it does.
+	ask  atomic.Pointer[func(observe.Request) observe.Response]
+	busy chan struct{}
+}
+
+func newDesk() *desk { return &desk{busy: make(chan struct{}, mostAsked)} }
+
+// Commands are its rows of the table. To look needs READ, to change something
+// ADMINISTRATOR, as for the commands of HTCondor that do the same. Nobody without
+// a name is answered.
+func (k *desk) Commands() []listen.Command {
+	const most = observe.MostRequest + 1024
+	return []listen.Command{
+		{Number: observe.CommandLook, Name: "EXECPOINT_LOOK", Level: security.Read, Authenticated: true, Message: most,
+			Handle: k.handle(observe.OpStatus, observe.OpExplain)},
+		{Number: observe.CommandChange, Name: "EXECPOINT_CHANGE", Level: security.Administrator, Authenticated: true, Message: most,
+			Handle: k.handle(observe.OpDrain, observe.OpResume, observe.OpVacate)},
+	}
+}
+
+// handle answers questions of some kinds: a text of JSON each way.
+func (k *desk) handle(ops ...string) listen.Handler {
+	return func(ctx context.Context, c *listen.Call) error {
+		text, err := c.Conn.String()
+		if err == nil {
+			err = c.Conn.EndOfMessage()
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case k.busy <- struct{}{}:
+			defer func() { <-k.busy }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var req observe.Request
+		var resp observe.Response
+		ask := k.ask.Load()
+		switch err := json.Unmarshal([]byte(text), &req); {
+		case err != nil:
+			resp.Err = "the request is not JSON: " + err.Error()
+		case !slices.Contains(ops, req.Op):
+			resp.Err = "this command is not for that question"
+		case ask == nil:
+			resp.Err = "the Execution Point has just begun; ask again"
+		default:
+			req.By = c.Request.Peer.User
+			resp = (*ask)(req)
+		}
+		answer, err := json.Marshal(resp)
+		if err != nil {
+			return errs.E("startd.desk", errs.Internal, "", err)
+		}
+		if len(answer) > observe.MostAnswer {
+			answer, err = json.Marshal(observe.Response{Err: "the answer is too long; ask for one slot"})
+		}
+		c.Conn.PutString(string(answer))
+		return errors.Join(err, c.Conn.EndMessage())
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package submit
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/errs"
+)
+
+// files looks for what the job brings and for the directories of what it writes,
+// as condor_submit does, which tries to open them. skip_filechecks = true leaves
+// that out.
+func (b *builder) files() {
+	if b.d.opts.DirFS == nil || b.boolean(false, "skip_filechecks") {
+		return
+	}
+	if name, ok := b.fileName("executable", "Cmd"); ok && b.text("Cmd") != "/bin/sh" {
+		// One that is not transferred may be relative to the job's own directory.
+		if cmd := b.text("Cmd"); isAbs(cmd) {
+			b.mustBe(name, cmd, aFile)
+		}
+	}
+	if name, ok := b.fileName("input", "stdin"); ok {
+		b.mustBe(name, fullPath(b.iwd, name), aFile)
+	}
+	if list, ok := b.get("transfer_input_files", "TransferInputFiles"); ok && b.text("ShouldTransferFiles") != "NO" {
+		for name := range strings.SplitSeq(unquote(list), ",") {
+			if name = strings.Trim(name, blanks); name != "" && !isURL(name) {
+				b.mustBe(name, fullPath(b.iwd, name), anything)
+			}
+		}
+	}
+	for _, c := range [...][2]string{{"output", "stdout"}, {"error", "stderr"}, {"log", "UserLog"}} {
+		if name, ok := b.fileName(c[0], c[1]); ok {
+			b.mustBe(name, path.Dir(fullPath(b.iwd, unquote(name))), aDirectory)
+		}
+	}
+}
+
+// fileName is the value of a command that names one file of this machine; the
+// null file is none.
+func (b *builder) fileName(names ...string) (string, bool) {
+	name, ok := b.get(names...)
+	if ok && isURL(name) {
+		b.bad(0, Problem{Value: name, Message: "transfer of URLs is not supported", Want: "a file", Kind: errs.Unsupported})
+		return "", false
+	}
+	return name, ok && name != nullFile
+}
+
+// text is a string that the job has as an attribute.
+func (b *builder) text(attr string) string {
+	if e := b.expr(attr); e != nil {
+		s, _ := e.Eval(nil).AsString()
+		return s
+	}
+	return ""
+}
+
+// What is expected under a name.
+type being string
+
+const (
+	aFile      being = "a file"
+	aDirectory being = "a directory"
+	anything   being = "a file or directory"
+)
+
+// mustBe reports that there is nothing of the kind under a name, which the user
+// wrote as short in the command looked at last.
+func (b *builder) mustBe(short, name string, want being) {
+	wrong := b.d.wrong(name, want)
+	if wrong == "" {
+		return
+	}
+	b.bad(max(strings.Index(b.value.raw, short), 0), Problem{Value: name, Message: wrong, Want: string(want) + " that exists, or skip_filechecks = true"})
+}
+
+// wrong says what is wrong with a file, with a memory, as many jobs have the same.
+func (d *Description) wrong(name string, want being) string {
+	key := string(want) + ":" + name
+	if said, ok := d.found[key]; ok {
+		return said
+	}
+	said := ""
+	switch info, err := d.opts.look(name); {
+	case err != nil:
+		said = "there is no such " + strings.TrimPrefix(string(want), "a ")
+		if errors.Is(err, fs.ErrPermission) {
+			said = "it cannot be looked at: permission denied"
+		}
+	case want == aFile && info.IsDir():
+		said = "this is a directory"
+	case want == aDirectory && !info.IsDir():
+		said = "this is no directory"
+	}
+	if d.found == nil || len(d.found) >= maxShared {
+		d.found = map[string]string{}
+	}
+	d.found[key] = said
+	return said
+}
+
+// alone speaks of what nobody does without a pool: what would change when or
+// where a job runs is refused, and of the rest the user is told.
+func (b *builder) alone() {
+	for _, c := range [...]struct{ name, attr, who string }{
+		{"concurrency_limits", "ConcurrencyLimits", "a negotiator, which counts the limits"},
+		{"concurrency_limits_expr", "", "a negotiator, which counts the limits"},
+		{"next_job_start_delay", "NextJobStartDelay", "a schedd"},
+	} {
+		if text, ok := b.get(c.name, c.attr); ok && text != "0" {
+			b.bad(0, Problem{Value: text, Message: "this command is not supported without a pool; it needs " + c.who, Kind: errs.Unsupported})
+		}
+	}
+	for _, c := range [...]struct{ name, attr, idle, why string }{
+		{"notification", "JobNotification", "never", "no mail is sent without a pool"},
+		{"leave_in_queue", "LeaveJobInQueue", "false", "the queue ends with its jobs, without a pool"},
+		{"keep_claim_idle", "KeepClaimIdle", "0", "no slot is kept for later jobs without a pool"},
+	} {
+		if text, ok := b.get(c.name, c.attr); ok && !strings.EqualFold(text, c.idle) && !b.warned[c.name] {
+			b.warned[c.name] = true
+			b.bad(0, Problem{Value: text, Message: c.why, Warning: true})
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux"
+	"github.com/execpoint/execpoint/platform/linux/access"
+	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/detect"
+	"github.com/execpoint/execpoint/platform/linux/handover"
+	"github.com/execpoint/execpoint/platform/linux/idle"
+	"github.com/execpoint/execpoint/platform/linux/lockfile"
+	"github.com/execpoint/execpoint/platform/linux/proc"
+)
+
+// System is the operating system as our programs use it.
+type System struct {
+	Self    string // this program, to be executed again as a starter
+	Census  host.Census
+	Spawner host.Spawner
+
+	root linux.Root
+	more []machine.Scanner
+}
+
+// New is for a program that is an Execution Point. There is one in a process.
+// Scanners of one's own look at the machine after those of the system.
+func New(more ...machine.Scanner) (*System, error) { return systemOf(proc.Startd, more) }
+
+// Visit is for a program that only looks at the machine.
+func Visit(more ...machine.Scanner) (*System, error) { return systemOf(proc.Guest, more) }
+
+func systemOf(role proc.Role, more []machine.Scanner) (*System, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s, err := proc.New(proc.Options{Role: role})
+	if err != nil {
+		return nil, err
+	}
+	return &System{Self: self, root: linux.DefaultRoot(), Census: s, Spawner: s, more: more}, nil
+}
+
+// Scanners detect the machine.
+func (p *System) Scanners() []machine.Scanner {
+	all := append(detect.Scanners(detect.Host(p.root)), machine.EnvScanner(os.Environ()))
+	return append(all, p.more...)
+}
+
+// Volume looks at the file systems that jobs work on. What is wrong with a
+// SLOT<N>_EXECUTE is said by the scanner of the configuration.
+func (p *System) Volume(execute string, snap *config.Snapshot) machine.Scanner {
+	slots, _ := machine.SlotExecutes(snap)
+	return detect.Volume(detect.Host(p.root), execute, slots...)
+}
+
+// Host gives a run what it needs of the system.
+func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
+	c := linux.Clock()
+	watched, err := idle.OptionsFrom(snap)
+	if err != nil {
+		return run.Host{}, err
+	}
+	watch := idle.New(p.root, watched)
+	again, err := machine.RecomputesDisk(snap)
+	if err != nil {
+		return run.Host{}, err
+	}
+	if !again {
+		execute = "" // what was measured at the start holds
+	}
+	others, files := p.Others()
+	return run.Host{
+		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census, Private: account.Directories{}.Private,
+		// Read never fails: it ends the program instead.
+		Rand:   func(b []byte) { _, _ = rand.Read(b) },
+		Errno:  proc.Errno,
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, Access: files,
+		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
+		Channel: func() (*os.File, starter.Channel, error) {
+			child, parent, err := handover.New()
+			if err != nil { // a Channel that is nil, not one of a nil
+				return nil, nil, err
+			}
+			return child, parent, nil
+		},
+	}, nil
+}
+
+// Others finds users of the machine, and acts for them; nil where this program
+// can act for nobody but itself. Only root can.
+func (p *System) Others() (find func(name string) (*host.Identity, error), files host.Access) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	return account.Lookup, new(access.Files)
+}
+
+// Hooks runs the programs of an owner in dir.
+func (p *System) Hooks(dir string) *hook.Runner {
+	return &hook.Runner{
+		Spawner: p.Spawner, Census: p.Census, Env: os.Environ(), Dir: dir,
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Grace: time.Second,
+	}
+}
+
+// UserNamespace is the number of the user namespace this program is in.
+func (p *System) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
+
+// Lock is a host.Locker.
+func (p *System) Lock(path string, share host.Share, me host.Holder) (host.Lock, error) {
+	return lockfile.Lock(path, share, me)
+}
+
+// Private opens directories that no other user could have written in.
+func (p *System) Private() host.PrivateDirs { return account.Directories{} }
+
+// RunBase is the directory in which the runs of this user are recorded: the one
+// that run.BaseVariable names; for root one below /run, which is root's alone; for
+// others one below XDG_RUNTIME_DIR where that is the user's own, else one among
+// the temporary files. The name of that last one can be guessed, so another user
+// may have made it: whoever opens it has to ask whose it is.
+func (p *System) RunBase() (string, error) {
+	if dir := os.Getenv(run.BaseVariable); dir != "" {
+		return filepath.Abs(dir)
+	}
+	uid := os.Geteuid()
+	if uid == 0 {
+		if info, err := os.Stat(p.root.Run); err != nil || !info.IsDir() {
+			return "", errs.E("system.RunBase", errs.Unsupported, p.root.Run, fmt.Errorf(
+				"this system has no such directory, in which root keeps the records of runs; name another one that only root can write in with %s", run.BaseVariable))
+		}
+		return filepath.Join(p.root.Run, "execpoint"), nil
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		// After su it is another user's.
+		if root, err := p.Private().OpenPrivate(dir); err == nil {
+			root.Close()
+			return filepath.Join(dir, "execpoint"), nil
+		}
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("execpoint-%d", uid)), nil
+}
+
+// Sweep clears one EXECUTE directory of what dead starters left. Where others
+// may make directories there nothing that is found proves a process to be ours:
+// the directories go, and no process is killed.
+func (p *System) Sweep(execute string) error {
+	var census host.Census = p.Census
+	if info, err := os.Stat(execute); err == nil && info.Mode().Perm()&0o002 != 0 {
+		census = unproven{census}
+	}
+	swept, err := sandbox.Sweep(execute, census, account.Directories{}.Private)
+	for _, who := range swept.Suspects {
+		err = errors.Join(err, errs.E("system.Sweep", errs.Conflict, execute,
+			fmt.Errorf("%s: it may be of that job, which nothing proves, and was left running; end it if it is", who)))
+	}
+	return err
+}
+
+// unproven is a census for records that anybody may have written.
+type unproven struct{ host.Census }
+
+// KillRemains implements host.Census.
+func (unproven) KillRemains(host.Remains) (int, error) { return 0, nil }
