@@ -60,7 +60,7 @@ func stray(t *testing.T, env ...string) host.ProcID {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	st, err := table{root: "/proc"}.stat(cmd.Process.Pid)
+	st, err := newTable("/proc").stat(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func session(t *testing.T, dir string) (leader, member host.ProcID) {
 	})
 	var ids [2]host.ProcID
 	for i, pid := range []int{cmd.Process.Pid, pid} {
-		st, err := table{root: "/proc"}.stat(pid)
+		st, err := newTable("/proc").stat(pid)
 		if err != nil {
 			t.Fatal(err)
 		}

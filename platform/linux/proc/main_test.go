@@ -173,7 +173,7 @@ func shell(script string) host.SpawnSpec {
 
 // running reports whether pid is a process that has not ended.
 func running(pid int) bool {
-	s, err := table{root: "/proc"}.stat(pid)
+	s, err := newTable("/proc").stat(pid)
 	return err == nil && !s.Dead()
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Myself measures the calling process alone, without its children.
 func Myself() (host.Usage, error) {
-	st, err := table{root: "/proc"}.stat(os.Getpid())
+	st, err := newTable("/proc").stat(os.Getpid())
 	if err != nil {
 		return host.Usage{}, err
 	}

@@ -76,7 +76,7 @@ func New(o Options) (*Spawner, error) {
 		o.Proc = "/proc"
 	}
 	s := &Spawner{
-		role: o.Role, table: table{root: o.Proc}, groups: o.Groups,
+		role: o.Role, table: newTable(o.Proc), groups: o.Groups,
 		families: map[int]*family{}, none: true, changed: make(chan struct{}),
 	}
 	s.boot = sync.OnceValue(func() string {

@@ -8,7 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 )
+
+// tick is the unit of times in /proc: the kernel shows 100 to a second on
+// every architecture that Go knows.
+const tick = 10 * time.Millisecond
 
 // Stat is what we need of /proc/<pid>/stat. Times are in clock ticks.
 type Stat struct {
@@ -89,4 +94,22 @@ func HasEnv(text []byte, entry string) bool {
 		}
 	}
 	return false
+}
+
+// bootOffset reads in the text of /proc/self/timens_offsets what is added to the
+// time since boot, in clock ticks; 0 for text that says nothing of it.
+func bootOffset(text []byte) int64 {
+	const ticks = int64(time.Second / tick)
+	for line := range bytes.Lines(text) {
+		words := bytes.Fields(line)
+		if len(words) != 3 || string(words[0]) != "boottime" {
+			continue
+		}
+		seconds, err := strconv.ParseInt(string(words[1]), 10, 64)
+		nanos, nerr := strconv.ParseInt(string(words[2]), 10, 64)
+		if err == nil && nerr == nil {
+			return seconds*ticks + nanos/int64(tick)
+		}
+	}
+	return 0
 }

@@ -67,3 +67,22 @@ func TestHasEnv(t *testing.T) {
 		}
 	}
 }
+
+func TestBootOffset(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		want int64
+	}{
+		{"monotonic           0         0\nboottime            0         0\n", 0},
+		{"monotonic           7         0\nboottime        86400         0\n", 8_640_000},
+		{"monotonic           0         0\nboottime         -100 500000000\n", -9_950},
+		{"boottime  x 0\n", 0},
+		{"boottime 1\n", 0},
+		{"", 0},
+	} {
+		if got := bootOffset([]byte(tt.text)); got != tt.want {
+			t.Errorf("%q adds %d clock ticks, want %d", tt.text, got, tt.want)
+		}
+	}
+}

@@ -19,7 +19,25 @@ import (
 )
 
 // table reads a mounted procfs.
-type table struct{ root string }
+type table struct {
+	root string
+	// boot is what the time namespace of this process adds to the time since
+	// boot, in clock ticks.
+	boot int64
+}
+
+// newTable reads the procfs at root. The kernel shows when a process began by the
+// clock of the time namespace of whoever asks. A daemon that starts again in
+// another one, in a container that was moved or made anew, would not know what the
+// earlier one left by the times that it wrote down: so they are told by the clock
+// of the machine itself.
+func newTable(root string) table {
+	text, err := os.ReadFile(filepath.Join(root, "self/timens_offsets"))
+	if err != nil {
+		return table{root: root} // the kernel has no time namespaces
+	}
+	return table{root: root, boot: bootOffset(text)}
+}
 
 // stat reads one process. A process that is not there is fs.ErrNotExist.
 func (t table) stat(pid int) (Stat, error) {
@@ -33,7 +51,9 @@ func (t table) stat(pid int) (Stat, error) {
 	if err != nil {
 		return Stat{}, gone(err)
 	}
-	return ParseStat(buf[:n])
+	s, err := ParseStat(buf[:n])
+	s.Start -= uint64(t.boot)
+	return s, err
 }
 
 func gone(err error) error {

@@ -12,10 +12,6 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// tick is the unit of times in /proc: the kernel shows 100 to a second on
-// every architecture that Go knows.
-const tick = 10 * time.Millisecond
-
 // Usage implements host.Family.
 func (f *family) Usage() (host.Usage, error) {
 	f.op.Lock()
