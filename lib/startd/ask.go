@@ -54,25 +54,9 @@ func (k *desk) handle(ops ...string) listen.Handler {
 		if err != nil {
 			return err
 		}
-		select {
-		case k.busy <- struct{}{}:
-			defer func() { <-k.busy }()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		var req observe.Request
-		var resp observe.Response
-		ask := k.ask.Load()
-		switch err := json.Unmarshal([]byte(text), &req); {
-		case err != nil:
-			resp.Err = "the request is not JSON: " + err.Error()
-		case !slices.Contains(ops, req.Op):
-			resp.Err = "this command is not for that question"
-		case ask == nil:
-			resp.Err = "the Execution Point has just begun; ask again"
-		default:
-			req.By = c.Request.Peer.User
-			resp = (*ask)(req)
+		resp, err := k.answer(ctx, text, c.Request.Peer.User, ops)
+		if err != nil {
+			return err
 		}
 		answer, err := json.Marshal(resp)
 		if err != nil {
@@ -84,4 +68,29 @@ func (k *desk) handle(ops ...string) listen.Handler {
 		c.Conn.PutString(string(answer))
 		return errors.Join(err, c.Conn.EndMessage())
 	}
+}
+
+// answer is what is said to one question of by. Whoever reads it slowly keeps
+// nobody else from asking.
+func (k *desk) answer(ctx context.Context, text, by string, ops []string) (resp observe.Response, err error) {
+	select {
+	case k.busy <- struct{}{}:
+		defer func() { <-k.busy }()
+	case <-ctx.Done():
+		return resp, ctx.Err()
+	}
+	var req observe.Request
+	ask := k.ask.Load()
+	switch err := json.Unmarshal([]byte(text), &req); {
+	case err != nil:
+		resp.Err = "the request is not JSON: " + err.Error()
+	case !slices.Contains(ops, req.Op):
+		resp.Err = "this command is not for that question"
+	case ask == nil:
+		resp.Err = "the Execution Point has just begun; ask again"
+	default:
+		req.By = by
+		resp = (*ask)(req)
+	}
+	return resp, nil
 }
