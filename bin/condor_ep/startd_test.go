@@ -123,6 +123,27 @@ func TestSeesStartd(t *testing.T) {
 	s.accepted(t, "slot1 is Unclaimed/Idle", "explain", "-config", conf)
 }
 
+// Of several daemons of one user that one is drained which CONDOR_CONFIG names.
+func TestSeveralStartds(t *testing.T) {
+	t.Parallel()
+	one, other := newStartd(t, ""), newStartd(t, "")
+	other.tmp = one.tmp
+	one.begin()
+	other.begin()
+	one.refused(t, exitUsage, "several Execution Points of this user run here", "drain")
+	c, stdout, stderr := one.cmd(t, "drain")
+	c.Env = append(c.Env, "CONDOR_CONFIG="+filepath.Join(other.dir, "node.conf"))
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	for s, want := range map[*startd]bool{one: false, other: true} {
+		_, stdout, _ := s.ep(t, "status", "-config", filepath.Join(s.dir, "node.conf"))
+		if strings.Contains(stdout, "Drain") != want {
+			t.Errorf("draining is to be %v:\n%s", want, stdout)
+		}
+	}
+}
+
 // Other users may ask what the levels of the pool let them: READ to look,
 // ADMINISTRATOR to change.
 func TestOtherUsersOfStartd(t *testing.T) {

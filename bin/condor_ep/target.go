@@ -44,7 +44,10 @@ func (t *target) flags(fs *commands.Flags) {
 // found are the Execution Points that can be asked.
 type found struct {
 	sockets []string
-	ended   []run.Daemon // daemons of this user that do not run any more
+	// named are those of the configuration that CONDOR_CONFIG names: whoever sets
+	// it means the daemon of that one.
+	named []string
+	ended []run.Daemon // daemons of this user that do not run any more
 }
 
 // find looks for Execution Points: the runs and daemons that this user's records
@@ -90,7 +93,11 @@ func (t target) find() (found, error) {
 		}
 	}
 	if snap := machineConfig(t.local); snap != nil {
-		for _, path := range run.ControlSockets(snap) {
+		here := run.ControlSockets(snap)
+		if os.Getenv(config.RootKnob) != "" {
+			f.named = here
+		}
+		for _, path := range here {
 			if !slices.Contains(f.sockets, path) {
 				f.sockets = append(f.sockets, path)
 			}
@@ -176,12 +183,16 @@ func (f found) one(who string, pid int, stderr io.Writer) (socket string, status
 		return f.sockets[0], exitOK
 	}
 	var pids []int
+	var named []string
 	for _, a := range f.ask(observe.Request{Op: observe.OpStatus}) {
 		if a.err == nil && a.resp.Status != nil {
 			if a.resp.Status.PID == pid {
 				return a.socket, exitOK
 			}
 			socket, pids = a.socket, append(pids, a.resp.Status.PID)
+			if slices.Contains(f.named, a.socket) {
+				named = append(named, a.socket)
+			}
 		}
 	}
 	switch {
@@ -193,6 +204,8 @@ func (f found) one(who string, pid int, stderr io.Writer) (socket string, status
 		return "", exitSomeFailed
 	case len(pids) == 1:
 		return socket, exitOK
+	case len(named) == 1:
+		return named[0], exitOK
 	}
 	fmt.Fprintf(stderr, "%s: several Execution Points of this user run here; -pid says which: %v\n", who, pids)
 	return "", exitUsage
