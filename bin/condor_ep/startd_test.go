@@ -131,7 +131,7 @@ func TestSeveralStartds(t *testing.T) {
 	one.begin()
 	other.begin()
 	one.refused(t, exitUsage, "several Execution Points of this user run here", "drain")
-	c, stdout, stderr := one.cmd(t, "drain")
+	c, stdout, stderr := one.place.cmd(t, "drain")
 	c.Env = append(c.Env, "CONDOR_CONFIG="+filepath.Join(other.dir, "node.conf"))
 	if err := c.Run(); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout, stderr)

@@ -207,7 +207,7 @@ func (f found) one(who string, pid int, stderr io.Writer) (socket string, status
 	case len(named) == 1:
 		return named[0], exitOK
 	}
-	fmt.Fprintf(stderr, "%s: several Execution Points of this user run here; -pid says which: %v\n", who, pids)
+	fmt.Fprintf(stderr, "%s: several Execution Points of this user run here; -pid or CONDOR_CONFIG says which: %v\n", who, pids)
 	return "", exitUsage
 }
 
