@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -66,7 +67,8 @@ type Plugins struct {
 	// they go before List.
 	Programs []string
 	List     []Plugin // the last one that has a method wins
-	Run      Runner   // nil leaves only what is built in
+	// Run may be called by several goroutines at a time.
+	Run Runner // nil leaves only what is built in
 	// HTTP is used by what is built in for http, https and data; nil makes a
 	// client with bounded redirects.
 	HTTP *http.Client
@@ -163,11 +165,24 @@ func (p *Plugins) Load(ctx context.Context) (unusable []error) {
 	if p.Run == nil || !p.enabled() {
 		return nil
 	}
+	// Side by side: several of HTCondor's are programs of Python, which take a
+	// tenth of a second each to say what they can.
+	type answer struct {
+		one Plugin
+		err error
+	}
+	answers := make([]answer, len(p.Programs))
+	var all sync.WaitGroup
+	for i, program := range p.Programs {
+		env := p.environment(Plugin{Path: program})
+		all.Go(func() { answers[i].one, answers[i].err = Query(ctx, p.Run, program, env, p.QueryTimeout) })
+	}
+	all.Wait()
 	var asked []Plugin
-	for _, program := range p.Programs {
-		one, err := Query(ctx, p.Run, program, p.environment(Plugin{Path: program}), p.QueryTimeout)
+	for i, program := range p.Programs {
+		err := answers[i].err
 		if err == nil {
-			asked = append(asked, one)
+			asked = append(asked, answers[i].one)
 			continue
 		}
 		unusable = append(unusable, err)

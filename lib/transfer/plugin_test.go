@@ -410,6 +410,28 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// Programs are asked side by side: each of these ends when the other was asked,
+// too. They count in the order of FILETRANSFER_PLUGINS, whoever ends first.
+func TestLoadSideBySide(t *testing.T) {
+	t.Parallel()
+	asked := map[string]chan struct{}{"/l/one": make(chan struct{}), "/l/two": make(chan struct{})}
+	other := map[string]string{"/l/one": "/l/two", "/l/two": "/l/one"}
+	p := &Plugins{Programs: []string{"/l/one", "/l/two"}, Run: func(ctx context.Context, spec PluginSpec) (PluginExit, error) {
+		close(asked[spec.Path])
+		select {
+		case <-asked[other[spec.Path]]:
+		case <-ctx.Done():
+			return PluginExit{}, ctx.Err()
+		}
+		return PluginExit{Output: []byte("SupportedMethods = \"same\"\nMultipleFileSupport = true\n")}, nil
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if bad := p.Load(ctx); len(bad) > 0 || len(p.List) != 2 || p.List[0].Path != "/l/one" || p.List[1].Path != "/l/two" {
+		t.Errorf("%v, %+v", bad, p.List)
+	}
+}
+
 // A plugin of the old kind takes source and destination, one file at a time.
 func TestOldPlugin(t *testing.T) {
 	t.Parallel()
