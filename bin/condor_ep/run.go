@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,7 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -70,6 +70,9 @@ func cmdRun(args []string, stdout, stderr io.Writer) int {
 	// a second thread for it is most of what an EP at rest would cost.
 	runtime.GOMAXPROCS(1)
 	res, err := runJobs(f, stdout, stderr)
+	if errors.Is(err, errToldToEnd) {
+		return exitSomeFailed // which was said
+	}
 	if err != nil {
 		printError(stderr, "condor_ep run", err)
 		return exitUsage
@@ -92,42 +95,64 @@ func exitStatus(res run.Result) int {
 }
 
 // printError prints every problem of a configuration on its own line, and any
-// other error as one.
+// other error as one; of several, each on its own.
 func printError(w io.Writer, who string, err error) {
+	say := func(err error) {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(w, "%s: %s\n", who, printable(line))
+		}
+	}
 	var knobs config.Problems
 	var commands submit.Problems
 	switch {
 	case errors.As(err, &knobs):
 		for _, p := range knobs {
-			fmt.Fprintf(w, "%s: %v\n", who, p)
+			say(p)
 		}
-		return
 	case errors.As(err, &commands):
 		for _, p := range commands {
-			fmt.Fprintf(w, "%s: %v\n", who, p)
+			say(p)
 		}
-		return
+	default:
+		say(err)
 	}
-	fmt.Fprintf(w, "%s: %v\n", who, err)
 }
 
 // runJobs sets everything up, runs the jobs and cleans up.
 func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
-	ctx := context.Background()
 	p, err := thishost.New()
 	if err != nil {
 		return res, err
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	show := newReporter(f.json, stdout, p.TerminalWidth)
+	begin := &beginning{show: show, cancel: cancel, step: "the start", exit: func() { os.Exit(exitSomeFailed) }}
+	interrupt := begin.interrupts()
+	defer func() {
+		if begin.brokenOff() {
+			err = errToldToEnd // and not what came of it
+		}
+	}()
+	// Many steps that are each short may take long together.
+	started := sync.OnceFunc(observe.Waiting(begin.tell))
+	defer started()
 	base, err := p.RunBase()
 	if err != nil {
 		return res, err
 	}
-	inv, scanErrs := machine.Scan(ctx, time.Now(), p.Scanners()...)
-	snap, err := sound(loadConfig(f.config, f.local, os.TempDir(), inv)) // nobody's machine depends on this run
+	inv, scanErrs := machine.Scan(ctx, time.Now(), begin.watched(p.Scanners())...)
+	configured := func(dir string) (snap *config.Snapshot, err error) {
+		begin.during("the configuration", func() { snap, err = loadConfigBy(begin.command(ctx), f.config, f.local, dir, inv) })
+		return snap, err
+	}
+	snap, err := sound(configured(os.TempDir())) // nobody's machine depends on this run
 	if err != nil {
 		return res, err
 	}
-	jobsOf, told, err := jobOwner(p, f.job)
+	var jobsOf *host.Identity
+	var told string
+	begin.during("whose directory the submit file is in", func() { jobsOf, told, err = jobOwner(p, f.job) })
 	if err != nil {
 		return res, err
 	}
@@ -140,7 +165,8 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		who = jobsOf.Name + "@" + domain
 	}
 
-	removed, err := run.SweepDirs(p.Private(), base, p.Census.Alive, p.Sweep)
+	var removed []string
+	begin.during("what earlier runs left to be cleared away, below "+base, func() { removed, err = run.SweepDirs(p.Private(), base, p.Census.Alive, p.Sweep) })
 	if err != nil {
 		fmt.Fprintf(stderr, "warning: leftovers of earlier runs: %v\n", err)
 	}
@@ -159,7 +185,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if _, err := inv.Prefer(snap); err != nil {
 		return res, err
 	}
-	if snap, err = loadConfig(f.config, f.local, dir.Files, inv); err != nil {
+	if snap, err = configured(dir.Files); err != nil {
 		return res, err
 	}
 	// LOCAL_DIR is a directory of our own unless the configuration sets it.
@@ -181,14 +207,17 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 
 	var jobs []*classad.Ad
 	var warnings []string
-	err = asOwner(p, jobsOf, func() (err error) {
-		jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(jobsOf), snap, inv)
-		return err
+	begin.during("the submit file "+f.job+" and the files that it names", func() {
+		err = asOwner(p, jobsOf, func() (err error) {
+			jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(jobsOf), snap, inv)
+			return err
+		})
 	})
 	if err != nil {
 		return res, err
 	}
-	if err := run.CheckExecute(execute); err != nil {
+	begin.during("the directory "+execute+" (EXECUTE)", func() { err = run.CheckExecute(execute) })
+	if err != nil {
 		return res, err
 	}
 	if err := letIn(jobsOf, dir, execute); err != nil {
@@ -198,8 +227,8 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	elsewhere = run.CheckSlotExecutes(elsewhere, h.Errno)
-	for _, e := range inv.Apply(ctx, time.Now(), p.Volume(execute, snap), machine.ConfigScanner(snap)) {
+	begin.during("the directories of SLOT<N>_EXECUTE", func() { elsewhere = run.CheckSlotExecutes(elsewhere, h.Errno) })
+	for _, e := range inv.Apply(ctx, time.Now(), begin.watched([]machine.Scanner{p.Volume(execute, snap), machine.ConfigScanner(snap)})...) {
 		if errs.Is(e, errs.Invalid) {
 			return res, e
 		}
@@ -208,7 +237,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	var probe func(*config.Snapshot) machine.Scanner
 	if wantsPrograms(jobs, snap) {
 		probe = p.Programs
-		scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
+		begin.during("Java, Docker and Singularity to say what they can", func() {
+			scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
+		})
 	}
 	starterPath, starterArgs, err := run.StarterProgram(snap, p.Self, []string{"condor_ep", starter.Command})
 	if err != nil {
@@ -221,7 +252,10 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, closeLogs()) }()
-	occupied, err := occupy(ctx, p, dir, execute, elsewhere, inv.FullHostname, log)
+	var occupied *run.Occupied
+	begin.during("the locks on the directories of sandboxes", func() {
+		occupied, err = occupy(ctx, p, dir, execute, elsewhere, inv.FullHostname, log)
+	})
 	if err != nil {
 		return res, err
 	}
@@ -238,7 +272,12 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		log.Warn("machine", "err", e)
 	}
 
-	show := newReporter(f.json, stdout)
+	var others []string
+	begin.during("the list of processes", func() { others = besides(p, dir.Number) })
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	started()
 	for _, w := range snap.Warnings() {
 		show.problem(warningText(&w))
 	}
@@ -248,7 +287,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if told != "" {
 		show.problem(told)
 	}
-	for _, w := range besides(p, dir.Number) {
+	for _, w := range others {
 		show.problem(w)
 	}
 	show.begin(dir.Number, len(jobs), f.job)
@@ -256,11 +295,13 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: jobsOf, Keep: f.keep, Log: log, Interrupt: interrupts(),
+		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: jobsOf, Keep: f.keep, Log: log, Name: "condor_ep run",
+		Interrupt: interrupt, Settled: begin.settled, Waiting: begin.waiting,
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
 		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
+		Leaving: func(v ep.ShutdownView) { show.leaving(leavingText(v), v) },
 	})
 	if err != nil {
 		return res, err
@@ -307,26 +348,16 @@ func recordedRuns(p *thishost.Platform) ([]run.Dir, []run.Owner, error) {
 	return run.Dirs(p.Private(), base)
 }
 
-// besides tells of the runs of this user that go on beside run number. They
-// know nothing of one another: each gives its jobs all of the machine.
-func besides(p *thishost.Platform, number int) (told []string) {
-	dirs, owners, err := recordedRuns(p)
-	if err != nil {
-		return nil // the records were read a moment ago, when this run began
-	}
-	for i, d := range dirs {
-		if pid := owners[i].Proc.PID; d.Number != number && pid != 0 && p.Census.Alive(owners[i].Proc) {
-			told = append(told, fmt.Sprintf("run %d (process %d) uses this machine, too; each of the two gives its jobs all cores and all memory: "+
-				"wait for it, or give each its part with NUM_CPUS and MEMORY in a file for -config", d.Number, pid))
-		}
-	}
-	return told
-}
-
 // loadConfig reads the configuration of root, or else of CONDOR_CONFIG. Without a file all of the machine is one
 // partitionable slot and any job runs. What the configuration does not say
 // about places is put below dir.
 func loadConfig(root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
+	return loadConfigBy(confio.RunCommand, root, localName, dir, inv)
+}
+
+// loadConfigBy is loadConfig with another way to run what the configuration
+// names.
+func loadConfigBy(command func(string) ([]byte, error), root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
 	facts := machine.ConfigFacts(inv)
 	facts["LOCAL_DIR"] = dir
 	facts["PID"] = strconv.Itoa(os.Getpid())
@@ -335,7 +366,7 @@ func loadConfig(root, localName, dir string, inv *machine.Inventory) (*config.Sn
 	}
 	o := config.Options{
 		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", LocalName: localName,
-		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunCommand, Seed: rand.Uint64(),
+		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: command, Seed: rand.Uint64(),
 	}
 	if root = orFromEnv(root); root == "" {
 		return checked(config.Parse("<no configuration>", "", o))
@@ -462,20 +493,6 @@ func logLevel(snap *config.Snapshot) slog.Level {
 	return slog.LevelInfo
 }
 
-// interrupts turns Ctrl-C and the service manager's SIGTERM into the two steps
-// of leaving.
-func interrupts() <-chan struct{} {
-	sig := make(chan os.Signal, 4)
-	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
-	out := make(chan struct{}, 4)
-	go func() {
-		for range sig {
-			out <- struct{}{}
-		}
-	}()
-	return out
-}
-
 // reloads turns SIGHUP into the wish to read the configuration again. Without
 // a file there is nothing to read, and SIGHUP ends the run as it ends any
 // program whose terminal is gone.
@@ -492,21 +509,4 @@ func reloads(file string) <-chan struct{} {
 		}
 	}()
 	return out
-}
-
-func newReporter(asJSON bool, w io.Writer) reporter {
-	if asJSON {
-		return &jsonLines{enc: json.NewEncoder(w)}
-	}
-	now := time.Now()
-	if f, ok := w.(*os.File); ok && isTerminal(f) {
-		return &live{plain: plain{w: w, start: now}}
-	}
-	return &plain{w: w, start: now}
-}
-
-// isTerminal reports whether a person looks at f.
-func isTerminal(f *os.File) bool {
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0 && st.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
 }

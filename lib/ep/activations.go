@@ -345,7 +345,7 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 	sl.cur.Closing = closing
 	if sl.act != nil && ev.How != JobDone {
 		sl.act.final = ev.Final
-		sl.vacate = vacateFor(int(reason.ClaimDeactivated))
+		sl.vacate = e.vacateFor(int(reason.ClaimDeactivated))
 		if ev.How == Forcibly {
 			sl.vacate.reason = "Claim deactivated forcibly"
 			e.hardKill(sl, nil)

@@ -363,13 +363,13 @@ func (e *Engine) kill(sl *slotState, code int, cause policy.Cause, why string) {
 	switch {
 	case sl.pair == policy.ClaimedCleaning:
 		if code != 0 {
-			sl.vacate = vacateFor(code)
+			sl.vacate = e.vacateFor(code)
 		}
 		sl.cur.Released = true
 		e.hardKill(sl, nil)
 	case sl.pair.State == policy.Claimed, sl.pair == policy.PreemptingVacating:
 		if code != 0 {
-			sl.vacate = vacateFor(code)
+			sl.vacate = e.vacateFor(code)
 		}
 		e.told(sl, policy.PreemptingKilling, policy.Told, cause, why)
 	}
@@ -380,7 +380,7 @@ func (e *Engine) retire(sl *slotState, code int, peaceful bool, cause policy.Cau
 	if sl.pair.State != policy.Claimed {
 		return
 	}
-	sl.vacate = vacateFor(code)
+	sl.vacate = e.vacateFor(code)
 	if sl.act != nil {
 		sl.act.Irrevocable = true
 		sl.act.Peaceful = sl.act.Peaceful || peaceful

@@ -185,7 +185,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 		case sl.pair == policy.ClaimedIdle:
 			// There is no job to wait for. That a claim may be without one for a
 			// while (ActivationDelay) is for those that the drain itself lets in.
-			sl.vacate = vacateFor(code)
+			sl.vacate = e.vacateFor(code)
 			e.told(sl, policy.ClaimedRetiring, policy.Told, policy.ByDraining, "graceful draining")
 		}
 	}

@@ -41,6 +41,10 @@ type Config struct {
 	// is ever in Backfill.
 	Backfill bool
 
+	// Shutdown is why jobs leave when the EP ends, as they and their users are
+	// told; "" is what HTCondor's startd says, which a pool looks for.
+	Shutdown string
+
 	// Place returns the EXECUTE directory of a slot, nil where all have the same.
 	Place func(slot.ID) string
 

@@ -4,6 +4,8 @@
 package ep
 
 import (
+	"cmp"
+
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/reason"
@@ -47,7 +49,7 @@ func (e *Engine) settle(sl *slotState, left int) {
 	if !d.Moves() {
 		if d.Cause == policy.ByPreempt { // already Retiring; from now on for good
 			sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
-			sl.vacate = vacateFor(d.Code)
+			sl.vacate = e.vacateFor(d.Code)
 		}
 		return
 	}
@@ -55,7 +57,7 @@ func (e *Engine) settle(sl *slotState, left int) {
 		sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
 	}
 	if d.Code != 0 {
-		sl.vacate = vacateFor(d.Code)
+		sl.vacate = e.vacateFor(d.Code)
 	}
 	e.move(sl, d, policy.Evaluated, left-1)
 }
@@ -181,7 +183,7 @@ func (e *Engine) leavePreempting(sl *slotState) {
 }
 
 // vacateFor words the end of a claim as jobs are told it.
-func vacateFor(code int) vacate {
+func (e *Engine) vacateFor(code int) vacate {
 	text := ""
 	switch reason.Code(code) {
 	case reason.StartdPreemptExpression:
@@ -189,7 +191,7 @@ func vacateFor(code int) vacate {
 	case reason.StartdVacateCommand:
 		text = "Claim vacated by the administrator"
 	case reason.StartdShutdown:
-		text = "Startd was shutdown"
+		text = cmp.Or(e.cfg.Shutdown, "Startd was shutdown")
 	case reason.StartdDraining:
 		text = "Startd was draining"
 	case reason.StartdRehoming:

@@ -35,6 +35,15 @@ func (p ProcID) IsZero() bool { return p == ProcID{} }
 // String prints "pid@start".
 func (p ProcID) String() string { return fmt.Sprintf("%d@%d", p.PID, p.Start) }
 
+// Program is a living process by the name that it shows. Anybody can call a
+// process as he likes, and some are hidden: it is a hint for people, and no proof.
+type Program struct {
+	Proc ProcID
+	UID  uint32   // whose it is
+	Name string   // of the program, without its directory
+	Args []string // the beginning of its argument vector; nil if it is not shown
+}
+
 // Bond says what happens to a process when the one that started it dies.
 type Bond uint8
 

@@ -46,10 +46,15 @@ func (n *node) divide(ctx context.Context) (*slot.Ledger, error) {
 	return ledger, nil
 }
 
-// waiting has it logged that something is waited for, if it takes long: until
-// the returned function is called.
+// waiting has it logged and told that something is waited for, if it takes long:
+// until the returned function is called.
 func (n *node) waiting(what string) (over func()) {
-	return observe.Waiting(func() { n.o.Log.Info("waiting for " + what) })
+	return observe.Waiting(func() {
+		n.o.Log.Info("waiting for " + what)
+		if n.o.Waiting != nil {
+			n.o.Waiting(what)
+		}
+	})
 }
 
 // unusable is why slots have no directory for sandboxes, by their number.

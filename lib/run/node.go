@@ -71,6 +71,7 @@ type node struct {
 	lookAt     clock.Instant // when it is to be read next
 	timer      *time.Timer
 	interrupts int
+	leaves     bool      // the end was ordered, which was not told yet
 	complete   bool      // the engine has shut down
 	end        string    // why the engine ends the EP, "" if it does not
 	restart    bool      // the EP is to be started again when it has ended
@@ -133,7 +134,9 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 			return nil, err
 		}
 	}
+	over := n.waiting("a first reading of how busy the machine and how full its file systems are")
 	sample, err := o.Host.Sampler.Sample(ctx)
+	over()
 	if err != nil {
 		o.Log.Warn("reading of the machine is incomplete", "err", err)
 	}
@@ -169,8 +172,8 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if n.serving() && o.Serve.Asked != nil {
 		o.Serve.Asked(n.askedBy)
 	}
-	if n.serving() && o.Serve.Settled != nil {
-		o.Serve.Settled()
+	if o.Settled != nil {
+		o.Settled()
 	}
 	return n, nil
 }
@@ -229,6 +232,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 		}
 		n.settle(now)
 		n.tendBackfill(now)
+		n.tellLeaving()
 		n.tellCounts(now, false)
 		if n.over() {
 			break
@@ -286,6 +290,7 @@ func (n *node) over() bool {
 // interrupt asks all jobs to leave, at the second time without mercy.
 func (n *node) interrupt(now clock.Instant, m ep.Manner) {
 	n.interrupts++
+	n.leaves = true // also where nothing changes: a person pressed Ctrl-C
 	if n.interrupts > 1 {
 		m = ep.Fast
 	}

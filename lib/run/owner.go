@@ -153,8 +153,28 @@ func (n *node) drained(e ep.DrainCompleted) {
 // ending notes that the engine ends the EP, whoever asked for it.
 func (n *node) ending(e ep.ShutdownBegun) {
 	n.o.Log.Info("shutting down", "manner", e.Manner.String(), "why", e.Why)
-	n.end = e.Why
+	n.end, n.leaves = e.Why, true
 	n.ap.Stop()
+}
+
+// tellLeaving tells that the end was ordered, and what it means for the jobs.
+func (n *node) tellLeaving() {
+	if !n.leaves {
+		return
+	}
+	n.leaves = false
+	if v, ok := n.eng.Shutdown(); ok && n.o.Leaving != nil {
+		n.o.Leaving(v)
+	}
+}
+
+// farewell is why jobs leave when the EP ends, "" for the words of HTCondor's
+// startd, which a pool looks for.
+func (n *node) farewell() string {
+	if n.serving() {
+		return ""
+	}
+	return cmp.Or(n.o.Name, "the Execution Point") + " was told to end"
 }
 
 // draining is how far a drain is, nil if there is none.

@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/local"
@@ -112,9 +113,17 @@ type Options struct {
 
 	Log *slog.Logger // the daemon log; required
 
+	// Settled is told when the machine is divided and its slots are there. From
+	// then on Interrupt is heeded; before, what is under way ends with ctx, and no
+	// job has begun. nil for nobody.
+	Settled func()
 	// Interrupt asks for the end: the first value vacates the jobs, the second
 	// kills them. nil never does.
 	Interrupt <-chan struct{}
+	// Name is what jobs and their event logs call this program where its end is
+	// why they leave; "" is "the Execution Point". A member of a pool says what
+	// HTCondor's startd says instead.
+	Name string
 
 	// Reload asks to read the configuration again by Load, which is called
 	// beside the run and returns a checked one. What cannot be used as a whole
@@ -132,10 +141,15 @@ type Options struct {
 	// Changed is told each change of a job, Counts how many jobs do what, when
 	// that changed and at most ten times a second, Problem what went wrong
 	// beside the jobs. They are called from the run's own goroutine and must
-	// not block.
+	// not block. Leaving is told, in the same way, each time that the end was
+	// ordered, and how it goes on then.
 	Changed func(local.Change)
 	Counts  func(time.Time, local.Counts)
 	Problem func(error)
+	Leaving func(ep.ShutdownView)
+	// Waiting is told what the start waits for, if that takes long, by another
+	// goroutine and before Settled. nil for nobody; it is logged in any case.
+	Waiting func(what string)
 }
 
 // Result is how a run ended.
@@ -151,7 +165,7 @@ type Result struct {
 // Run starts an EP, runs the jobs on it and returns when every job has ended,
 // is held or can never run, and all slots are free again; or after an
 // interrupt when all jobs are gone. When ctx is cancelled the jobs are killed
-// at once. An error means that the EP itself could not work; bad configuration
+// at once; before they were submitted that is an error. An error means that the EP itself could not work; bad configuration
 // is of kind Invalid.
 func Run(ctx context.Context, o Options) (Result, error) {
 	n, err := newNode(ctx, o)
@@ -159,6 +173,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer n.close()
+	if err := ctx.Err(); err != nil && !n.serving() {
+		return Result{}, err // before any job was submitted
+	}
 	l := o.Control
 	if o.Socket != "" {
 		if l, err = net.Listen("unix", o.Socket); err != nil {

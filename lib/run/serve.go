@@ -39,10 +39,8 @@ type Serve struct {
 	// Orders end the run: a faster manner overrides a slower one.
 	Orders <-chan ep.Manner
 	// Asked is given how questions of the control socket are answered to who may
-	// ask them, which the caller has found out; before Settled. nil asks nothing.
+	// ask them, which the caller has found out; before Options.Settled. nil asks nothing.
 	Asked func(ask func(observe.Request) observe.Response)
-	// Settled is told when the machine is divided and its slots are there.
-	Settled func()
 }
 
 // owner reaches the goroutine of a node; it is a pool.Owner.

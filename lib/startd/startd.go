@@ -202,13 +202,13 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),
+		Settled: func() { d.settled(ctx, &around) },
 		Serve: &run.Serve{
 			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
 			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
-			Settled: func() { d.settled(ctx, &around) },
-			Asked:   func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
+			Asked: func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
 		},
 	}
 	for _, e := range d.unknown {

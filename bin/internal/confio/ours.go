@@ -6,7 +6,11 @@
 // else.
 package confio
 
-import "github.com/execpoint/execpoint/platform/confio"
+import (
+	"context"
+
+	"github.com/execpoint/execpoint/platform/confio"
+)
 
 // ReadDir returns the names in a directory that are not directories.
 func ReadDir(path string) ([]string, error) { return confio.ReadDir(path) }
@@ -19,3 +23,6 @@ func WriteFile(path string, data []byte) error { return confio.WriteFile(path, d
 
 // RunCommand runs a command of the configuration and returns its output.
 func RunCommand(command string) ([]byte, error) { return confio.RunCommand(command) }
+
+// RunUntil is RunCommand for commands that are ended when ctx ends.
+func RunUntil(ctx context.Context) func(command string) ([]byte, error) { return confio.RunUntil(ctx) }

@@ -113,3 +113,15 @@ func bootOffset(text []byte) int64 {
 	}
 	return 0
 }
+
+// ParseArgs takes the text of /proc/<pid>/cmdline, or its beginning, apart.
+func ParseArgs(text []byte) []string {
+	if len(text) == 0 {
+		return nil
+	}
+	var args []string
+	for word := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte{0}), []byte{0}) {
+		args = append(args, string(word))
+	}
+	return args
+}

@@ -86,3 +86,31 @@ func TestBootOffset(t *testing.T) {
 		}
 	}
 }
+
+var argsCases = []struct {
+	text string
+	want []string
+}{
+	{"", nil}, {"a\x00", []string{"a"}}, {"a\x00run\x00-x\x00", []string{"a", "run", "-x"}}, {"\x00", []string{""}}, {"a\x00\x00", []string{"a", ""}},
+	{"a\x00ru", []string{"a", "ru"}}, {"one line of its own", []string{"one line of its own"}},
+}
+
+func TestParseArgs(t *testing.T) {
+	t.Parallel()
+	for _, c := range argsCases {
+		if d := cmp.Diff(c.want, ParseArgs([]byte(c.text))); d != "" {
+			t.Errorf("%q: %s", c.text, d)
+		}
+	}
+}
+
+func FuzzParseArgs(f *testing.F) {
+	for _, c := range argsCases {
+		f.Add([]byte(c.text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if got := strings.Join(ParseArgs(text), "\x00"); got != strings.TrimSuffix(string(text), "\x00") {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	})
+}

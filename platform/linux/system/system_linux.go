@@ -122,6 +122,16 @@ func (p *System) Hooks(dir string) *hook.Runner {
 	}
 }
 
+// Running lists the processes of this machine that show themselves by one of
+// names, but for this one.
+func (p *System) Running(names ...string) ([]host.Program, error) {
+	return proc.Running(p.root.Proc, names...)
+}
+
+// TerminalWidth is how many columns the terminal behind f has; false for what is
+// no terminal.
+func (p *System) TerminalWidth(f *os.File) (columns int, ok bool) { return linux.TerminalWidth(f) }
+
 // UserNamespace is the number of the user namespace this program is in.
 func (p *System) UserNamespace() uint64 { return detect.UserNamespace(p.root) }
 

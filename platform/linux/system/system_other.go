@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"runtime"
 
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -55,6 +56,12 @@ func (p *System) ListenControl(string) (net.Listener, error) { return nil, errNo
 
 // Hooks is never reached.
 func (p *System) Hooks(string) *hook.Runner { return nil }
+
+// Running is never reached.
+func (p *System) Running(...string) ([]host.Program, error) { return nil, errNoPlatform }
+
+// TerminalWidth knows no terminal.
+func (p *System) TerminalWidth(*os.File) (columns int, ok bool) { return 0, false }
 
 // UserNamespace is never reached.
 func (p *System) UserNamespace() uint64 { return 0 }

@@ -1,0 +1,375 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/eventlog"
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// watch runs condor_ep in the background. What it prints can be read while it
+// runs.
+type watch struct {
+	*process
+	file string
+}
+
+func (p place) watch(t *testing.T, args ...string) *watch {
+	t.Helper()
+	c, _, _ := p.cmd(t, args...)
+	return p.watched(t, c)
+}
+
+func (p place) watched(t *testing.T, c *exec.Cmd) *watch {
+	t.Helper()
+	f, err := os.CreateTemp(p.tmp, "printed-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c.Stdout, c.Stderr = f, f
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	w := &watch{process: &process{pid: c.Process.Pid, ended: ended}, file: f.Name()}
+	go func() {
+		_ = c.Wait()
+		w.status = c.ProcessState.ExitCode()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-ended
+	})
+	return w
+}
+
+// printed is what condor_ep has printed so far.
+func (w *watch) printed(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(w.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// says waits until something was printed. Nothing else may be waited for.
+func (w *watch) says(t *testing.T, want string) {
+	t.Helper()
+	waitFor(t, fmt.Sprintf("it says %q", want), func() bool {
+		if strings.Contains(w.printed(t), want) {
+			return true
+		}
+		select {
+		case <-w.ended:
+			if !strings.Contains(w.printed(t), want) {
+				t.Fatalf("it has ended and did not say %q:\n%s", want, w.printed(t))
+			}
+		default:
+		}
+		return false
+	})
+}
+
+// running waits until the program of a job runs and has written daemon.pid.
+func (w *watch) running(t *testing.T, p place) {
+	t.Helper()
+	waitFor(t, "the job runs", func() bool {
+		found, _ := filepath.Glob(filepath.Join(p.tmp, "execpoint-run-*", "execute", "dir_*", "scratch", "daemon.pid"))
+		return len(found) == 1
+	})
+}
+
+// TestInterruptSays tells at once what Ctrl-C does, while the job goes on, and what
+// a second one would do; and why the job left in the words of who pressed it.
+func TestInterruptSays(t *testing.T) {
+	t.Parallel()
+	const long = "#!/bin/sh\ntrap '' TERM\necho $$ >daemon.pid\nwhile :; do sleep 0.1; done\n"
+	for _, tt := range []struct {
+		name, conf, first, second string
+		args                      []string
+	}{
+		{
+			"vacate time", "MachineMaxVacateTime = 77\n", "told to end: no other job begins, 1 job is asked to end and has time for it, at most 77 s; a second Ctrl-C (or SIGTERM) kills what still runs\n",
+			"told to end at once: 1 job is killed\n", nil,
+		},
+		{
+			"retirement", "MAXJOBRETIREMENTTIME = 100000000\n", "told to end: no other job begins, 1 job may go on for the time of MAXJOBRETIREMENTTIME and is then asked to end, at most 30 min 0 s; a second",
+			"told to end at once: 1 job is killed\n", nil,
+		},
+		{
+			"JSON", "MachineMaxVacateTime = 77\n", `"event":"ending","manner":"graceful","running":1,"seconds":77,"sending":0}`,
+			`"event":"ending","manner":"fast","running":1,"seconds":30,"sending":0}`, []string{"-json"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.write(t, "ep.conf", tt.conf)
+			p.write(t, "job.sh", long)
+			p.write(t, "job.sub", small+"executable = job.sh\nlog = job.log\nqueue\n")
+			w := p.watch(t, append(append([]string{"run", "-config", "ep.conf"}, tt.args...), "job.sub")...)
+			w.running(t, p)
+			w.signal(t, syscall.SIGINT)
+			w.says(t, tt.first)
+			select {
+			case <-w.ended:
+				t.Fatalf("the job has its vacate time:\n%s", w.printed(t))
+			default:
+			}
+			w.signal(t, syscall.SIGINT)
+			w.says(t, tt.second)
+			<-w.ended
+			const why = "condor_ep run was told to end"
+			if out := w.printed(t); !strings.Contains(out, why) || strings.Contains(out, "Startd") || w.status != exitSomeFailed {
+				t.Errorf("status %d, want %q in\n%s", w.status, why, out)
+			}
+			all := p.events(t, "job.log")
+			if ev, ok := all[len(all)-1].Event.(eventlog.Evicted); !ok || ev.ReasonCode != 1013 || ev.Reason != why {
+				t.Errorf("the last event is %+v", all[len(all)-1].Event)
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// stalled is a program that says nothing until the test lets it.
+func (p place) stalled(t *testing.T, name string) (path string, release func()) {
+	t.Helper()
+	fifo := filepath.Join(p.dir, name+".fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0) // which waits for nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	path = p.write(t, name, "#!/bin/sh\nread line <"+fifo+"\n")
+	return path, func() {
+		if _, err := f.WriteString("go\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWaiting says what is waited for while it is: before the first line of the
+// run, and behind it.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, conf, says string
+		args             []string
+	}{
+		{"a command of the configuration", "include command : %s\n", "waiting for the command %s of the configuration\n", nil},
+		{"an inventory", "MACHINE_RESOURCE_INVENTORY_Bolts = %s\n", "waiting for the programs that say what the machine has (MACHINE_RESOURCE_INVENTORY_<name>, condor_gpu_discovery)\n", nil},
+		{"JSON", "include command : %s\n", `{"detail":"the command %s of the configuration","event":"waiting"}` + "\n", []string{"-json"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			path, release := p.stalled(t, "slow")
+			p.write(t, "ep.conf", fmt.Sprintf(tt.conf, path))
+			p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+			w := p.watch(t, append(append([]string{"run", "-config", "ep.conf"}, tt.args...), "job.sub")...)
+			w.says(t, strings.ReplaceAll(tt.says, "%s", path))
+			for range 2 { // the configuration is read twice
+				release()
+			}
+			<-w.ended
+			if out := w.printed(t); w.status != exitOK || !strings.Contains(out, "1.0") {
+				t.Errorf("status %d\n%s", w.status, out)
+			}
+		})
+	}
+}
+
+// TestFirstLine has the first line of output within a second, when nothing is
+// there to wait for, and when something is.
+func TestFirstLine(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		p := newPlace(t)
+		p.write(t, "ep.conf", "")
+		if slow {
+			path, _ := p.stalled(t, "slow")
+			p.write(t, "ep.conf", "include command : "+path+"\n")
+		}
+		p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+		best := time.Hour
+		for range 5 { // the machine may be busy
+			began := time.Now()
+			w := p.watch(t, "run", "-config", "ep.conf", "job.sub")
+			w.says(t, "\n")
+			best = min(best, time.Since(began))
+			w.signal(t, syscall.SIGKILL)
+			<-w.ended
+		}
+		if best > time.Second {
+			t.Errorf("slow %v: the first line comes after %v", slow, best)
+		}
+	}
+}
+
+// TestInterruptStart breaks the start off: nothing has begun, nothing is left.
+func TestInterruptStart(t *testing.T) {
+	t.Parallel()
+	for name, conf := range map[string]string{"configuration": "include command : %s\n", "inventory": "MACHINE_RESOURCE_INVENTORY_Bolts = %s\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			path, _ := p.stalled(t, "slow")
+			p.write(t, "ep.conf", fmt.Sprintf(conf, path))
+			p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nlog = job.log\nqueue\n")
+			w := p.watch(t, "run", "-config", "ep.conf", "job.sub")
+			w.says(t, "waiting for")
+			w.signal(t, syscall.SIGINT)
+			<-w.ended
+			if out := w.printed(t); w.status != exitSomeFailed || !strings.HasSuffix(out, "told to end: no job has begun; a second Ctrl-C (or SIGTERM) waits for nothing\n") {
+				t.Errorf("status %d\n%s", w.status, out)
+			}
+			if _, err := os.Stat(filepath.Join(p.dir, "job.log")); err == nil {
+				t.Error("a job was begun")
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+func TestLeavingText(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]ep.ShutdownView{
+		"told to end: no job runs, and no other begins":                                                                                  {Manner: ep.Graceful},
+		"told to end at once: 3 jobs are killed; output of 1 job that ended is on its way":                                               {Manner: ep.Fast, Jobs: 3, Sending: 1, Left: time.Minute},
+		"told to end at once; output of 2 jobs that ended is on its way":                                                                 {Manner: ep.Fast, Sending: 2},
+		"told to end: no other job begins; output of 1 job that ended is on its way; a second Ctrl-C (or SIGTERM) kills what still runs": {Manner: ep.Graceful, Sending: 1},
+		"told to end: no other job begins, 2 jobs are asked to end and have time for it, at most 10 min 0 s; a second Ctrl-C (or SIGTERM) kills what still runs": {
+			Manner: ep.Graceful, Jobs: 2, Left: 10 * time.Minute,
+		},
+		"told to end: no other job begins, 2 jobs may go on for the time of MAXJOBRETIREMENTTIME and are then asked to end, without a limit; a second Ctrl-C (or SIGTERM) kills what still runs": {
+			Manner: ep.Graceful, Jobs: 2, Retiring: 1, Left: 10 * endless,
+		},
+	} {
+		if got := leavingText(v); got != want {
+			t.Errorf("%+v: %s\nwant %s", v, got, want)
+		}
+	}
+}
+
+// called is this program, or another, under a name of its own.
+func called(t *testing.T, p place, program, name string) string {
+	t.Helper()
+	path := filepath.Join(p.dir, "bin", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestStrangersBeside tells of a run that is not among this user's records, and of
+// a condor_startd, each in one line.
+func TestStrangersBeside(t *testing.T) {
+	t.Parallel()
+	other, p := newPlace(t), newPlace(t)
+	other.write(t, "job.sh", "#!/bin/sh\necho $$ >daemon.pid\nsleep 600\n")
+	other.write(t, "job.sub", small+"executable = job.sh\nqueue\n")
+	c, _, _ := other.cmd(t, "run", "job.sub")
+	c.Path = called(t, other, c.Path, "condor_ep")
+	c.Args[0] = "\x1b[31mcondor_ep"
+	w := other.watched(t, c)
+	w.running(t, other)
+
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon := exec.Command(called(t, p, sh, "condor_startd"), "-c", "echo ready; read line; exit 0")
+	in, err1 := daemon.StdinPipe()
+	out, err2 := daemon.StdoutPipe()
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	run, both, _ := p.cmd(t, "run", "job.sub")
+	run.Stderr = both
+	if err := run.Run(); err != nil {
+		t.Errorf("%v\n%s", err, both)
+	}
+	stdout := both.String()
+	for want, more := range map[string]string{
+		fmt.Sprintf("warning: another condor_ep run (process %d of ", w.pid):        " more processes are called condor_ep run",
+		fmt.Sprintf("warning: a condor_startd (process %d of ", daemon.Process.Pid): " more processes are called condor_startd",
+	} {
+		// Other tests have such processes, too, and only a few are named.
+		if n := strings.Count(stdout, want); n != 1 && !strings.Contains(stdout, more) {
+			t.Errorf("%q is said %d times in\n%s", want, n, stdout)
+		}
+	}
+	if strings.Contains(stdout, "\x1b") {
+		t.Errorf("%q", stdout)
+	}
+	w.interrupt(t, other, 2)
+	<-w.ended
+	in.Close()
+	if err := daemon.Wait(); err != nil {
+		t.Error(err)
+	}
+	other.nothingLeft(t)
+	again, out2, _ := p.cmd(t, "run", "-json", "job.sub")
+	if err := again.Run(); err != nil || strings.Contains(out2.String(), fmt.Sprintf("process %d ", w.pid)) || strings.Contains(out2.String(), fmt.Sprintf("process %d ", daemon.Process.Pid)) {
+		t.Errorf("they have ended: %v\n%s", err, out2)
+	}
+}
+
+// TestStrangers words what is found, and bounds it.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	self := host.ProcID{PID: 1, Start: 1}
+	found := []host.Program{
+		{Proc: self, Name: "condor_ep", Args: []string{"condor_ep", "run", "x"}},
+		{Proc: host.ProcID{PID: 2}, Name: "condor_ep", Args: []string{"condor_ep", "starter"}},
+		{Proc: host.ProcID{PID: 3}, Name: "condor_ep", Args: []string{"condor_ep"}},
+		{Proc: host.ProcID{PID: 4}, Name: "condor_ep"},
+		{Proc: host.ProcID{PID: 5}, UID: 7, Name: "condor_ep", Args: []string{"\x1b", "run"}},
+	}
+	for pid := 10; pid < 30; pid++ {
+		found = append(found, host.Program{Proc: host.ProcID{PID: pid}, Name: "condor_startd"})
+	}
+	told := strangers(found, map[host.ProcID]bool{self: true}, func(uid uint32) string { return fmt.Sprintf("u%d", uid) })
+	all, err := json.Marshal(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"another condor_ep run (process 5 of u7)", "(process 10 of u0)", "(process 12 of u0)", "17 more processes are called condor_startd"} {
+		if !strings.Contains(string(all), want) {
+			t.Errorf("no %q in %q", want, told)
+		}
+	}
+	if len(told) != 5 || strings.ContainsAny(string(all), "\x1b") {
+		t.Errorf("%q", told)
+	}
+}
