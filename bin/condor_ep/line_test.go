@@ -56,10 +56,10 @@ func TestBar(t *testing.T) {
 	c := local.Counts{Total: 1234, Done: 617, Running: 16, Idle: 600, Held: 1}
 	const elapsed = 10 * time.Minute
 	for width, want := range map[int]string{
-		200: "[############------------] 617/1234 done, 16 running, 600 idle, 1 held, about 10 min 0 s left",
-		80:  "[#####-----] 617/1234 done, 16 running, 600 idle, 1 held, about 10 min 0 s left",
-		70:  "617/1234 done, 16 running, 600 idle, 1 held, about 10 min 0 s left",
-		60:  "[#####-----] 617/1234 done, 16 running, 600 idle, 1 held",
+		200: "[############------------] 617/1234 done, 16 running, 600 idle, 1 held, about 9 min 59 s left",
+		80:  "[#####------] 617/1234 done, 16 running, 600 idle, 1 held, about 9 min 59 s left",
+		70:  "617/1234 done, 16 running, 600 idle, 1 held, about 9 min 59 s left",
+		60:  "[#######-------] 617/1234 done, 16 running, 600 idle, 1 held",
 		40:  "617/1234 done, 16 running, 600 idle",
 		20:  "617/1234 done",
 		5:   "617/1",

@@ -300,7 +300,11 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
-		Changed:      show.change, Counts: show.counts, Problem: func(err error) { show.problem(err.Error()) },
+		Changed:      show.change, Counts: show.counts, Problem: func(err error) {
+			if !begin.brokenOff() { // what ends with the start is no news
+				show.problem(err.Error())
+			}
+		},
 		Leaving: func(v ep.ShutdownView) { show.leaving(leavingText(v), v) },
 	})
 	if err != nil {
