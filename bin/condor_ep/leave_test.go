@@ -251,6 +251,31 @@ func TestInterruptStart(t *testing.T) {
 	}
 }
 
+// TestInterruptHopeless ends a start that waits for what nothing can end: at the
+// second Ctrl-C at once, and after one soon.
+func TestInterruptHopeless(t *testing.T) {
+	t.Parallel()
+	for _, signals := range []int{1, 2} {
+		p := newPlace(t)
+		if err := syscall.Mkfifo(filepath.Join(p.dir, "ep.conf"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+		w := p.watch(t, "run", "-config", "ep.conf", "job.sub")
+		w.says(t, "waiting for the configuration\n")
+		began := time.Now()
+		for range signals {
+			w.signal(t, syscall.SIGTERM)
+			w.says(t, "told to end: no job has begun")
+		}
+		<-w.ended
+		if took := time.Since(began); w.status != exitSomeFailed || (took < giveUp) != (signals == 2) {
+			t.Errorf("%d signals: status %d after %v\n%s", signals, w.status, took, w.printed(t))
+		}
+		p.nothingLeft(t)
+	}
+}
+
 func TestLeavingText(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]ep.ShutdownView{

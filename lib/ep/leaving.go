@@ -44,8 +44,8 @@ func (e *Engine) Shutdown() (ShutdownView, bool) {
 			continue
 		}
 		v.Retiring++
-		look := e.look(sl)
-		v.Left = max(v.Left, policy.RetirementLeft(look)+policy.MaxVacate(look))
+		look := e.look(sl) // the vacate time is the end of the retirement, where that is longer
+		v.Left = max(v.Left, policy.RetirementLeft(look), policy.MaxVacate(look))
 	}
 	if s.until != 0 {
 		v.Left = min(v.Left, s.until-e.now.Boot)

@@ -157,3 +157,45 @@ func TestVacate(t *testing.T) {
 		})
 	}
 }
+
+// TestShutdownView looks at the end of an EP from outside: how many jobs there
+// are, what they may still do, and for how long at most.
+func TestShutdownView(t *testing.T) {
+	t.Parallel()
+	const retirement = static1 + "MAXJOBRETIREMENTTIME = 100\nMachineMaxVacateTime = 10\n"
+	for _, tt := range []struct {
+		name, config string
+		how          Manner
+		later        time.Duration
+		want         ShutdownView
+	}{
+		{"vacate time", static1 + "MachineMaxVacateTime = 77\n", Graceful, 0, ShutdownView{Manner: Graceful, Jobs: 1, Left: 77 * time.Second}},
+		{"some of it is over", static1 + "MachineMaxVacateTime = 77\n", Graceful, 7 * time.Second, ShutdownView{Manner: Graceful, Jobs: 1, Left: 70 * time.Second}},
+		{"retirement, of which 10 s are over", retirement, Graceful, 0, ShutdownView{Manner: Graceful, Jobs: 1, Retiring: 1, Left: 90 * time.Second}},
+		{"the end of the retirement", retirement, Graceful, 80 * time.Second, ShutdownView{Manner: Graceful, Jobs: 1, Left: 10 * time.Second}},
+		{"the limit of a graceful shutdown", retirement + "SHUTDOWN_GRACEFUL_TIMEOUT = 30\n", Graceful, 0, ShutdownView{Manner: Graceful, Jobs: 1, Retiring: 1, Left: 30 * time.Second}},
+		{"fast", retirement + "KILLING_TIMEOUT = 20\n", Fast, 0, ShutdownView{Manner: Fast, Jobs: 1, Left: 20 * time.Second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, 1, tt.config)
+			ad := job(t, script{runs: time.Hour, onSoft: -1, onHard: -1}, "")
+			g := s.claim(slot1, ad)
+			s.activate(g.Claim, ad)
+			s.run(10 * time.Second)
+			if _, ok := s.eng.Shutdown(); ok {
+				t.Error("nothing ends")
+			}
+			s.step(ShutdownRequested{Manner: tt.how})
+			s.run(tt.later)
+			if v, ok := s.eng.Shutdown(); !ok || v != tt.want {
+				t.Errorf("%+v, want %+v", v, tt.want)
+			}
+		})
+	}
+	s := newStage(t, 1, static1)
+	s.step(ShutdownRequested{Manner: Peaceful})
+	if v, ok := s.eng.Shutdown(); !ok || v != (ShutdownView{Manner: Peaceful}) {
+		t.Errorf("without a job: %+v", v)
+	}
+}
