@@ -9,7 +9,9 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/eventlog"
@@ -79,6 +81,64 @@ func TestJobPolicy(t *testing.T) {
 			}
 			p.nothingLeft(t)
 		})
+	}
+}
+
+// TestOwnersJobPolicy has the owner of the machine say of every job what the
+// submit files do not, from the beginning or with a new configuration.
+func TestOwnersJobPolicy(t *testing.T) {
+	t.Parallel()
+	const sleep = "executable = /bin/sleep\ntransfer_executable = false\narguments = 60\n"
+	const fails = "executable = /bin/false\ntransfer_executable = false\n"
+	for _, tt := range []struct {
+		name, config, job string
+		later             bool // the configuration comes while the job runs
+		events            string
+		says              string
+	}{
+		{"remove", "SYSTEM_PERIODIC_REMOVE = JobStatus == 2 && time() - EnteredCurrentStatus >= 1\n", sleep, false, "starts removed",
+			"removed: The system macro SYSTEM_PERIODIC_REMOVE expression 'JobStatus == 2 && time() - EnteredCurrentStatus >= 1' evaluated to TRUE"},
+		{"remove later", "SYSTEM_PERIODIC_REMOVE = true\n", sleep, true, "starts removed", "1 removed"},
+		{"hold", "SYSTEM_PERIODIC_HOLD_NAMES = Long\nSYSTEM_PERIODIC_HOLD_Long = NumJobStarts > 0\nSYSTEM_PERIODIC_HOLD_Long_REASON = \"enough\"\nSYSTEM_PERIODIC_HOLD_Long_SUBCODE = 9\n", sleep, false,
+			"starts held(26.9)", "enough (code 26 subcode 9)"},
+		{"vacate", "SYSTEM_PERIODIC_VACATE = NumJobStarts == 1\nSYSTEM_PERIODIC_REMOVE = NumJobStarts == 2\n", sleep, false, "starts evicted(1001) starts removed", ""},
+		{"release", "SYSTEM_PERIODIC_RELEASE = NumJobStarts < 2\n", fails + "on_exit_hold = true\n", false, "starts held(3.0) released starts held(3.0)", "1 held"},
+		{"releases", "SYSTEM_MAX_RELEASES = 2\n", fails + "on_exit_hold = true\nperiodic_release = true\n", false, "starts held(3.0) released starts held(3.0)", "1 held"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			const before = "NUM_CPUS = 1\nPOLLING_INTERVAL = 1\nPERIODIC_EXPR_INTERVAL = 1\n"
+			p.write(t, "ep.conf", before+tt.config)
+			if tt.later {
+				p.write(t, "ep.conf", before)
+			}
+			p.write(t, "job.sub", small+tt.job+"log = job.log\nqueue\n")
+			pr, output := p.start(t, 0, "run", "-config", "ep.conf", "job.sub")
+			if tt.later {
+				waitFor(t, "the job runs", contains(filepath.Join(p.dir, "job.log"), "\n001 ("))
+				p.write(t, "ep.conf", before+tt.config)
+				pr.signal(t, syscall.SIGHUP)
+			}
+			stdout, stderr := output()
+			var order []string
+			for _, r := range p.events(t, "job.log") {
+				if w := word(r.Event); w != "" {
+					order = append(order, w)
+				}
+			}
+			if got := strings.Join(order, " "); pr.status != exitSomeFailed || got != tt.events || !strings.Contains(stdout, tt.says) {
+				t.Errorf("status %d; events %q, want %q; and %q in\n%s%s", pr.status, got, tt.events, tt.says, stdout, stderr)
+			}
+			p.nothingLeft(t)
+		})
+	}
+	// A rule that is no expression does not count, which is said.
+	p := newPlace(t)
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nSYSTEM_PERIODIC_REMOVE = (\n")
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK || !strings.Contains(stdout+stderr, "SYSTEM_PERIODIC_REMOVE") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
 	}
 }
 

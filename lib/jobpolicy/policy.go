@@ -53,9 +53,14 @@ var attrs = [...]string{
 	"AllowedJobDuration", "AllowedExecuteDuration", "PeriodicVacate", "TimerRemove", "PeriodicHold", "PeriodicRelease", "PeriodicRemove",
 }
 
-// Has reports whether anything in the job's ad may hold, release, send back or
-// remove it while it is in the queue.
-func Has(job *classad.Ad) bool {
+// Has reports whether anything in the job's ad, or of the owner's, may hold,
+// release, send back or remove it while it is in the queue.
+func (s *System) Has(job *classad.Ad) bool {
+	for _, rules := range s.rules {
+		if len(rules) > 0 {
+			return true
+		}
+	}
 	for _, name := range attrs {
 		if e, ok := job.Lookup(name); ok && !never(e) {
 			return true
@@ -73,8 +78,9 @@ func never(e *classad.Expr) bool {
 // Periodic asks a job in the queue, idle, running or held, in HTCondor's order;
 // the first that says something wins. JobStatus is taken from the ad, and the
 // start of the present run from ShadowBday and JobCurrentStartExecutingDate. A
-// value that is neither true nor a number other than 0, as undefined, is no.
-func Periodic(job *classad.Ad, env *classad.Env) Verdict {
+// value that is neither true nor a number other than 0, as undefined, is no. The
+// owner's rule is asked behind the job's own of the same kind.
+func (s *System) Periodic(job *classad.Ad, env *classad.Env) Verdict {
 	status, _ := job.EvalInt("JobStatus", env)
 	if status == removed {
 		return Verdict{}
@@ -83,36 +89,32 @@ func Periodic(job *classad.Ad, env *classad.Env) Verdict {
 		if v := durations(job, env); v.Action != Stay {
 			return v
 		}
-		if v, ok := asked(job, env, "PeriodicVacate", Vacate); ok {
-			v.Code = reason.VacateBase
+		if v, ok := s.asked(job, env, "PeriodicVacate", Vacate); ok {
 			return v
 		}
 	}
-	return anyTime(job, env, status)
+	return s.anyTime(job, env, status)
 }
 
 func runs(status int64) bool { return status == running || status == suspended }
 
 // anyTime asks what is asked of a job in whatever status.
-func anyTime(job *classad.Ad, env *classad.Env, status int64) Verdict {
+func (s *System) anyTime(job *classad.Ad, env *classad.Env, status int64) Verdict {
 	// TimerRemove is the time at which the job is removed, in seconds.
 	if at, ok := job.EvalInt("TimerRemove", env); ok && at >= 0 && at < env.Now.Unix() {
 		return fired(job, "TimerRemove", Remove)
 	}
 	if status != held && status != completed {
-		if v, ok := asked(job, env, "PeriodicHold", Hold); ok {
+		if v, ok := s.asked(job, env, "PeriodicHold", Hold); ok {
 			return v
 		}
 	}
-	if status == held {
-		// What a person holds, only a person releases.
-		if code, _ := job.EvalInt("HoldReasonCode", env); code != int64(reason.UserRequest) {
-			if v, ok := asked(job, env, "PeriodicRelease", Release); ok {
-				return v
-			}
+	if status == held && s.mayRelease(job, env) {
+		if v, ok := s.asked(job, env, "PeriodicRelease", Release); ok {
+			return v
 		}
 	}
-	if v, ok := asked(job, env, "PeriodicRemove", Remove); ok {
+	if v, ok := s.asked(job, env, "PeriodicRemove", Remove); ok {
 		return v
 	}
 	return Verdict{}
@@ -158,14 +160,14 @@ func Ended(job *classad.Ad) {
 // expressions of every moment are asked once more before those of the end; there
 // a removal means that the job is done. Without on_exit_remove, and if it has no
 // value, the job is done.
-func Exit(job *classad.Ad, env *classad.Env) Verdict {
+func (s *System) Exit(job *classad.Ad, env *classad.Env) Verdict {
 	status, _ := job.EvalInt("JobStatus", env)
 	if runs(status) {
 		if v := durations(job, env); v.Action != Stay {
 			return v
 		}
 	}
-	if v := anyTime(job, env, status); v.Action != Stay {
+	if v := s.anyTime(job, env, status); v.Action != Stay {
 		return v
 	}
 	if v, ok := asked(job, env, "OnExitHold", Hold); ok {
@@ -186,6 +188,9 @@ func asked(job *classad.Ad, env *classad.Env, attr string, a Action) (v Verdict,
 		return Verdict{}, false
 	}
 	v = fired(job, attr, a)
+	if a == Vacate {
+		v.Code = reason.VacateBase
+	}
 	if sub, ok := job.Eval(attr+"SubCode", env).AsNumber(); ok {
 		v.Subcode = int(sub)
 	}
@@ -237,22 +242,20 @@ func Limit(job *classad.Ad, env *classad.Env) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// MayBeReleased reports whether a held job can be released by its own policy
-// later, without anybody doing anything: PeriodicRelease is tried at moments of
-// the next year, each ten minutes of the first day. Whoever waits for such jobs
-// must not wait for one that says it has had its chances.
-func MayBeReleased(job *classad.Ad, env *classad.Env) bool {
+// MayBeReleased reports whether a held job can be released by its own policy or
+// the owner's later, without anybody doing anything: both are tried at moments
+// of the next year, each ten minutes of the first day. Whoever waits for such
+// jobs must not wait for one that says it has had its chances.
+func (s *System) MayBeReleased(job *classad.Ad, env *classad.Env) bool {
 	e, ok := job.Lookup("PeriodicRelease")
-	if !ok || never(e) {
-		return false
-	}
-	if code, _ := job.EvalInt("HoldReasonCode", env); code == int64(reason.UserRequest) {
+	if (!ok || never(e)) && len(s.rules[Release]) == 0 || !s.mayRelease(job, env) {
 		return false
 	}
 	later := *env
 	at := func(d time.Duration) bool {
 		later.Now = env.Now.Add(d)
-		return truth(job.Eval("PeriodicRelease", &later))
+		_, yes := s.asked(job, &later, "PeriodicRelease", Release)
+		return yes
 	}
 	for d := time.Second; d < 366*24*time.Hour; d *= 2 {
 		if at(d) {

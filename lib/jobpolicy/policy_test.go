@@ -4,16 +4,22 @@
 package jobpolicy_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
+	"github.com/execpoint/execpoint/lib/reason"
 )
 
 var noon = time.Unix(1_800_000_000, 0)
+
+// nobody is an access point whose owner says nothing.
+var nobody jobpolicy.System
 
 func parse(t testing.TB, text string) *classad.Ad {
 	t.Helper()
@@ -72,10 +78,71 @@ func TestPeriodic(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tt.want, jobpolicy.Periodic(parse(t, tt.ad), &classad.Env{Now: noon})); d != "" {
+			if d := cmp.Diff(tt.want, nobody.Periodic(parse(t, tt.ad), &classad.Env{Now: noon})); d != "" {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// owner reads what the owner of an access point says.
+func owner(t testing.TB, text string) *jobpolicy.System {
+	t.Helper()
+	snap, err := config.Load(config.Options{Root: "c", ReadFile: func(string) ([]byte, error) { return []byte(text), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := jobpolicy.SystemFrom(snap)
+	return &s
+}
+
+// TestSystem asks the rules of the owner, each behind the job's own of its kind.
+func TestSystem(t *testing.T) {
+	t.Parallel()
+	says := func(a jobpolicy.Action, code reason.Code, knob, text string) jobpolicy.Verdict {
+		return jobpolicy.Verdict{Action: a, Attr: knob, Code: code, Why: "The system macro " + knob + " expression '" + text + "' evaluated to TRUE"}
+	}
+	for _, tt := range []struct {
+		name, config, ad string
+		want             jobpolicy.Verdict
+	}{
+		{"remove", "SYSTEM_PERIODIC_REMOVE = JobRunCount > 3\n", "JobStatus = 1\nJobRunCount = 4\n", says(jobpolicy.Remove, 26, "SYSTEM_PERIODIC_REMOVE", "JobRunCount > 3")},
+		{"undefined is no", "SYSTEM_PERIODIC_REMOVE = JobRunCount > 3\n", "JobStatus = 1\n", jobpolicy.Verdict{}},
+		{"false", "SYSTEM_PERIODIC_REMOVE = false\n", "JobStatus = 1\n", jobpolicy.Verdict{}},
+		{"no expression", "SYSTEM_PERIODIC_REMOVE = (\n", "JobStatus = 1\n", jobpolicy.Verdict{}},
+		{"the job's own first", "SYSTEM_PERIODIC_HOLD = true\n", "JobStatus = 1\nPeriodicHold = true\n", verdict(jobpolicy.Hold, "PeriodicHold", "true")},
+		{"hold before remove", "SYSTEM_PERIODIC_HOLD = true\n", "JobStatus = 1\nPeriodicRemove = true\n", says(jobpolicy.Hold, 26, "SYSTEM_PERIODIC_HOLD", "true")},
+		{"vacate", "SYSTEM_PERIODIC_VACATE = true\n", "JobStatus = 2\n", says(jobpolicy.Vacate, 1001, "SYSTEM_PERIODIC_VACATE", "true")},
+		{"an idle job stays", "SYSTEM_PERIODIC_VACATE = true\n", "JobStatus = 1\n", jobpolicy.Verdict{}},
+		{"release", "SYSTEM_PERIODIC_RELEASE = NumHolds < 3\n", "JobStatus = 5\nNumHolds = 2\n", says(jobpolicy.Release, 26, "SYSTEM_PERIODIC_RELEASE", "NumHolds < 3")},
+		{"not what a person held", "SYSTEM_PERIODIC_RELEASE = true\n", "JobStatus = 5\nHoldReasonCode = 1\n", jobpolicy.Verdict{}},
+		{"released often enough", "SYSTEM_MAX_RELEASES = 2\n", "JobStatus = 5\nNumHolds = 2\nPeriodicRelease = true\n", jobpolicy.Verdict{}},
+		{"once more", "SYSTEM_MAX_RELEASES = 2\n", "JobStatus = 5\nNumHolds = 1\nPeriodicRelease = true\n", verdict(jobpolicy.Release, "PeriodicRelease", "true")},
+		{"names in their order, then the one without", "SYSTEM_PERIODIC_HOLD_NAMES = Mem, mem Disk NAMES\nSYSTEM_PERIODIC_HOLD_Disk = big\nSYSTEM_PERIODIC_HOLD_Mem = small\nSYSTEM_PERIODIC_HOLD = true\n" +
+			"SYSTEM_PERIODIC_HOLD_Disk_REASON = strcat(\"too \", word)\nSYSTEM_PERIODIC_HOLD_Disk_SUBCODE = 6 * 7\nSYSTEM_PERIODIC_HOLD_REASON = \"not this\"\n",
+			"JobStatus = 1\nsmall = false\nbig = true\nword = \"big\"\n", jobpolicy.Verdict{Action: jobpolicy.Hold, Attr: "SYSTEM_PERIODIC_HOLD", Why: "too big", Code: 26, Subcode: 42}},
+		{"a name that is not listed", "SYSTEM_PERIODIC_HOLD_Disk = true\n", "JobStatus = 1\n", jobpolicy.Verdict{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(tt.want, owner(t, tt.config).Periodic(parse(t, tt.ad), &classad.Env{Now: noon})); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	ends := owner(t, "SYSTEM_PERIODIC_REMOVE = true\n")
+	if v := ends.Exit(parse(t, "JobStatus = 2\nOnExitRemove = false\nExitCode = 1\n"), &classad.Env{Now: noon}); v.Action != jobpolicy.Remove {
+		t.Errorf("a job that ends while the owner's rule removes it: %v", v)
+	}
+	held := parse(t, "JobStatus = 5\nNumHolds = 1\n")
+	for text, want := range map[string]bool{"": false, "SYSTEM_PERIODIC_RELEASE = NumHolds < 2\n": true, "SYSTEM_PERIODIC_RELEASE = NumHolds < 1\n": false, "SYSTEM_PERIODIC_RELEASE = true\nSYSTEM_MAX_RELEASES = 1\n": false} {
+		s := owner(t, text)
+		if got := s.MayBeReleased(held, &classad.Env{Now: noon}); got != want {
+			t.Errorf("%q: may be released: %v", text, got)
+		}
+		if got := s.Has(held); got != strings.Contains(text, "SYSTEM_PERIODIC") {
+			t.Errorf("%q: something is to be asked: %v", text, got)
+		}
 	}
 }
 
@@ -102,7 +169,7 @@ func TestExit(t *testing.T) {
 			t.Parallel()
 			ad := parse(t, "JobStatus = 2\n"+tt.ad)
 			jobpolicy.Ended(ad)
-			if v := jobpolicy.Exit(ad, &classad.Env{Now: noon}); v.Action != tt.want {
+			if v := nobody.Exit(ad, &classad.Env{Now: noon}); v.Action != tt.want {
 				t.Errorf("%v", v)
 			}
 		})
@@ -124,7 +191,7 @@ func TestMayBeReleased(t *testing.T) {
 		"PeriodicRelease = true\nHoldReasonCode = 1\n":                             false,
 	} {
 		ad := parse(t, "JobStatus = 5\nNumHolds = 2\nEnteredCurrentStatus = 1800000000\n"+text)
-		if got := jobpolicy.MayBeReleased(ad, &classad.Env{Now: noon}); got != want {
+		if got := nobody.MayBeReleased(ad, &classad.Env{Now: noon}); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
@@ -137,7 +204,7 @@ func TestHas(t *testing.T) {
 		"JobStatus = 1\n": false, "PeriodicHold = false\nPeriodicRemove = undefined\n": false,
 		"AllowedJobDuration = 0\n": true, "PeriodicRelease = Foo\n": true,
 	} {
-		if got := jobpolicy.Has(parse(t, text)); got != want {
+		if got := nobody.Has(parse(t, text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
@@ -156,7 +223,7 @@ func TestLimit(t *testing.T) {
 			t.Errorf("%q: %v %v", text, at, ok)
 			continue
 		}
-		if ok && (jobpolicy.Periodic(ad, &classad.Env{Now: at}).Action != jobpolicy.Hold || jobpolicy.Periodic(ad, &classad.Env{Now: at.Add(-time.Second)}).Action != jobpolicy.Stay) {
+		if ok && (nobody.Periodic(ad, &classad.Env{Now: at}).Action != jobpolicy.Hold || nobody.Periodic(ad, &classad.Env{Now: at.Add(-time.Second)}).Action != jobpolicy.Stay) {
 			t.Errorf("%q: not held at that second", text)
 		}
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	// Interval is how often the periodic expressions of jobs are asked
 	// (PERIODIC_EXPR_INTERVAL); 0 is a minute.
 	Interval time.Duration
+	// System is what the owner of this machine says of every job.
+	System jobpolicy.System
 	// Log appends an event to the job event log at path (never ""). An error
 	// is returned once through Problem; the job goes on.
 	Log func(path string, h eventlog.Header, ev eventlog.Event) error
@@ -83,7 +85,7 @@ type AP struct {
 	stopped bool
 	pending int // claim requests without an answer
 
-	policed  []*job        // whose ads have a say in the queue
+	policed  []*job        // that something is to be asked about
 	look     clock.Instant // when the first of them is to be asked
 	released int           // held jobs that may be released by their own policy
 }
@@ -115,15 +117,10 @@ func New(cfg Config, named func(attr string) bool) (*AP, error) {
 			sig = len(sigs)
 			sigs[text] = sig
 		}
-		j := &job{id: ID{int(cluster), int(proc)}, ad: ad, order: i, prio: prio, sig: sig, status: Idle, policed: jobpolicy.Has(ad)}
+		j := &job{id: ID{int(cluster), int(proc)}, ad: ad, order: i, prio: prio, sig: sig, status: Idle}
 		a.jobs = append(a.jobs, j)
-		if j.policed {
-			a.policed = append(a.policed, j)
-		}
 	}
-	if a.cfg.Interval <= 0 {
-		a.cfg.Interval = time.Minute
-	}
+	a.police()
 	a.counts = Counts{Total: len(a.jobs), Idle: len(a.jobs)}
 	a.idle = slices.Clone(a.jobs)
 	slices.SortStableFunc(a.idle, func(x, y *job) int { return cmp.Compare(y.prio, x.prio) })

@@ -85,7 +85,7 @@ type job struct {
 	retry      clock.Instant // not to be started before
 	pace       jobpolicy.Pace
 
-	policed bool               // its ad may take it out of the queue, or put it back
+	policed bool               // something may take it out of the queue, or put it back
 	look    clock.Instant      // when that is asked next
 	ending  *jobpolicy.Verdict // why its run was told to end, nil if it was not
 	never   string             // why no slot could run it when it was held from the start

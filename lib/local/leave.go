@@ -93,7 +93,7 @@ func (a *AP) terminate(now clock.Instant, r *run, rec starter.ExitRecord) {
 		j.ad.Delete("ExitSignal")
 	}
 	jobpolicy.Ended(j.ad)
-	v := jobpolicy.Exit(j.ad, a.env(now))
+	v := a.cfg.System.Exit(j.ad, a.env(now))
 	if v.Action == jobpolicy.Hold {
 		a.carryOut(now, j, v)
 		return

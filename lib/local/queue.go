@@ -28,6 +28,32 @@ func (a *AP) Due() clock.Instant {
 	return a.look
 }
 
+// Configure takes over how often the jobs are asked, and what the owner says of
+// all of them.
+func (a *AP) Configure(now clock.Instant, interval time.Duration, system jobpolicy.System) {
+	a.cfg.Interval, a.cfg.System = interval, system
+	a.police()
+	for _, j := range a.jobs {
+		a.lookSoon(j, now)
+		if j.hold != nil {
+			a.await(j, now)
+		}
+	}
+}
+
+// police finds the jobs that something is to be asked about.
+func (a *AP) police() {
+	if a.cfg.Interval <= 0 {
+		a.cfg.Interval = time.Minute
+	}
+	a.policed = a.policed[:0]
+	for _, j := range a.jobs {
+		if j.policed = a.cfg.System.Has(j.ad); j.policed {
+			a.policed = append(a.policed, j)
+		}
+	}
+}
+
 // lookSoon has a job asked a moment after something about it has changed.
 func (a *AP) lookSoon(j *job, now clock.Instant) {
 	if j.policed {
@@ -72,7 +98,7 @@ func (a *AP) Look(now clock.Instant) []ep.Event {
 			continue
 		}
 		a.lookIn(j, now, a.cfg.Interval)
-		if v := jobpolicy.Periodic(j.ad, a.env(now)); v.Action != jobpolicy.Stay && j.ending == nil {
+		if v := a.cfg.System.Periodic(j.ad, a.env(now)); v.Action != jobpolicy.Stay && j.ending == nil {
 			out = append(out, a.act(now, j, v)...)
 		}
 	}
@@ -139,11 +165,20 @@ func (a *AP) holdJob(now clock.Instant, j *job, h starter.Hold) {
 	j.ad.SetInt("HoldReasonSubCode", int64(h.Subcode))
 	n, _ := j.ad.EvalInt("NumHolds", nil)
 	j.ad.SetInt("NumHolds", n+1)
-	if j.waits = jobpolicy.MayBeReleased(j.ad, a.env(now)); j.waits {
-		a.released++
-	}
+	a.await(j, now)
 	a.log(now.Wall, j, eventlog.Held{Reason: h.Reason, ReasonCode: h.Code, ReasonSubcode: h.Subcode})
 	a.changed(Change{Job: j.id, At: now.Wall, Status: Held, What: "held", Detail: fmt.Sprintf("%s (code %d subcode %d)", h.Reason, h.Code, h.Subcode)})
+}
+
+// await notes whether a held job may be released by a policy, for which the run
+// does not end.
+func (a *AP) await(j *job, now clock.Instant) {
+	if j.waits {
+		a.released--
+	}
+	if j.waits = a.cfg.System.MayBeReleased(j.ad, a.env(now)); j.waits {
+		a.released++
+	}
 }
 
 // unhold ends the hold of a job that has one.

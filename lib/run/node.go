@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
@@ -158,7 +159,8 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	}
 	n.ap, err = local.New(local.Config{
 		Jobs: o.Jobs, User: o.User, Host: o.Inventory.FullHostname, Address: sinful(o.Inventory.FullHostname), Interval: interval,
-		Log: n.logs.append, Env: newEnv, Changed: o.Changed, Problem: n.problem,
+		System: jobpolicy.SystemFrom(o.Config),
+		Log:    n.logs.append, Env: newEnv, Changed: o.Changed, Problem: n.problem,
 	}, n.eng.Mentions)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/hook"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/policy"
@@ -87,6 +88,8 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	}
 	n.o.Config, n.o.Inventory = next, inv
 	_ = n.setIntervals(next) // it is usable
+	interval, _ := next.Duration("PERIODIC_EXPR_INTERVAL")
+	n.ap.Configure(now, interval, jobpolicy.SystemFrom(next))
 	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
 	n.setRecords(next)
 	n.step(now, ep.Reconfigured{Snapshot: next, Inventory: inv})
@@ -140,6 +143,8 @@ func (n *node) tellDoubts(s *config.Snapshot) {
 func (n *node) usable(now clock.Instant, s *config.Snapshot, inv *machine.Inventory) error {
 	_, err := s.Duration("POLLING_INTERVAL")
 	bad := []error{err}
+	_, err = s.Duration("PERIODIC_EXPR_INTERVAL")
+	bad = append(bad, err)
 	_, err = policy.TimesFrom(s)
 	bad = append(bad, err)
 	_, err = slot.LayoutFrom(s, inv, n.found...)

@@ -35,6 +35,7 @@ type accessPoint struct {
 	factors map[string]float64
 	left    map[slot.ID]time.Duration // retirement as the matchmaker last heard of it
 	waits   func()                    // told when a job waits again; may be nil
+	system  jobpolicy.System          // what the owner says of every job
 	refused map[int]bool              // kinds of jobs that nothing fits in this cycle
 }
 
@@ -115,7 +116,7 @@ func (p *accessPoint) submit(q *queued) {
 	} else {
 		p.idle = append(p.idle, q)
 	}
-	if jobpolicy.Has(q.ad) {
+	if p.system.Has(q.ad) {
 		// The schedd asks those that wait and those that are held, all the time.
 		p.watch(q, func() bool { return q.state != done && q.state != removed && !p.silent })
 	}
@@ -228,7 +229,7 @@ func (p *accessPoint) begun(q *queued) {
 			})
 		}
 	}
-	if jobpolicy.Has(q.ad) {
+	if p.system.Has(q.ad) {
 		p.watch(q, still)
 	}
 }

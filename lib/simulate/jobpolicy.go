@@ -43,9 +43,10 @@ func (p *accessPoint) watch(q *queued, still func() bool) {
 	p.w.after(min(every, time.Second), look)
 }
 
-// policy does what a job's own policy says, and reports whether that is anything.
+// policy does what a job's own policy or the owner's says, and reports whether
+// that is anything.
 func (p *accessPoint) policy(q *queued) bool {
-	v := jobpolicy.Periodic(q.ad, p.env())
+	v := p.system.Periodic(q.ad, p.env())
 	why := command(v.Attr)
 	switch v.Action {
 	case jobpolicy.Stay:
@@ -68,7 +69,7 @@ func (p *accessPoint) exited(q *queued, status int) jobpolicy.Verdict {
 	q.ad.SetBool("ExitBySignal", false)
 	q.ad.SetInt("ExitCode", int64(status))
 	jobpolicy.Ended(q.ad)
-	return jobpolicy.Exit(q.ad, p.env())
+	return p.system.Exit(q.ad, p.env())
 }
 
 // byOwner holds a job as a person does, who alone releases it then.
@@ -78,7 +79,11 @@ func (p *accessPoint) byOwner(q *queued, why string) {
 }
 
 // command is the submit command of an attribute: periodic_hold of PeriodicHold.
+// A setting of the owner's has no capital of its own to begin a word with.
 func command(attr string) string {
+	if attr == strings.ToUpper(attr) {
+		return attr
+	}
 	var b strings.Builder
 	for i, r := range attr {
 		if r >= 'A' && r <= 'Z' {

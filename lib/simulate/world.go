@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -104,6 +105,7 @@ func newWorld(node Node, more string, start time.Time, seed uint64, location *ti
 		return nil, errs.E(op, errs.Invalid, "configuration", errors.Join(problems...))
 	}
 	w.inv, w.snap, w.idle, w.location = inv, snap, idle, location
+	w.ap.system = jobpolicy.SystemFrom(snap)
 	chance := rand.New(rand.NewPCG(seed, 1))
 	w.chance = chance.Float64
 	if err := w.boot(); err != nil {
