@@ -20,6 +20,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // startd is a condor_startd that this tool is to find.
@@ -59,7 +60,7 @@ func (s *startd) begin() {
 	s.t.Helper()
 	s.cmd = exec.Command(s.program, "-f", "-c", filepath.Join(s.dir, "node.conf"))
 	s.cmd.Env = append(os.Environ(), run.BaseVariable+"="+filepath.Join(s.tmp, "runs"))
-	if err := s.cmd.Start(); err != nil {
+	if err := bound.Start(s.cmd); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(s.end)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // What starters can do is asked again when the configuration is read again, as
@@ -32,7 +34,7 @@ func TestAbilitiesFollow(t *testing.T) {
 	cmd := s.command("-f")
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
-	s.must(cmd.Start())
+	s.must(bound.Start(cmd))
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()

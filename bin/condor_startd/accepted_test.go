@@ -15,6 +15,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // What HTCondor's startd begins with, ours does: a policy that does not parse,
@@ -33,7 +34,7 @@ SCHEDD_INTERVAL = often
 	cmd := s.command("-f")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	s.must(cmd.Start())
+	s.must(bound.Start(cmd))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })

@@ -27,6 +27,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // beDaemon makes the test program the daemon.
@@ -113,7 +114,6 @@ func (s *site) command(args ...string) *exec.Cmd {
 	s.must(err)
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), beDaemon+"=1", "CONDOR_CONFIG="+s.path("condor_config"), "EXECPOINT_RUNTIME_DIR="+s.path("runs"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
 
@@ -210,7 +210,7 @@ func TestDaemon(t *testing.T) {
 	cmd := s.command("-f", "-n", "named")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	s.must(cmd.Start())
+	s.must(bound.Start(cmd))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })

@@ -16,13 +16,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // running starts the daemon of s and waits until it serves.
 func (s *site) running() *exec.Cmd {
 	s.t.Helper()
 	cmd := s.command("-f")
-	s.must(cmd.Start())
+	s.must(bound.Start(cmd))
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -95,7 +97,7 @@ func TestStartdsSideBySide(t *testing.T) {
 	second := newSite(t, "STARTD_NAME = second\nLOG = "+first.dir+"/log\nSTARTD_LOG = $(LOG)/StartLog.second\nLOCK = $(LOG)\n"+
 		"STARTD_ADDRESS_FILE = "+first.dir+"/log/.second_address\n")
 	cmd := second.command("-f")
-	second.must(cmd.Start())
+	second.must(bound.Start(cmd))
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -137,7 +139,7 @@ func TestStartdAfterAnother(t *testing.T) {
 	// The next one is started while this one ends.
 	s.must(second.Process.Signal(syscall.SIGTERM))
 	third := s.command("-f")
-	s.must(third.Start())
+	s.must(bound.Start(third))
 	t.Cleanup(func() {
 		_ = third.Process.Kill()
 		_ = third.Wait()

@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // The id of an administrator's session, sent by another host that is in no list
@@ -32,7 +33,7 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 	cmd := s.command("-f")
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
-	s.must(cmd.Start())
+	s.must(bound.Start(cmd))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })

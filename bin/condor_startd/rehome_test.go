@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // lets has everybody administrate the daemon.
@@ -41,7 +42,7 @@ type life struct {
 func (s *site) live() *life {
 	s.t.Helper()
 	l := &life{site: s, cmd: s.command("-f"), ended: make(chan error, 1), c: s.client()}
-	s.must(l.cmd.Start())
+	s.must(bound.Start(l.cmd))
 	go func() { l.ended <- l.cmd.Wait() }()
 	s.t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 	eventually(s.t, "the slot is there", func() (err error) {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // said takes what a program writes while somebody reads it.
@@ -101,7 +103,7 @@ func TestStartThatWaits(t *testing.T) {
 				cmd.Env = append(cmd.Env, tt.env)
 			}
 			began := time.Now()
-			s.must(cmd.Start())
+			s.must(bound.Start(cmd))
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
@@ -224,7 +226,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 		cmd.Env = append(cmd.Env, tt.env...)
 		var out said
 		cmd.Stdout, cmd.Stderr = &out, &out
-		s.must(cmd.Start())
+		s.must(bound.Start(cmd))
 		c := s.client()
 		eventually(t, tt.name, func() error {
 			at, err := s.address()

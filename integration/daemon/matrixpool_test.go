@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/integration/realpool"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // cell is one way to run, secure and reach an Execution Point.
@@ -253,7 +254,7 @@ func (a *arena) daemon(config, program string, args ...string) <-chan struct{} {
 	a.TB.Helper()
 	cmd := a.Command(context.Background(), program, args...)
 	cmd.Env = append(cmd.Env, "CONDOR_CONFIG="+config)
-	a.Must(cmd.Start())
+	a.Must(bound.Start(cmd))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = cmd.Wait() }()
 	a.TB.Cleanup(func() {

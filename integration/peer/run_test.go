@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // bench runs tests, each in a directory of its own.
@@ -164,9 +166,11 @@ func (b *bench) perform(ctx context.Context, o *outcome) error {
 		"--source-dir", b.Source.Dir, "--prefix-path", b.Overlays[o.Kind], "--dependencies", strings.Join(wants, ";"))
 	cmd.Dir, cmd.Env = o.Dir, b.env(*o)
 	cmd.Stdout, cmd.Stderr = out, out // a file, not a pipe that a daemon may hold open
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: b.User.Credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: b.User.Credential, Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err = cmd.Run()
+	if err = bound.Start(cmd); err == nil {
+		err = cmd.Wait()
+	}
 	ended := limited.Err() != nil
 	if _, err := endLeft(context.WithoutCancel(ctx), o.Dir); err != nil {
 		return err

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // stranger is a pool whose collector takes ads of condor@execpoint.test alone,
@@ -168,7 +170,7 @@ func TestTokensOfOurs(t *testing.T) {
 	request := c.Command(ctx, "condor_token_request", append(at, "-identity", "bob@execpoint.test", "-authz", "READ", "-lifetime", "600")...)
 	var out, bad bytes.Buffer
 	request.Stdout, request.Stderr = &out, &bad
-	c.Must(request.Start())
+	c.Must(bound.Start(request))
 	defer func() { _ = request.Wait() }()
 	number := regexp.MustCompile(`RequestId = "(\d{7})"`)
 	var id string

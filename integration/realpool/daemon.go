@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // Daemon is a process that the pool started. It ends with the test, unless
@@ -59,7 +61,7 @@ func (d *Daemon) Start() {
 	if d.AsRoot {
 		d.cmd.SysProcAttr.Credential = nil
 	}
-	d.pool.Must(d.cmd.Start())
+	d.pool.Must(bound.Start(d.cmd)) // a test that is killed takes it along
 	d.starts++
 	ended, cmd := make(chan struct{}), d.cmd
 	d.ended = ended

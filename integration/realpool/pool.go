@@ -252,8 +252,7 @@ func (p *Pool) Command(ctx context.Context, name string, args ...string) *exec.C
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append(os.Environ(), "CONDOR_CONFIG="+p.Config, "HOME="+p.Dir), p.Env()...)
 	cmd.Dir = p.Dir
-	// A test that is killed takes them along.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.cred, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.cred}
 	return cmd
 }
 

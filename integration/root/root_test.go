@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/integration/realpool"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 // who prints as whom a job runs, and whose what it finds is.
@@ -106,8 +107,8 @@ func TestAccounts(t *testing.T) {
 	lurker := exec.Command("/bin/sleep", "1000")
 	uid, err := strconv.ParseUint(w.uid(slotUser), 10, 32)
 	w.must(err)
-	lurker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, Setsid: true, Pdeathsig: syscall.SIGKILL}
-	w.must(lurker.Start())
+	lurker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, Setsid: true}
+	w.must(bound.Start(lurker))
 	gone := make(chan error, 1)
 	go func() { gone <- lurker.Wait() }()
 	w.round("UID_DOMAIN = elsewhere.test\nNOBODY_SLOT_USER = " + slotUser + "\nDEDICATED_EXECUTE_ACCOUNT_REGEXP = gam.*\n")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
 func TestHasUser(t *testing.T) {
@@ -47,8 +48,8 @@ func TestKillUser(t *testing.T) {
 	start := func(uid uint32) *exec.Cmd {
 		cmd := exec.Command("/bin/sh", "-c", "trap '' TERM; while sleep 1000; do :; done & wait")
 		cmd.Dir = "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Setsid: true, Pdeathsig: syscall.SIGKILL}
-		if err := cmd.Start(); err != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, Setsid: true}
+		if err := bound.Start(cmd); err != nil {
 			t.Fatal(err)
 		}
 		return cmd
