@@ -51,8 +51,6 @@ func played(t *testing.T, path string) []string {
 // policies of the examples; Matched needs a negotiator, which these have none
 // of. Vacating is the time that a job has to end by itself: no slot is in it
 // for longer than that.
-//
-// row: S1-001
 func TestOldStates(t *testing.T) {
 	t.Parallel()
 	scenarios, err := filepath.Glob(policies + "/*.scn")
@@ -82,6 +80,77 @@ func TestOldStates(t *testing.T) {
 			t.Errorf("no slot is ever %s, of %v", want, slices.Sorted(maps.Keys(met)))
 		}
 	}
+}
+
+// A slot of a run is in each state and activity that the 6.8 manual knows of,
+// but Matched, which needs a negotiator (integration/pool). Vacating is the time
+// in which a job ends by itself: the first run of this one says so and goes, the
+// second does not and is killed.
+//
+// row: S1-001
+func TestOldStatesOfARun(t *testing.T) {
+	t.Parallel()
+	p, h := newPlace(t), newHome(t, "daemon")
+	client := filepath.Join(h.dir, "client.sh")
+	if err := os.WriteFile(client, []byte("#!/bin/sh\nwhile :; do sleep 1; done\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bye := filepath.Join(p.dir, "bye")
+	p.write(t, "b.sh", "#!/bin/sh\necho Mips = 77\necho KFlops = 88\n")
+	p.write(t, "job.sh", "#!/bin/sh\nif [ -e "+bye+" ]; then "+strings.TrimPrefix(stubborn, "#!/bin/sh\n")+"fi\ntrap 'touch "+bye+"; exit 0' TERM\nwhile :; do sleep 0.1; done\n")
+	p.write(t, "job.sub", small+"executable = job.sh\nqueue\n")
+	p.write(t, "ep.conf", strings.Replace(h.conf(p, t, client, ""), "START_BACKFILL = True\n", "", 1)+`NUM_SLOTS = 1
+NUM_CPUS = 1
+BENCHMARKS_JOBLIST = b
+BENCHMARKS_b_EXECUTABLE = `+p.dir+`/b.sh
+RunBenchmarks = LastBenchmark == 0
+IS_OWNER = Mine =?= True
+START_BACKFILL = Back =?= True
+WANT_SUSPEND = Pre =!= True
+SUSPEND = Sus =?= True
+CONTINUE = Sus =!= True
+PREEMPT = Pre =?= True
+MAXJOBRETIREMENTTIME = 2
+MachineMaxVacateTime = 600
+WANT_VACATE = True
+KILL = Kil =?= True
+KILLING_TIMEOUT = 5
+`)
+	p.set(t, "Ready = False\n")
+	pr, _ := p.start(t, 0, "run", "-config", "ep.conf", "job.sub")
+	defer p.showLog(t)
+	told := 0
+	goes := func(values string, moves ...string) {
+		t.Helper()
+		p.set(t, values+"Some = 1\n")
+		for _, m := range moves {
+			waitFor(t, m, func() bool {
+				log := p.log()
+				i := strings.Index(log[min(told, len(log)):], m+" transition=")
+				if i >= 0 {
+					told += i + 1
+				}
+				return i >= 0
+			})
+		}
+	}
+	goes("Ready = False\n", "Idle -> Benchmarking", "Benchmarking -> Idle")
+	goes("Mine = True\n", "Unclaimed -> Owner")
+	goes("Back = True\n", "Owner -> Unclaimed", "Unclaimed -> Backfill", "Idle -> Busy")
+	goes("Evict = True\n", "Busy -> Killing", "Killing -> Idle", "Backfill -> Owner", "Owner -> Unclaimed")
+	goes("Ready = True\n", "Unclaimed -> Claimed", "Idle -> Busy")
+	goes("Ready = True\nSus = True\n", "Busy -> Suspended")
+	goes("Ready = True\n", "Suspended -> Busy")
+	goes("Ready = True\nPre = True\n", "Busy -> Retiring", "Claimed/Retiring -> Preempting/Vacating", "Preempting/Vacating -> Owner/Idle")
+	if _, err := os.Stat(bye); err != nil || strings.Contains(p.log(), "Preempting/Killing") {
+		t.Errorf("the job was not left to end by itself: %v", err)
+	}
+	goes("Ready = True\n", "Unclaimed -> Claimed", "Idle -> Busy")
+	goes("Ready = True\nPre = True\n", "Busy -> Retiring", "Claimed/Retiring -> Preempting/Vacating")
+	goes("Ready = False\nPre = True\nKil = True\n", "Vacating -> Killing", "Preempting/Killing -> Owner/Idle")
+	pr.interrupt(t, p, 1)
+	<-pr.ended
+	p.nothingLeft(t)
 }
 
 // A drain that is cancelled gives back the slots that are drained already, and

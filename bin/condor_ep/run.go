@@ -241,7 +241,10 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 			scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
 		})
 	}
-	starterPath, starterArgs, err := run.StarterProgram(snap, p.Self, []string{"condor_ep", starter.Command})
+	starterOf := func(s *config.Snapshot) (path string, args []string, err error) {
+		return run.StarterProgram(s, p.Self, []string{"condor_ep", starter.Command})
+	}
+	starterPath, starterArgs, err := starterOf(snap)
 	if err != nil {
 		return res, err
 	}
@@ -294,7 +297,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
-		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: os.Environ(), StarterLog: starterLog,
+		StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: jobsOf, Keep: f.keep, Log: log, Name: "condor_ep run",
 		Interrupt: interrupt, Settled: begin.settled, Waiting: begin.waiting,
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },

@@ -9,10 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/starter"
 )
+
+// ownStarter writes a program that notes its process and name, and becomes a
+// starter.
+func (p place) ownStarter(t *testing.T, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.write(t, name, "#!/bin/sh\necho \"$$ $0\" >>"+filepath.Join(p.dir, "spawned")+"\nexec "+self+" "+starter.Command+"\n")
+}
 
 // The program that STARTER names runs the jobs.
 //
@@ -20,12 +32,7 @@ import (
 func TestStarterProgram(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spawned := filepath.Join(p.dir, "spawned")
-	mine := p.write(t, "my_starter", "#!/bin/sh\necho \"$0\" >>"+spawned+"\nexec "+self+" "+starter.Command+"\n")
+	mine := p.ownStarter(t, "my_starter")
 	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue 2\n")
 	p.write(t, "ep.conf", "NUM_CPUS = 1\nSTARTER = "+mine+"\n")
 	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK {
@@ -41,6 +48,47 @@ func TestStarterProgram(t *testing.T) {
 		}
 		p.write(t, "ep.conf", "NUM_CPUS = 1\nSTARTER = "+path+"\n")
 		p.refused(t, exitUsage, "ep.conf:2: STARTER = "+path+": ", "run", "-config", "ep.conf", "job.sub")
+	}
+	p.nothingLeft(t)
+}
+
+// Another STARTER counts for the jobs that begin after a reconfig; one that
+// cannot be executed leaves the old configuration in force.
+//
+// row: S4-020
+func TestStarterOfANewConfiguration(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	first, second := p.ownStarter(t, "first"), p.ownStarter(t, "second")
+	p.write(t, "job.sh", "#!/bin/sh\necho \"$1 $PPID.\" >>"+p.dir+"/runs\nwhile [ ! -e "+p.dir+"/finish$1 ]; do sleep 0.1; done\n")
+	p.write(t, "job.sub", small+"executable = job.sh\narguments = $(Process)\nqueue 2\n")
+	conf := func(starter string) { p.write(t, "ep.conf", "NUM_CPUS = 1\nSTARTER = "+starter+"\n") }
+	conf(first)
+	pr, output := p.start(t, 0, "run", "-config", "ep.conf", "job.sub")
+	hangup := func(starter, said string) {
+		t.Helper()
+		conf(starter)
+		pr.signal(t, syscall.SIGHUP)
+		waitFor(t, said, func() bool { return strings.Contains(p.log(), said) })
+	}
+	waitFor(t, "the first job runs", contains(filepath.Join(p.dir, "runs"), ".\n"))
+	hangup(filepath.Join(p.dir, "none"), "the old one stays")
+	if strings.Contains(p.read(t, "spawned"), second) {
+		t.Fatal("the second program is there already")
+	}
+	hangup(second, "configuration taken over")
+	p.write(t, "finish0", "")
+	waitFor(t, "the second job runs", func() bool { return strings.Count(p.read(t, "runs"), ".\n") == 2 })
+	spawned := "\n" + p.read(t, "spawned")
+	for i, program := range []string{first, second} {
+		line := strings.Split(p.read(t, "runs"), "\n")[i]
+		if want := "\n" + strings.TrimSuffix(line[2:], ".") + " " + program + "\n"; !strings.Contains(spawned, want) {
+			t.Errorf("job %s is not of %s:%s", line, program, spawned)
+		}
+	}
+	p.write(t, "finish1", "")
+	if stdout, stderr := output(); pr.status != exitOK {
+		t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
 	}
 	p.nothingLeft(t)
 }

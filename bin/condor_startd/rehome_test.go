@@ -36,6 +36,7 @@ type life struct {
 	ended chan error
 	c     *security.Client
 	at    cedar.Sinful
+	told  int // how far moves has read the log
 }
 
 // live starts the daemon and waits until it answers.

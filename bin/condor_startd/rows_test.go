@@ -8,6 +8,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -31,6 +32,14 @@ func (s *site) program(name, text string) string {
 	defer syscall.ForkLock.RUnlock()
 	s.must(os.WriteFile(s.path(name), []byte("#!/bin/sh\n"+text), 0o755))
 	return s.path(name)
+}
+
+// reachable lets another user in, if the daemon may run programs as one.
+func (s *site) reachable() {
+	s.t.Helper()
+	for dir := s.dir; dir != "/tmp" && dir != "/" && os.Geteuid() == 0; dir = filepath.Dir(dir) {
+		s.must(os.Chmod(dir, 0o755))
+	}
 }
 
 // without takes a line out of the configuration.
@@ -57,7 +66,7 @@ func (s *site) with(lines string) {
 // reconfigured has the daemon take lines over, and waits until it has.
 func (l *life) reconfigured(n int, lines string) {
 	l.t.Helper()
-	l.with(fmt.Sprintf("%sSTARTD_ATTRS = Taken\nTaken = %d\n", lines, n))
+	l.with(fmt.Sprintf("STARTD_ATTRS = Taken\n%sSTARTD_ATTRS = $(STARTD_ATTRS), Taken\nTaken = %d\n", lines, n))
 	l.must(l.cmd.Process.Signal(syscall.SIGHUP))
 	l.shows("Taken = " + strconv.Itoa(n))
 }
@@ -82,6 +91,23 @@ func (l *life) shows(line string) {
 		}
 		return nil
 	})
+}
+
+// moves waits until the log tells of these moves of the first slot, one after
+// another and behind those that were waited for before.
+func (l *life) moves(words ...string) {
+	l.t.Helper()
+	for _, w := range words {
+		eventually(l.t, w, func() error {
+			log := l.log()
+			i := strings.Index(log[l.told:], "slot1: "+w)
+			if i < 0 {
+				return errors.New(log)
+			}
+			l.told += i + 1
+			return nil
+		})
+	}
 }
 
 // says waits until the log has the words.
@@ -191,30 +217,69 @@ func TestCronEnvironment(t *testing.T) {
 }
 
 // The unclaimed slot of a daemon runs its benchmarks when the old helper says
-// that it is time, goes to its owner and comes back, and is drained.
+// that it is time, and not before; it goes to its owner and comes back, and is
+// drained. Matches, claims and backfill are integration/pool's and
+// TestBackfillKnobs'.
 //
-// row: S1-044, S2-009
+// row: S0-133, S0-134, S0-135, S0-136, S0-137, S0-142, S1-044, S2-009
 func TestUnclaimedSlot(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, lets+"POLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\nBenchmarkTimer = (CurrentTime - LastBenchmark)\nHOUR = 3600\n"+
 		"RunBenchmarks = ((LastBenchmark == 0) || ($(BenchmarkTimer) >= (4 * $(HOUR))))\n"+
 		"BENCHMARKS_JOBLIST = b\nBENCHMARKS_b_EXECUTABLE = $(LOCAL_DIR)/b.sh\nIS_OWNER = Mine =?= true\n")
-	s.program("b.sh", "echo run >> "+s.path("benchmarked")+"\necho Mips = 77\necho KFlops = 88\n")
+	s.program("b.sh", "echo run >>"+s.path("benchmarked")+"\ncat "+s.path("figures")+"\n")
+	figures := func(mips, kflops int) {
+		s.must(os.WriteFile(s.path("figures"), fmt.Appendf(nil, "Mips = %d\nKFlops = %d\n", mips, kflops), 0o644))
+	}
+	rounds := func() int {
+		b, _ := os.ReadFile(s.path("benchmarked"))
+		return strings.Count(string(b), "run\n")
+	}
+	figures(1000, 2000)
+	began := time.Now().Unix()
 	l := s.live()
-	began := time.Now()
-	l.shows("Mips = 77")
-	l.shows("KFlops = 88")
-	if last, _ := l.ads()[0].EvalInt("LastBenchmark", nil); last < began.Add(-time.Minute).Unix() || last > time.Now().Unix() {
-		t.Errorf("LastBenchmark = %d", last)
+	l.shows("Mips = 1000")
+	l.shows("KFlops = 2000")
+	l.moves("Changing activity: Idle -> Benchmarking", "Changing activity: Benchmarking -> Idle")
+	first, _ := l.ads()[0].EvalInt("LastBenchmark", nil)
+	if first < began || first > time.Now().Unix() {
+		t.Errorf("LastBenchmark = %d", first)
 	}
-	l.says("slot1: Changing activity: Idle -> Benchmarking")
-	l.says("slot1: Changing activity: Benchmarking -> Idle")
+
 	l.reconfigured(1, "Mine = true\nSTARTD_ATTRS = Mine\n")
-	l.reconfigured(2, "STARTD_ATTRS = Taken, Mine\n")
-	l.end()
-	if b, _ := os.ReadFile(s.path("benchmarked")); string(b) != "run\n" {
-		t.Errorf("the benchmarks ran: %q", b)
+	l.moves("Changing state: Unclaimed -> Owner")
+	l.shows(`State = "Owner"`)
+	l.reconfigured(2, "Mine = false\nSTARTD_ATTRS = Mine\n")
+	l.moves("Changing state: Owner -> Unclaimed")
+	if n := rounds(); n != 1 {
+		t.Errorf("%d rounds of benchmarks, though four hours are not over", n)
 	}
+
+	// With other hours it is time again: a new round counts for one of four.
+	figures(2000, 4000)
+	l.reconfigured(3, "HOUR = 1\n")
+	l.moves("Changing activity: Idle -> Benchmarking", "Changing activity: Benchmarking -> Idle")
+	l.reconfigured(4, "RunBenchmarks = False\n")
+	eventually(t, "the rounds are weighed", func() error {
+		want := 1000.0
+		for range rounds() - 1 {
+			want = (3*want + 2000) / 4
+		}
+		mips, _ := l.ads()[0].EvalReal("Mips", nil)
+		kflops, _ := l.ads()[0].EvalReal("KFlops", nil)
+		if math.Abs(mips-want) > 1 || math.Abs(kflops-2*want) > 1 || want == 1000 {
+			return fmt.Errorf("Mips = %g and KFlops = %g after %d rounds, want %g", mips, kflops, rounds(), want)
+		}
+		return nil
+	})
+	if again, _ := l.ads()[0].EvalInt("LastBenchmark", nil); again < first+4 {
+		t.Errorf("LastBenchmark = %d after %d", again, first)
+	}
+
+	l.drain(512, "HowFast = 0\nResumeOnCompletion = 0")
+	l.moves("Changing state and activity: Unclaimed/Idle -> Drained/Retiring", "Changing activity: Retiring -> Idle")
+	l.shows(`State = "Drained"`)
+	l.end()
 }
 
 // drain sends an order to drain, or to end that.
@@ -331,9 +396,7 @@ func TestBackfillKnobs(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		t.Parallel()
 		s := newSite(t, on+strings.Join(all, "\n")+"\nBOINC_Arguments = \"one 'two three'\"\nBOINC_Environment = \"MARK='a mark'\"\nBOINC_Output = $(LOCAL_DIR)/boinc/out\nBOINC_Error = $(LOCAL_DIR)/boinc/err\n")
-		for dir := s.dir; dir != "/tmp" && dir != "/" && os.Geteuid() == 0; dir = filepath.Dir(dir) {
-			s.must(os.Chmod(dir, 0o755)) // for the owner of the client
-		}
+		s.reachable()
 		s.program("client.sh", `trap 'exit 0' TERM; echo "$1|$2|$MARK|$(pwd)|$(id -u)"; echo bad >&2; while :; do sleep 0.1; done`+"\n")
 		s.must(os.Mkdir(s.path("boinc"), 0o777))
 		s.must(os.Chmod(s.path("boinc"), 0o777))

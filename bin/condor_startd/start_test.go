@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
@@ -196,6 +197,44 @@ func TestStarterOfTheConfiguration(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The program that STARTER names runs what the daemon has run, and after a
+// reconfig another one does.
+//
+// row: S4-020
+func TestStarterIsSpawned(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "STARTER = $(LOCAL_DIR)/first\nENABLE_BACKFILL = True\nBACKFILL_SYSTEM = BOINC\nSTART_BACKFILL = Off =!= True\nEVICT_BACKFILL = Off =?= True\nRunBenchmarks = False\nPOLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\n"+
+		"BOINC_Executable = $(LOCAL_DIR)/client.sh\nBOINC_InitialDir = /\nBOINC_Universe = vanilla\nBOINC_Owner = nobody\n")
+	s.reachable()
+	self, err := os.Executable()
+	s.must(err)
+	for _, name := range []string{"first", "second"} {
+		s.program(name, "if [ \"$1\" = -classad ]; then exit 0; fi\necho $$ $0 >>"+s.path("spawned")+"\nexec "+self+" "+starter.Command+"\n")
+	}
+	s.program("client.sh", "echo $PPID. >>"+s.path("runs")+"\nwhile :; do sleep 0.1; done\n")
+	s.must(os.WriteFile(s.path("runs"), nil, 0o666))
+	s.must(os.Chmod(s.path("runs"), 0o666))
+	l := s.live()
+	ran := func(n int, program string) {
+		t.Helper()
+		eventually(t, program+" runs it", func() error {
+			runs, _ := os.ReadFile(s.path("runs"))
+			spawned, _ := os.ReadFile(s.path("spawned"))
+			lines := strings.Split(string(runs), ".\n")
+			if len(lines) != n+1 || !strings.Contains("\n"+string(spawned), "\n"+lines[n-1]+" "+s.path(program)+"\n") {
+				return fmt.Errorf("runs %q, spawned %q\n%s", runs, spawned, l.log())
+			}
+			return nil
+		})
+	}
+	ran(1, "first")
+	l.reconfigured(1, "Off = True\nSTARTD_ATTRS = Off\nSTARTER = $(LOCAL_DIR)/second\n")
+	l.shows(`State = "Unclaimed"`)
+	l.reconfigured(2, "Off = False\n")
+	ran(2, "second")
+	l.end()
 }
 
 // The configuration is found where HTCondor finds it, and the environment and

@@ -61,16 +61,16 @@ func (p processes) Launch(ctx context.Context, plan *starter.Plan, nc net.Conn) 
 	return h, nil
 }
 
-// newLauncher is the launcher of a run.
-func newLauncher(o Options) Launcher {
-	own := processes{starter.NewLauncher(starter.LaunchSpec{
+// newLauncher is the launcher of a run, and our own below it.
+func newLauncher(o Options) (l Launcher, own processes) {
+	own = processes{starter.NewLauncher(starter.LaunchSpec{
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
 	})}
 	if o.Launcher == nil {
-		return own
+		return own, own
 	}
-	return both{o.Launcher(own), own}
+	return both{o.Launcher(own), own}, own
 }
 
 // both closes the launcher that was put in place of our own, then that.

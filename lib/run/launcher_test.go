@@ -34,7 +34,7 @@ func (o *other) Close() { o.closed++ }
 func TestLauncher(t *testing.T) {
 	t.Parallel()
 	o := Options{Host: Host{Spawner: noSpawner{}}, StarterPath: "/nonexistent"}
-	l := newLauncher(o)
+	l, _ := newLauncher(o)
 	// What failed is nil, not an interface that holds a nil.
 	if s, err := l.Launch(t.Context(), &starter.Plan{}, nil); s != nil || !errs.Is(err, errs.Broken) {
 		t.Errorf("%v, %v", s, err)
@@ -45,7 +45,7 @@ func TestLauncher(t *testing.T) {
 		own = l
 		return in
 	}
-	l = newLauncher(o)
+	l, _ = newLauncher(o)
 	if _, err := l.Launch(t.Context(), &starter.Plan{}, nil); err == nil || err.Error() != "another launcher" {
 		t.Error(err)
 	}

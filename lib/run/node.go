@@ -39,6 +39,7 @@ type node struct {
 	pool     *pool.Pool // nil without one
 	joined   string     // our address in the pool
 	launcher Launcher
+	starts   processes // starters, for the launcher
 	bench    *benchmarks
 	cron     *cron
 	back     *backfill
@@ -165,7 +166,7 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.launcher = newLauncher(o)
+	n.launcher, n.starts = newLauncher(o)
 	n.beginRecords()
 	n.tellStart(now)
 	for _, eff := range effects {

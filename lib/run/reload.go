@@ -39,12 +39,19 @@ func (n *node) reload() {
 	inv.Attrs = inv.Attrs.Clone()
 	n.around.Go(func() {
 		next, err := n.o.Load()
+		var path string
+		var args []string
+		if err == nil && n.o.Starter != nil {
+			path, args, err = n.o.Starter(next)
+		}
 		if err == nil {
 			n.able(&inv, next)
 		}
 		n.post(func(now clock.Instant) {
 			n.loading = false
-			n.loaded(now, next, &inv, err)
+			if n.loaded(now, next, &inv, err) && n.o.Starter != nil {
+				n.starts.Use(path, args)
+			}
 			if n.loadAgain {
 				n.loadAgain = false
 				n.reload()
@@ -71,13 +78,13 @@ func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
 }
 
 // loaded takes a configuration over as a whole, or tells why the old one stays.
-func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inventory, err error) {
+func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inventory, err error) (taken bool) {
 	if err == nil {
 		err = n.usable(now, next, inv)
 	}
 	if err != nil {
 		n.problem(fmt.Errorf("the configuration was not taken over, the old one stays: %w", err))
-		return
+		return false
 	}
 	changes := n.o.Config.Changes(next)
 	var later []string
@@ -105,6 +112,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	if len(later) > 0 {
 		n.problem(fmt.Errorf("these take effect only when the Execution Point is started again: %s", strings.Join(later, ", ")))
 	}
+	return true
 }
 
 // tellDoubts says which of the owner's expressions do not parse, and so do not

@@ -86,8 +86,12 @@ type Options struct {
 	// argument vector; StarterLog takes what starters write to standard error.
 	StarterPath string
 	StarterArgs []string
-	StarterEnv  []string // the starter's own environment, not the job's
-	StarterLog  *os.File
+	// Starter says which program that is under another configuration, for the
+	// starters that begin later; nil keeps the first. It is called beside the
+	// owner. An error refuses the configuration.
+	Starter    func(*config.Snapshot) (path string, args []string, err error)
+	StarterEnv []string // the starter's own environment, not the job's
+	StarterLog *os.File
 	// Programs is the directory where the GPU discovery program may be if it is
 	// not in LIBEXEC; "" is nowhere.
 	Programs string

@@ -177,7 +177,10 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	if err := d.detect(ctx, execute); err != nil {
 		return daemon.ExitException, err
 	}
-	starterPath, starterArgs, err := d.starterProgram(ctx, h.Spawner)
+	starterOf := func(s *config.Snapshot) (path string, args []string, err error) {
+		return d.starterProgram(ctx, s, h.Spawner)
+	}
+	starterPath, starterArgs, err := starterOf(d.snap)
 	if err != nil {
 		return daemon.ExitException, err
 	}
@@ -198,7 +201,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 
 	opts := run.Options{
 		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
-		StarterPath: starterPath, StarterArgs: starterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
+		StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),

@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/run"
@@ -23,9 +24,9 @@ const starterPatience = 10 * time.Second
 // speaks another protocol with its startd, and every job would fail. It is
 // recognised by what it says of itself, which ours and scripts around ours do not
 // say; ours is used in its place, and the log says so.
-func (d *daemonState) starterProgram(ctx context.Context, spawner host.Spawner) (path string, args []string, err error) {
+func (d *daemonState) starterProgram(ctx context.Context, s *config.Snapshot, spawner host.Spawner) (path string, args []string, err error) {
 	o := d.o
-	path, args, err = run.StarterProgram(d.snap, o.StarterPath, o.StarterArgs)
+	path, args, err = run.StarterProgram(s, o.StarterPath, o.StarterArgs)
 	if err != nil || path == o.StarterPath {
 		return path, args, err
 	}

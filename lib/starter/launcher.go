@@ -69,6 +69,7 @@ type Launcher struct {
 
 	mu      sync.Mutex
 	closed  bool
+	used    int            // how often Use has changed the program
 	standby []*Handle      // idle starters, oldest first
 	filling int            // starters being started for standby
 	work    sync.WaitGroup // goroutines of the launcher itself
@@ -124,7 +125,8 @@ func (l *Launcher) Launch(ctx context.Context, plan *Plan, nc net.Conn) (*Handle
 		}
 		l.discard(h) // it died while it waited
 	}
-	h, err := l.start()
+	spec, _ := l.now()
+	h, err := start(spec)
 	if err != nil {
 		return nil, errs.E(op, errs.Broken, plan.Activation, err)
 	}
@@ -152,6 +154,32 @@ func (l *Launcher) Close() {
 	l.work.Wait()
 }
 
+// Use has further starters be another program. Those that run stay; those that
+// wait for a plan are ended.
+func (l *Launcher) Use(path string, args []string) {
+	l.mu.Lock()
+	if path == l.spec.Path && slices.Equal(args, l.spec.Args) || l.closed {
+		l.mu.Unlock()
+		return
+	}
+	l.spec.Path, l.spec.Args = path, args
+	l.used++
+	idle := l.standby
+	l.standby = nil
+	for _, h := range idle {
+		l.work.Go(func() { l.discard(h) })
+	}
+	l.mu.Unlock()
+	l.refill()
+}
+
+// now is how starters are started from now on; it changes with used.
+func (l *Launcher) now() (spec LaunchSpec, used int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spec, l.used
+}
+
 func (l *Launcher) take() *Handle {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,10 +203,11 @@ func (l *Launcher) refill() {
 	for len(l.standby)+l.filling < l.spec.Standby {
 		l.filling++
 		l.work.Go(func() {
-			h, err := l.start()
+			spec, used := l.now()
+			h, err := start(spec)
 			l.mu.Lock()
 			l.filling--
-			keep := err == nil && !l.closed
+			keep := err == nil && !l.closed && used == l.used
 			if keep {
 				l.standby = append(l.standby, h)
 			}
@@ -187,14 +216,15 @@ func (l *Launcher) refill() {
 				l.spec.Log.Warn("no starter for the standby", "err", err)
 			} else if !keep {
 				l.discard(h)
+				l.refill() // it was of the program before
 			}
 		})
 	}
 }
 
 // start runs one starter without a plan.
-func (l *Launcher) start() (*Handle, error) {
-	stdinR, stdinW, err := l.spec.Channel()
+func start(spec LaunchSpec) (*Handle, error) {
+	stdinR, stdinW, err := spec.Channel()
 	if err != nil {
 		return nil, err
 	}
@@ -204,9 +234,9 @@ func (l *Launcher) start() (*Handle, error) {
 		stdinW.Close()
 		return nil, err
 	}
-	family, err := l.spec.Spawner.Spawn(host.SpawnSpec{
-		Path: l.spec.Path, Args: l.spec.Args, Env: l.spec.Env,
-		Stdin: stdinR, Stdout: stdoutW, Stderr: l.spec.Stderr,
+	family, err := spec.Spawner.Spawn(host.SpawnSpec{
+		Path: spec.Path, Args: spec.Args, Env: spec.Env,
+		Stdin: stdinR, Stdout: stdoutW, Stderr: spec.Stderr,
 		Bond: host.Independent,
 	})
 	stdinR.Close()
@@ -214,9 +244,9 @@ func (l *Launcher) start() (*Handle, error) {
 	if err != nil {
 		stdinW.Close()
 		stdoutR.Close()
-		return nil, errs.E("starter.start", errs.Broken, l.spec.Path, err)
+		return nil, errs.E("starter.start", errs.Broken, spec.Path, err)
 	}
-	return newHandle(l.spec, family, stdinW, stdoutR), nil
+	return newHandle(spec, family, stdinW, stdoutR), nil
 }
 
 func (l *Launcher) discard(h *Handle) {
