@@ -133,13 +133,11 @@ func TestOwnersJobPolicy(t *testing.T) {
 			p.nothingLeft(t)
 		})
 	}
-	// A rule that is no expression does not count, which is said.
+	// A rule that is no expression is found before anything starts.
 	p := newPlace(t)
 	p.write(t, "ep.conf", "NUM_CPUS = 1\nSYSTEM_PERIODIC_REMOVE = (\n")
 	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
-	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK || !strings.Contains(stdout+stderr, "SYSTEM_PERIODIC_REMOVE") {
-		t.Errorf("status %d\n%s%s", status, stdout, stderr)
-	}
+	p.refused(t, exitUsage, "ep.conf:2:1: knob SYSTEM_PERIODIC_REMOVE: is not an expression", "run", "-config", "ep.conf", "job.sub")
 }
 
 // TestJobThatGetsNoFurther has a job that is never done and ends at once: after

@@ -155,8 +155,6 @@ KILLING_TIMEOUT = 5
 
 // A drain that is cancelled gives back the slots that are drained already, and
 // those that wait for the others.
-//
-// row: S0-185
 func TestEndsOfADrain(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -173,10 +171,28 @@ func TestEndsOfADrain(t *testing.T) {
 	}
 }
 
+// The same in a run: slot2 waits, drained, for the job of slot1.
+//
+// row: S0-185
+func TestEndsOfADrainOfARun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	pr, output := p.running(t, "NUM_CPUS = 2\nNUM_SLOTS = 2\nSLOT_TYPE_0_PARTITIONABLE = False\nRunBenchmarks = False\nMAXJOBRETIREMENTTIME = 3600\nSTART = SlotID == 1\n")
+	p.accepted(t, "request id 1", "drain")
+	waitFor(t, "slot2 is to be drained", p.said(1, "slot2: Changing state and activity: Unclaimed/Idle -> Drained/Retiring transition=37"))
+	p.accepted(t, "cancelled the draining", "drain", "-cancel")
+	waitFor(t, "slot2 is back", p.said(1, "slot2: Changing state and activity: Drained/Retiring -> Owner/Idle transition=35"))
+	p.accepted(t, "request id 2", "drain", "-fast")
+	waitFor(t, "slot1 is drained", p.said(1, "slot1: Changing activity: Retiring -> Idle transition=33"))
+	p.accepted(t, "cancelled the draining", "drain", "-cancel")
+	waitFor(t, "slot1 is back", p.said(1, "slot1: Changing state: Drained -> Owner transition=34"))
+	pr.interrupt(t, p, 2)
+	output()
+	p.nothingLeft(t)
+}
+
 // The desktop policy of the manual promises time to jobs of dedicated machines
 // and none to those of desktops.
-//
-// row: S0-212, S1-064
 func TestDesktopRetirement(t *testing.T) {
 	t.Parallel()
 	conf, err := os.ReadFile(policies + "/desktop-or-not.conf")
@@ -191,6 +207,68 @@ func TestDesktopRetirement(t *testing.T) {
 		if !slices.Contains(got, "3000 slot1 Claimed/Retiring") || !slices.Contains(got, want) {
 			t.Errorf("IsDesktop = %s: no %q in %q", desktop, want, got)
 		}
+	}
+}
+
+// The same policy in a run: somebody types at a desktop, which suspends its job
+// and not that of a machine that is none; and both are to give up their jobs,
+// for which the other has time.
+//
+// row: S0-211, S0-212, S1-064
+func TestDesktopOfARun(t *testing.T) {
+	t.Parallel()
+	conf, err := os.ReadFile(policies + "/desktop-or-not.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(conf), "(IsDesktop =!= True) * 0", "(IsDesktop =!= True) * 3600", 1)
+	text = strings.Replace(text, "($(ActivityTimer) > 300)", "($(ActivityTimer) > 3)", 1) // five minutes are long for a test
+	for _, desktop := range []bool{true, false} {
+		t.Run(fmt.Sprint(desktop), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.set(t, "KeyboardIdle = 10000\n")
+			p.write(t, "sensor.sh", "#!/bin/sh\ncat values\necho -\necho $(cat values) >seen\n")
+			pr, output := p.running(t, text+fmt.Sprintf("IsDesktop = %v\n", desktop)+`NUM_SLOTS = 1
+SLOT_TYPE_0_PARTITIONABLE = False
+RunBenchmarks = False
+UPDATE_INTERVAL = 1
+STARTD_DEBUG = D_FULLDEBUG
+BackgroundLoad = 1000
+HighLoad = 2000
+STARTD_CRON_JOBLIST = sensor
+STARTD_CRON_sensor_EXECUTABLE = `+p.dir+`/sensor.sh
+STARTD_CRON_sensor_PERIOD = 1s
+STARTD_CRON_sensor_CWD = `+p.dir+`
+`)
+			defer p.showLog(t)
+			const suspended, leaves = "slot1: Changing activity: Busy -> Suspended", "Claimed/Retiring -> Preempting/"
+			looks := 0 // at the slot, until the sensor has told something new
+			types := func(values string) {
+				p.set(t, values)
+				waitFor(t, values, contains(filepath.Join(p.dir, "seen"), strings.TrimSpace(values)))
+				looks = strings.Count(p.log(), "slot1: state ")
+			}
+			types("KeyboardIdle = 3\n")
+			if desktop {
+				waitFor(t, "the job is suspended", p.said(1, suspended))
+				types("KeyboardIdle = 10000\n")
+				waitFor(t, "it goes on", p.said(1, "slot1: Changing activity: Suspended -> Busy"))
+			}
+			p.accepted(t, "slot1", "vacate", "slot1")
+			waitFor(t, "the slot is to be left", func() bool { return strings.Contains(p.log(), "-> Retiring") })
+			if desktop {
+				waitFor(t, "the job has no time", p.said(1, leaves))
+			} else {
+				waitFor(t, "the slot is looked at", func() bool { return strings.Count(p.log(), "slot1: state ") > looks+3 })
+				if !p.said(0, leaves)() || !p.said(0, suspended)() {
+					t.Error("the job has no time, or was suspended")
+				}
+			}
+			pr.interrupt(t, p, 2)
+			output()
+			p.nothingLeft(t)
+		})
 	}
 }
 

@@ -213,14 +213,14 @@ func TestStarterIsSpawned(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		s.program(name, "if [ \"$1\" = -classad ]; then exit 0; fi\necho $$ $0 >>"+s.path("spawned")+"\nexec "+self+" "+starter.Command+"\n")
 	}
-	s.program("client.sh", "echo $PPID. >>"+s.path("runs")+"\nwhile :; do sleep 0.1; done\n")
-	s.must(os.WriteFile(s.path("runs"), nil, 0o666))
-	s.must(os.Chmod(s.path("runs"), 0o666))
+	s.program("client.sh", "echo $PPID. >>"+s.path("ran")+"\nwhile :; do sleep 0.1; done\n")
+	s.must(os.WriteFile(s.path("ran"), nil, 0o666))
+	s.must(os.Chmod(s.path("ran"), 0o666))
 	l := s.live()
 	ran := func(n int, program string) {
 		t.Helper()
 		eventually(t, program+" runs it", func() error {
-			runs, _ := os.ReadFile(s.path("runs"))
+			runs, _ := os.ReadFile(s.path("ran"))
 			spawned, _ := os.ReadFile(s.path("spawned"))
 			lines := strings.Split(string(runs), ".\n")
 			if len(lines) != n+1 || !strings.Contains("\n"+string(spawned), "\n"+lines[n-1]+" "+s.path(program)+"\n") {
@@ -230,8 +230,9 @@ func TestStarterIsSpawned(t *testing.T) {
 		})
 	}
 	ran(1, "first")
+	l.moves("Changing activity: Idle -> Busy")
 	l.reconfigured(1, "Off = True\nSTARTD_ATTRS = Off\nSTARTER = $(LOCAL_DIR)/second\n")
-	l.shows(`State = "Unclaimed"`)
+	l.moves("Changing state: Owner -> Unclaimed")
 	l.reconfigured(2, "Off = False\n")
 	ran(2, "second")
 	l.end()
