@@ -13,9 +13,9 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/pool"
 )
 
@@ -104,7 +104,7 @@ func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *securit
 // "Not defined" of older ones.
 func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name string) (shown, error) {
 	s := shown{name: strings.ToUpper(name)}
-	conn, _, err := open.Command(ctx, at, daemon.DCConfigVal, security.Options{})
+	conn, _, err := open.Command(ctx, at, command.DCConfigVal, security.Options{})
 	if err != nil {
 		return s, err
 	}

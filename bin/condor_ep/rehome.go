@@ -14,10 +14,10 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/pool"
 )
@@ -29,9 +29,6 @@ type rehomeFlags struct {
 	timeout        int
 	json           bool
 }
-
-// commandRehome has an Execution Point move.
-const commandRehome = 562
 
 // rehomePatience is how long all of it may take.
 const rehomePatience = 60 * time.Second
@@ -135,7 +132,7 @@ func rehome(ctx context.Context, d directory, home []string, ep, schedd string, 
 	if f.reboot {
 		ad.SetBool("Reboot", true)
 	}
-	conn, _, err := d.open.Command(ctx, at, commandRehome, security.Options{})
+	conn, _, err := d.open.Command(ctx, at, command.Rehome, security.Options{})
 	if err != nil {
 		return fmt.Errorf("failed to start REHOME command to %s: %w", ep, err)
 	}
@@ -162,7 +159,7 @@ func rehome(ctx context.Context, d directory, home []string, ep, schedd string, 
 
 // ping asks whether a daemon lets us in.
 func ping(ctx context.Context, open pool.Opener, at cedar.Sinful) error {
-	conn, _, err := open.Command(ctx, at, daemon.DCNop, security.Options{})
+	conn, _, err := open.Command(ctx, at, command.DCNop, security.Options{})
 	if err != nil {
 		return err
 	}

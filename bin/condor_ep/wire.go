@@ -11,15 +11,13 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 )
-
-// commandHistory asks for the jobs that ran somewhere.
-const commandHistory = 429
 
 // far is a condor_startd of this project in a pool, which is asked over the wire
 // with the credentials of who asks.
@@ -61,15 +59,15 @@ func (t target) reach(ctx context.Context) (*far, error) {
 // ask puts a question of the control socket to it.
 func (f *far) ask(ctx context.Context, req observe.Request) (observe.Response, error) {
 	const op = "condor_ep.ask"
-	command := observe.CommandChange
+	number := command.ExecpointChange
 	if req.Op == observe.OpStatus || req.Op == observe.OpExplain {
-		command = observe.CommandLook
+		number = command.ExecpointLook
 	}
 	text, err := json.Marshal(req)
 	if err != nil {
 		return observe.Response{}, err
 	}
-	conn, _, err := f.client.Command(ctx, f.at, command, security.Options{})
+	conn, _, err := f.client.Command(ctx, f.at, number, security.Options{})
 	if err != nil {
 		return observe.Response{}, fmt.Errorf("%s cannot be asked; a startd of HTCondor answers condor_status, condor_drain and condor_vacate: %w", f.name, err)
 	}
@@ -108,7 +106,7 @@ func (f *far) history(ctx context.Context, constraint string, limit int, show fu
 	if limit > 0 {
 		query.SetInt("NumJobMatches", int64(limit))
 	}
-	conn, _, err := f.client.Command(ctx, f.at, commandHistory, security.Options{Authenticate: true})
+	conn, _, err := f.client.Command(ctx, f.at, command.GetHistory, security.Options{Authenticate: true})
 	if err != nil {
 		return err
 	}

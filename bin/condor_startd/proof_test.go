@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
@@ -50,14 +50,14 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	conn, session, err := c.Command(ctx, at, daemon.DCNopAdministrator, security.Options{})
+	conn, session, err := c.Command(ctx, at, command.DCNopAdministrator, security.Options{})
 	s.must(err)
 	s.must(conn.Close())
 	if !session.Encrypts() {
 		t.Fatal("the session has no key")
 	}
 	stranger := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	for _, order := range []int{daemon.DCOffFast, daemon.DCOffGraceful, daemon.DCReconfig, 447 /* VACATE_ALL_CLAIMS */, 512 /* DRAIN_JOBS */} {
+	for _, order := range []int{command.DCOffFast, command.DCOffGraceful, command.DCReconfig, 447 /* VACATE_ALL_CLAIMS */, 512 /* DRAIN_JOBS */} {
 		for _, answer := range []bool{true, false} {
 			nc, err := stranger.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port)))
 			s.must(err)
@@ -83,7 +83,7 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 		}
 	}
 	// The administrator, at the address where the session was made, is heeded.
-	conn, again, err := c.Command(ctx, at, daemon.DCOffFast, security.Options{})
+	conn, again, err := c.Command(ctx, at, command.DCOffFast, security.Options{})
 	s.must(err)
 	s.must(conn.Close())
 	if again != session {
@@ -98,12 +98,12 @@ func TestSessionIDGivesNoOrder(t *testing.T) {
 }
 
 // resume sends the first message of a command under a session.
-func resume(conn *cedar.Conn, session string, command int, nonce string, answer bool) error {
-	conn.PutInt(security.DCAuthenticate)
+func resume(conn *cedar.Conn, session string, number int, nonce string, answer bool) error {
+	conn.PutInt(command.DCAuthenticate)
 	ad := classad.NewAd()
 	ad.SetString("UseSession", "YES")
 	ad.SetString("Sid", session)
-	ad.SetInt("Command", int64(command))
+	ad.SetInt("Command", int64(number))
 	ad.SetString("CryptoMethods", "AES")
 	ad.SetString("Nonce", nonce)
 	ad.SetBool("ResumeResponse", answer)
@@ -124,13 +124,13 @@ func TestSessionOfAnotherLevelGivesNoOrder(t *testing.T) {
 	s.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	conn, session, err := c.Command(ctx, at, daemon.DCNopRead, security.Options{})
+	conn, session, err := c.Command(ctx, at, command.DCNopRead, security.Options{})
 	s.must(err)
 	s.must(conn.Close())
 	if !session.Encrypts() || session.Self != security.Unauthenticated {
 		t.Fatalf("the session is one of %q, and has a key: %t", session.Self, session.Encrypts())
 	}
-	for _, order := range []int{daemon.DCOffFast, daemon.DCReconfig, 447 /* VACATE_ALL_CLAIMS */, 512 /* DRAIN_JOBS */, daemon.DCFetchLog} {
+	for _, order := range []int{command.DCOffFast, command.DCReconfig, 447 /* VACATE_ALL_CLAIMS */, 512 /* DRAIN_JOBS */, command.DCFetchLog} {
 		nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port)))
 		s.must(err)
 		conn := cedar.NewConn(nc, cedar.Limits{})

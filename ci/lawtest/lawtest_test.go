@@ -26,7 +26,7 @@ func TestRepository(t *testing.T) {
 		t.Errorf("some files cannot be read:\n%v", err)
 	}
 	var broken []string
-	for _, law := range []func([]source.File) []string{PackageDocs, Licences, NoInit, NoSleep, SkipsSayWhy, NothingPutOff} {
+	for _, law := range []func([]source.File) []string{PackageDocs, Licences, NoInit, NoSleep, SkipsSayWhy, NothingPutOff, OneTableOfCommands} {
 		broken = append(broken, law(files)...)
 	}
 	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))

@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -185,7 +186,7 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 	reverser.Name = d.Name
 	reverser.Return = func() cedar.Sinful { s, _ := d.Public(); return s }
 	reverser.Open = func(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
-		conn, _, err := c.client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+		conn, _, err := c.client.Command(ctx, broker, command.CCBRequest, security.Options{})
 		return conn, err
 	}
 	c.client = &security.Client{
@@ -199,7 +200,7 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 		if err != nil {
 			return nil, err
 		}
-		conn, _, err := c.client.Command(ctx, to, listen.CCBRegister, security.Options{Temporary: true})
+		conn, _, err := c.client.Command(ctx, to, command.CCBRegister, security.Options{Temporary: true})
 		return conn, err
 	}
 	server := &security.Server{Commands: table.Security(), Sessions: sessions, Clock: system, Log: log, Version: version, Host: "ep", PID: os.Getpid()}

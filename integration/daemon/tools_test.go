@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
-	"github.com/execpoint/execpoint/lib/daemon"
 )
 
 // has fails unless a tool's words have all that is wanted.
@@ -142,7 +142,7 @@ func TestRealBroker(t *testing.T) {
 	other := s.live()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, session, err := other.client.Command(ctx, public, daemon.DCConfigVal, security.Options{})
+	conn, session, err := other.client.Command(ctx, public, command.DCConfigVal, security.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

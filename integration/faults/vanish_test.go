@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -95,9 +96,9 @@ func TestPeersVanish(t *testing.T) {
 			_, err = nc.Write(first)
 			w.must(err)
 		}
-		_, err := there.open(rest, shadowtest.RequestClaim).NetConn().Write(torn) // where the claim id begins
+		_, err := there.open(rest, command.RequestClaim).NetConn().Write(torn) // where the claim id begins
 		w.must(err)
-		conn := there.open(part, shadowtest.ActivateClaim) // in the middle of a job
+		conn := there.open(part, command.ActivateClaim) // in the middle of a job
 		conn.SetPacketSize(4 << 10)
 		conn.PutSecret(claim.Secret(part.Wire()))
 		conn.PutInt(2)

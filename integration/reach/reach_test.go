@@ -29,6 +29,7 @@ import (
 
 	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -188,7 +189,7 @@ func startSSHD(t *testing.T, door *reach.Door) (*cedar.Conn, *classad.Ad) {
 	request := classad.NewAd()
 	request.SetString("ClaimId", testClaim().Reveal())
 	request.SetString("SessionInfo", `[Encryption="YES";Integrity="YES";]`)
-	conn, reply := ask(t, door, sessions, id.Public, reach.CreateOwnerSess, request)
+	conn, reply := ask(t, door, sessions, id.Public, command.CreateJobOwnerSecSession, request)
 	_ = conn.Close()
 	text, _ := reply.EvalString("ClaimId", nil)
 	c, err := security.ParseCapabilityID(text)
@@ -202,7 +203,7 @@ func startSSHD(t *testing.T, door *reach.Door) (*cedar.Conn, *classad.Ad) {
 	request.SetString("Shell", "/bin/nonsense,/bin/sh")
 	request.SetString("Name", "slot1@ep.example.org")
 	request.SetString("SSHKeyGenArgs", "-b 2048")
-	return ask(t, door, sessions, c.Session, reach.StartSSHD, request)
+	return ask(t, door, sessions, c.Session, command.StartSSHD, request)
 }
 
 func TestSSHToJob(t *testing.T) {

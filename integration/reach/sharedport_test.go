@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -99,7 +100,7 @@ func TestBehindASharedPort(t *testing.T) {
 		Dial: func(_ context.Context, to cedar.Sinful) (net.Conn, error) { return passed(t, sockets, to.SockID) },
 	}
 	client.Configure(&security.Settings{Authorizer: &security.Authorizer{}, StepTimeout: time.Minute, Deadline: time.Minute}, nil)
-	conn, _, err := client.Command(t.Context(), to, reach.CreateOwnerSess, security.Options{Session: id.Public})
+	conn, _, err := client.Command(t.Context(), to, command.CreateJobOwnerSecSession, security.Options{Session: id.Public})
 	if err != nil {
 		t.Fatal(err)
 	}

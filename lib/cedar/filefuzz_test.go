@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 )
 
 // A mode that is read is permissions and nothing else, and is written as it was
@@ -120,9 +121,9 @@ func FuzzSharedPortRequest(f *testing.F) {
 		if err := x.ConnectSharedPort(r); err != nil {
 			t.Fatal(err)
 		}
-		command, err := y.Int()
-		if err != nil || command != cedar.SharedPortConnect {
-			t.Fatal(command, err)
+		number, err := y.Int()
+		if err != nil || number != command.SharedPortConnect {
+			t.Fatal(number, err)
 		}
 		if again, err := y.SharedPortRequest(); err != nil || again != r {
 			t.Errorf("%+v is written and reads as %+v, %v", r, again, err)

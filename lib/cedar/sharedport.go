@@ -7,12 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// Commands of the shared port.
-const (
-	SharedPortConnect  = 75 // first on a connection: whom it is for
-	SharedPortPassSock = 76 // from the shared port to its endpoints: a socket follows
+	"github.com/execpoint/execpoint/lib/cedar/command"
 )
 
 // SharedPortSelf is the id of the shared port daemon itself.
@@ -58,7 +54,7 @@ func (c *Conn) ConnectSharedPort(r SharedPortRequest) error {
 	if r.Deadline >= 0 {
 		seconds = int64((r.Deadline + time.Second - 1) / time.Second)
 	}
-	c.PutInt(SharedPortConnect)
+	c.PutInt(command.SharedPortConnect)
 	c.PutString(r.ID)
 	c.PutString(r.Client)
 	c.PutInt(seconds)
@@ -105,7 +101,7 @@ func (c *Conn) SharedPortRequest() (SharedPortRequest, error) {
 // PassSocket announces that a socket follows on the connection of an
 // endpoint.
 func (c *Conn) PassSocket() error {
-	c.PutInt(SharedPortPassSock)
+	c.PutInt(command.SharedPortPassSock)
 	return c.EndMessage()
 }
 
@@ -115,12 +111,12 @@ func (c *Conn) SocketFollows() error {
 	if len(c.in.buf) == 0 {
 		c.in.buf = make([]byte, headerSize+8)
 	}
-	command, err := c.Int()
+	number, err := c.Int()
 	if err != nil {
 		return err
 	}
-	if command != SharedPortPassSock {
-		return c.malformed("SocketFollows", fmt.Sprintf("command is %d, want %d", command, SharedPortPassSock))
+	if number != command.SharedPortPassSock {
+		return c.malformed("SocketFollows", fmt.Sprintf("command is %d, want %d", number, command.SharedPortPassSock))
 	}
 	if err := c.EndOfMessage(); err != nil {
 		return err

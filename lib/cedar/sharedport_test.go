@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -59,8 +60,8 @@ func TestSharedPortRequest(t *testing.T) {
 		if err := a.ConnectSharedPort(want); err != nil {
 			t.Fatal(err)
 		}
-		command, err := b.Int()
-		check(t, command, cedar.SharedPortConnect, err)
+		number, err := b.Int()
+		check(t, number, command.SharedPortConnect, err)
 		got, err := b.SharedPortRequest()
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +113,7 @@ func TestSocketFollows(t *testing.T) {
 	if _, err := b.NetConn().Read(rest); err != nil || rest[0] != '!' {
 		t.Errorf("%q, %v", rest, err)
 	}
-	a.PutInt(cedar.SharedPortConnect)
+	a.PutInt(command.SharedPortConnect)
 	if err := a.EndMessage(); err != nil {
 		t.Fatal(err)
 	}

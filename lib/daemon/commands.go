@@ -10,47 +10,12 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
-)
-
-// The commands that every daemon knows. DC_AUTHENTICATE and DC_SEC_QUERY are
-// answered by package security.
-const (
-	ConfigVal           = 457 // the older name of DCConfigVal
-	DCRaiseSignal       = 60000
-	DCConfigPersist     = 60002
-	DCConfigRuntime     = 60003
-	DCReconfig          = 60004
-	DCOffGraceful       = 60005
-	DCOffFast           = 60006
-	DCConfigVal         = 60007
-	DCChildAlive        = 60008
-	DCNop               = 60011
-	DCReconfigFull      = 60012
-	DCFetchLog          = 60013
-	DCOffPeaceful       = 60015
-	DCSetPeaceful       = 60016
-	DCTimeOffset        = 60017
-	DCPurgeLog          = 60018
-	DCNopRead           = 60020
-	DCNopWrite          = 60021
-	DCNopNegotiator     = 60022
-	DCNopAdministrator  = 60023
-	DCNopOwner          = 60024
-	DCNopConfig         = 60025
-	DCNopDaemon         = 60026
-	DCNopAdvertiseStart = 60027
-	DCNopAdvertiseSched = 60028
-	DCNopAdvertiseMast  = 60029
-	DCSetForce          = 60041
-	DCOffForce          = 60042
-	DCSetReady          = 60043
-	DCQueryReady        = 60044
-	DCQueryInstance     = 60045
 )
 
 // Files is the part of the file system that the log commands see.
@@ -95,44 +60,33 @@ func (a *Answers) Commands() []listen.Command {
 		}
 	}
 	o := a.Orders
-	admin, daemon := security.Administrator, security.Daemon
-	rows := []listen.Command{
-		{Number: DCRaiseSignal, Name: "DC_RAISESIGNAL", Level: daemon, Datagrams: true, Handle: a.raise},
-		{Number: DCReconfig, Name: "DC_RECONFIG", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.Control.Reconfigure(false) })},
-		{Number: DCReconfigFull, Name: "DC_RECONFIG_FULL", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.Control.Reconfigure(true) })},
-		{Number: DCOffGraceful, Name: "DC_OFF_GRACEFUL", Level: admin, Datagrams: true, Empty: true, Handle: order(o.Terminate)},
-		{Number: DCOffFast, Name: "DC_OFF_FAST", Level: admin, Datagrams: true, Empty: true, Handle: order(o.Quit)},
-		{Number: DCOffPeaceful, Name: "DC_OFF_PEACEFUL", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(true); o.Terminate() })},
-		{Number: DCOffForce, Name: "DC_OFF_FORCE", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(false); o.Terminate() })},
-		{Number: DCSetPeaceful, Name: "DC_SET_PEACEFUL_SHUTDOWN", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(true) })},
-		{Number: DCSetForce, Name: "DC_SET_FORCE_SHUTDOWN", Level: admin, Datagrams: true, Empty: true, Handle: order(func() { o.SetPeaceful(false) })},
-		{Number: DCConfigVal, Name: "DC_CONFIG_VAL", Level: security.Read, Handle: a.configVal},
-		{Number: ConfigVal, Name: "CONFIG_VAL", Level: security.Read, Handle: a.oldConfigVal},
-		{Number: DCConfigPersist, Name: "DC_CONFIG_PERSIST", Level: daemon, Alternatives: []security.Level{security.Allow}, Handle: a.setConfig},
-		{Number: DCConfigRuntime, Name: "DC_CONFIG_RUNTIME", Level: daemon, Alternatives: []security.Level{security.Allow}, Handle: a.setConfig},
-		{Number: DCFetchLog, Name: "DC_FETCH_LOG", Level: admin, Handle: a.fetchLog},
-		{Number: DCPurgeLog, Name: "DC_PURGE_LOG", Level: admin, Handle: a.purgeLog},
-		{Number: DCTimeOffset, Name: "DC_TIME_OFFSET", Level: daemon, Handle: a.timeOffset},
-		{Number: DCQueryInstance, Name: "DC_QUERY_INSTANCE", Level: security.Allow, Handle: a.queryInstance},
-		{Number: DCQueryReady, Name: "DC_QUERY_READY", Level: security.Read, Handle: a.queryReady},
+	handlers := map[int]listen.Handler{
+		command.DCRaiseSignal:   a.raise,
+		command.DCReconfig:      order(func() { o.Control.Reconfigure(false) }),
+		command.DCReconfigFull:  order(func() { o.Control.Reconfigure(true) }),
+		command.DCOffGraceful:   order(o.Terminate),
+		command.DCOffFast:       order(o.Quit),
+		command.DCOffPeaceful:   order(func() { o.SetPeaceful(true); o.Terminate() }),
+		command.DCOffForce:      order(func() { o.SetPeaceful(false); o.Terminate() }),
+		command.DCSetPeaceful:   order(func() { o.SetPeaceful(true) }),
+		command.DCSetForce:      order(func() { o.SetPeaceful(false) }),
+		command.DCConfigVal:     a.configVal,
+		command.ConfigVal:       a.oldConfigVal,
+		command.DCConfigPersist: a.setConfig,
+		command.DCConfigRuntime: a.setConfig,
+		command.DCFetchLog:      a.fetchLog,
+		command.DCPurgeLog:      a.purgeLog,
+		command.DCTimeOffset:    a.timeOffset,
+		command.DCQueryInstance: a.queryInstance,
+		command.DCQueryReady:    a.queryReady,
 	}
-	for _, n := range []listen.Command{
-		{Number: DCNop, Name: "DC_NOP", Level: security.Allow},
-		{Number: DCNopRead, Name: "DC_NOP_READ", Level: security.Read},
-		{Number: DCNopWrite, Name: "DC_NOP_WRITE", Level: security.Write},
-		{Number: DCNopNegotiator, Name: "DC_NOP_NEGOTIATOR", Level: security.Negotiator},
-		{Number: DCNopAdministrator, Name: "DC_NOP_ADMINISTRATOR", Level: admin},
-		{Number: DCNopOwner, Name: "DC_NOP_OWNER", Level: admin},
-		{Number: DCNopConfig, Name: "DC_NOP_CONFIG", Level: security.Config},
-		{Number: DCNopDaemon, Name: "DC_NOP_DAEMON", Level: daemon},
-		{Number: DCNopAdvertiseStart, Name: "DC_NOP_ADVERTISE_STARTD", Level: security.AdvertiseStartd},
-		{Number: DCNopAdvertiseSched, Name: "DC_NOP_ADVERTISE_SCHEDD", Level: security.AdvertiseSchedd},
-		{Number: DCNopAdvertiseMast, Name: "DC_NOP_ADVERTISE_MASTER", Level: security.AdvertiseMaster},
+	for _, number := range [...]int{
+		command.DCNop, command.DCNopRead, command.DCNopWrite, command.DCNopNegotiator, command.DCNopAdministrator, command.DCNopOwner, command.DCNopConfig,
+		command.DCNopDaemon, command.DCNopAdvertiseStartd, command.DCNopAdvertiseSchedd, command.DCNopAdvertiseMaster,
 	} {
-		n.Handle, n.Datagrams, n.Empty = nop, true, true
-		rows = append(rows, n)
+		handlers[number] = nop
 	}
-	return rows
+	return listen.Answer(command.Startd, handlers)
 }
 
 func nop(_ context.Context, c *listen.Call) error { return c.Conn.EndOfMessage() }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -140,19 +141,19 @@ func TestOrders(t *testing.T) {
 		put      func(*cedar.Conn)
 		want     []string
 	}{
-		{"reconfig", []int{DCReconfig}, nil, []string{"reconfigure false"}},
-		{"full reconfig", []int{DCReconfigFull}, nil, []string{"reconfigure true"}},
-		{"off", []int{DCOffGraceful}, nil, []string{"graceful"}},
-		{"off fast", []int{DCOffFast}, nil, []string{"fast"}},
-		{"off peaceful", []int{DCOffPeaceful}, nil, []string{"peaceful"}},
-		{"peaceful first, then off", []int{DCSetPeaceful, DCOffGraceful}, nil, []string{"peaceful"}},
-		{"peaceful first, then changed their mind", []int{DCSetPeaceful, DCSetForce, DCOffGraceful}, nil, []string{"graceful"}},
-		{"force", []int{DCSetPeaceful, DCOffForce}, nil, []string{"graceful"}},
-		{"peaceful first, then fast", []int{DCSetPeaceful, DCOffFast}, nil, []string{"fast"}},
-		{"nop", []int{DCNop, DCNopRead, DCNopAdministrator}, nil, nil},
-		{"SIGTERM", []int{DCRaiseSignal}, signal(15), []string{"graceful"}},
-		{"SIGQUIT", []int{DCRaiseSignal}, signal(3), []string{"fast"}},
-		{"SIGHUP", []int{DCRaiseSignal}, signal(1), []string{"reconfigure false"}},
+		{"reconfig", []int{command.DCReconfig}, nil, []string{"reconfigure false"}},
+		{"full reconfig", []int{command.DCReconfigFull}, nil, []string{"reconfigure true"}},
+		{"off", []int{command.DCOffGraceful}, nil, []string{"graceful"}},
+		{"off fast", []int{command.DCOffFast}, nil, []string{"fast"}},
+		{"off peaceful", []int{command.DCOffPeaceful}, nil, []string{"peaceful"}},
+		{"peaceful first, then off", []int{command.DCSetPeaceful, command.DCOffGraceful}, nil, []string{"peaceful"}},
+		{"peaceful first, then changed their mind", []int{command.DCSetPeaceful, command.DCSetForce, command.DCOffGraceful}, nil, []string{"graceful"}},
+		{"force", []int{command.DCSetPeaceful, command.DCOffForce}, nil, []string{"graceful"}},
+		{"peaceful first, then fast", []int{command.DCSetPeaceful, command.DCOffFast}, nil, []string{"fast"}},
+		{"nop", []int{command.DCNop, command.DCNopRead, command.DCNopAdministrator}, nil, nil},
+		{"SIGTERM", []int{command.DCRaiseSignal}, signal(15), []string{"graceful"}},
+		{"SIGQUIT", []int{command.DCRaiseSignal}, signal(3), []string{"fast"}},
+		{"SIGHUP", []int{command.DCRaiseSignal}, signal(1), []string{"reconfigure false"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestOrders(t *testing.T) {
 		})
 	}
 	d := newDesk(t, "")
-	if err := d.ask(t, DCRaiseSignal, true, signal(9), nil); !errs.Is(err, errs.Unsupported) || d.record.orders != nil {
+	if err := d.ask(t, command.DCRaiseSignal, true, signal(9), nil); !errs.Is(err, errs.Unsupported) || d.record.orders != nil {
 		t.Errorf("signal 9: %v, ordered %q", err, d.record.orders)
 	}
 }
@@ -181,12 +182,12 @@ func TestClaimHolderSendsNoSignals(t *testing.T) {
 	d := newDesk(t, "")
 	d.peer = security.Peer{User: security.SubmitSide, Method: security.MethodMatch}
 	for _, n := range []int64{1, 3, 15} {
-		if err := d.ask(t, DCRaiseSignal, true, func(c *cedar.Conn) { c.PutInt(n) }, nil); !errs.Is(err, errs.Denied) || d.record.orders != nil {
+		if err := d.ask(t, command.DCRaiseSignal, true, func(c *cedar.Conn) { c.PutInt(n) }, nil); !errs.Is(err, errs.Denied) || d.record.orders != nil {
 			t.Errorf("signal %d of the holder of a claim: %v, ordered %q", n, err, d.record.orders)
 		}
 	}
 	d.peer = security.Peer{User: security.Parent, Method: security.MethodFamily}
-	if err := d.ask(t, DCRaiseSignal, true, func(c *cedar.Conn) { c.PutInt(15) }, nil); err != nil || !slices.Equal(d.record.orders, []string{"graceful"}) {
+	if err := d.ask(t, command.DCRaiseSignal, true, func(c *cedar.Conn) { c.PutInt(15) }, nil); err != nil || !slices.Equal(d.record.orders, []string{"graceful"}) {
 		t.Errorf("the parent: %v, ordered %q", err, d.record.orders)
 	}
 }
@@ -232,10 +233,10 @@ func TestConfigVal(t *testing.T) {
 		{ask: "?names:" + strings.Repeat("(.*.*.*)", 120) + "!", want: "!error:regex:0: the pattern takes more than 1000000 steps for " + count + " names: ask with a simpler one"},
 		{ask: "?names:((.{1,30}){1,30}x)", want: "!error:regex:0: the pattern takes more than 1000000 steps for " + count + " names: ask with a simpler one"},
 		{ask: "?what", want: "!error:unsup:1: '?what' is not supported"},
-		{command: ConfigVal, ask: "MY_KNOB", want: "50"},
-		{command: ConfigVal, ask: "EMPTY", want: "Not defined"},
-		{command: ConfigVal, ask: "NO_SUCH_KNOB", want: "Not defined"},
-		{command: ConfigVal, ask: "X509_PASSWORD", want: "<hidden>"},
+		{command: command.ConfigVal, ask: "MY_KNOB", want: "50"},
+		{command: command.ConfigVal, ask: "EMPTY", want: "Not defined"},
+		{command: command.ConfigVal, ask: "NO_SUCH_KNOB", want: "Not defined"},
+		{command: command.ConfigVal, ask: "X509_PASSWORD", want: "<hidden>"},
 	}
 	for _, tt := range tests {
 		for _, encrypted := range []bool{false, true} {
@@ -244,7 +245,7 @@ func TestConfigVal(t *testing.T) {
 				d := newDesk(t, knobs)
 				number := tt.command
 				if number == 0 {
-					number = DCConfigVal
+					number = command.DCConfigVal
 				}
 				var got []string
 				if err := d.ask(t, number, encrypted, func(c *cedar.Conn) { c.PutString(tt.ask) }, texts(t, &got)); err != nil {
@@ -261,7 +262,7 @@ func TestConfigVal(t *testing.T) {
 func TestConfigStats(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "A = 1\n")
-	err := d.ask(t, DCConfigVal, true, func(c *cedar.Conn) { c.PutString("?stats") }, func(c *cedar.Conn) {
+	err := d.ask(t, command.DCConfigVal, true, func(c *cedar.Conn) { c.PutString("?stats") }, func(c *cedar.Conn) {
 		if s, err := c.String(); err != nil || s == "" {
 			t.Errorf("number used is %q, %v", s, err)
 		}
@@ -277,7 +278,7 @@ func TestConfigStats(t *testing.T) {
 		t.Error(err)
 	}
 	var names []string
-	if err := d.ask(t, DCConfigVal, true, func(c *cedar.Conn) { c.PutString("?names:.*|.summary") }, texts(t, &names)); err != nil {
+	if err := d.ask(t, command.DCConfigVal, true, func(c *cedar.Conn) { c.PutString("?names:.*|.summary") }, texts(t, &names)); err != nil {
 		t.Error(err)
 	}
 	if !slices.Contains(names, "#test.conf") || !slices.Contains(names, "A") || slices.Contains(names, "UPDATE_INTERVAL") {
@@ -287,7 +288,7 @@ func TestConfigStats(t *testing.T) {
 
 func TestSettingFromAfarIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, number := range []int{DCConfigPersist, DCConfigRuntime} {
+	for _, number := range []int{command.DCConfigPersist, command.DCConfigRuntime} {
 		d := newDesk(t, "")
 		err := d.ask(t, number, true, func(c *cedar.Conn) { c.PutString("START"); c.PutString("START = true\nsecond line") }, func(c *cedar.Conn) {
 			if n, err := c.Int(); n != -1 {
@@ -304,7 +305,7 @@ func TestQueryInstance(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "")
 	for range 2 {
-		if err := d.ask(t, DCQueryInstance, false, nil, func(c *cedar.Conn) {
+		if err := d.ask(t, command.DCQueryInstance, false, nil, func(c *cedar.Conn) {
 			if b, err := c.Bytes(16); string(b) != "01020304fbfcfdfe" {
 				t.Errorf("instance is %q, %v", b, err)
 			}
@@ -322,7 +323,7 @@ func TestQueryReady(t *testing.T) {
 		d.answers.Ready = ready
 		start := time.Now()
 		time.AfterFunc(time.Minute, func() { close(ready) })
-		err := d.ask(t, DCQueryReady, true, nil, func(c *cedar.Conn) {
+		err := d.ask(t, command.DCQueryReady, true, nil, func(c *cedar.Conn) {
 			ad, err := c.Ad(cedar.AdOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -347,7 +348,7 @@ func TestTimeOffset(t *testing.T) {
 		}
 	}
 	d := newDesk(t, "")
-	err := d.ask(t, DCTimeOffset, true, put(7), func(c *cedar.Conn) {
+	err := d.ask(t, command.DCTimeOffset, true, put(7), func(c *cedar.Conn) {
 		for _, want := range []int64{100, 1_700_000_000, 1_700_000_000, 7} {
 			if n, err := c.Int(); n != want {
 				t.Errorf("time is %d, %v; want %d", n, err, want)
@@ -357,7 +358,7 @@ func TestTimeOffset(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := d.ask(t, DCTimeOffset, true, put(0), nil); !errs.Is(err, errs.Invalid) {
+	if err := d.ask(t, command.DCTimeOffset, true, put(0), nil); !errs.Is(err, errs.Invalid) {
 		t.Errorf("fourth time 0: %v", err)
 	}
 }
@@ -398,7 +399,7 @@ func TestFetchLog(t *testing.T) {
 			t.Run(fmt.Sprintf("%d %s %v", tt.kind, tt.name, encrypted), func(t *testing.T) {
 				t.Parallel()
 				d := newDesk(t, knobs)
-				err := d.ask(t, DCFetchLog, encrypted, func(c *cedar.Conn) { c.PutInt(tt.kind); c.PutString(tt.name) }, func(c *cedar.Conn) {
+				err := d.ask(t, command.DCFetchLog, encrypted, func(c *cedar.Conn) { c.PutInt(tt.kind); c.PutString(tt.name) }, func(c *cedar.Conn) {
 					if n, err := c.Int(); err != nil || n != tt.result {
 						t.Fatalf("result is %d, %v; want %d", n, err, tt.result)
 					}
@@ -420,12 +421,12 @@ func TestFetchLog(t *testing.T) {
 	}
 	for _, name := range []string{"STARTER./../../etc/passwd", "STARTER.a/b", "STARTER.a\\b"} {
 		d := newDesk(t, knobs)
-		if err := d.ask(t, DCFetchLog, true, func(c *cedar.Conn) { c.PutInt(0); c.PutString(name) }, nil); !errs.Is(err, errs.Invalid) {
+		if err := d.ask(t, command.DCFetchLog, true, func(c *cedar.Conn) { c.PutInt(0); c.PutString(name) }, nil); !errs.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v, want kind Invalid and no reply", name, err)
 		}
 	}
 	d := newDesk(t, knobs)
-	err := d.ask(t, DCFetchLog, true, func(c *cedar.Conn) { c.PutInt(2); c.PutString("") }, func(c *cedar.Conn) {
+	err := d.ask(t, command.DCFetchLog, true, func(c *cedar.Conn) { c.PutInt(2); c.PutString("") }, func(c *cedar.Conn) {
 		got := map[string]string{}
 		for {
 			more, err := c.Int()
@@ -472,13 +473,13 @@ func TestPurgeLog(t *testing.T) {
 			}
 		}
 	}
-	if err := d.ask(t, DCPurgeLog, true, func(c *cedar.Conn) { c.PutInt(1500) }, want(1)); err != nil {
+	if err := d.ask(t, command.DCPurgeLog, true, func(c *cedar.Conn) { c.PutInt(1500) }, want(1)); err != nil {
 		t.Error(err)
 	}
 	if names, err := (DiskFiles{}).List(dir); !slices.Equal(names, []string{"new"}) {
 		t.Errorf("left are %q, %v", names, err)
 	}
-	if err := newDesk(t, "").ask(t, DCPurgeLog, true, func(c *cedar.Conn) { c.PutInt(1500) }, want(0)); !errs.Is(err, errs.NotFound) {
+	if err := newDesk(t, "").ask(t, command.DCPurgeLog, true, func(c *cedar.Conn) { c.PutInt(1500) }, want(0)); !errs.Is(err, errs.NotFound) {
 		t.Errorf("no folder: %v", err)
 	}
 }
@@ -501,7 +502,7 @@ func TestParent(t *testing.T) {
 			Address: cedar.Sinful{Host: "192.0.2.1", Port: 9618}, PID: 4712, Silence: func() time.Duration { return time.Hour },
 			Healthy: func(context.Context) bool { mu.Lock(); defer mu.Unlock(); return healthy },
 			Log:     slog.New(slog.DiscardHandler),
-			Send: func(_ context.Context, to cedar.Sinful, command int) (*cedar.Conn, error) {
+			Send: func(_ context.Context, to cedar.Sinful, number int) (*cedar.Conn, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if fails > 0 {
@@ -512,8 +513,8 @@ func TestParent(t *testing.T) {
 				at := time.Since(start)
 				go func() {
 					c := cedar.NewConn(theirs, cedar.Limits{})
-					m := message{at: at, command: command}
-					if command == DCSetReady {
+					m := message{at: at, command: number}
+					if number == command.DCSetReady {
 						m.ad, _ = c.Ad(cedar.AdOptions{})
 					} else {
 						for range 4 { // pid, silence, and a real number is two
@@ -537,7 +538,7 @@ func TestParent(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
 		mu.Lock()
-		if len(got) != 2 || got[0].at != 0 || got[1].at != 1170*time.Second || got[0].command != DCChildAlive || !slices.Equal(got[0].numbers, []int64{4712, 3600, 0, 0}) {
+		if len(got) != 2 || got[0].at != 0 || got[1].at != 1170*time.Second || got[0].command != command.DCChildAlive || !slices.Equal(got[0].numbers, []int64{4712, 3600, 0, 0}) {
 			t.Errorf("the parent heard %+v; want pid 4712 and 3600 seconds at once and after 1170s", got)
 		}
 		fails = 2
@@ -561,7 +562,7 @@ func TestParent(t *testing.T) {
 		mu.Lock()
 		last := got[len(got)-1]
 		mu.Unlock()
-		if last.command != DCSetReady || last.ad == nil {
+		if last.command != command.DCSetReady || last.ad == nil {
 			t.Fatalf("the last message is %+v", last)
 		}
 		for name, want := range map[string]string{"DaemonName": `"STARTD"`, "DaemonState": `"Ready"`, "DaemonPID": "4712"} {

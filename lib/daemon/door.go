@@ -42,7 +42,7 @@ type Door struct {
 	Resolve    func(ctx context.Context, host string) (netip.Addr, error)
 	// ReadFile reads the ad of the shared port.
 	ReadFile func(path string) ([]byte, error)
-	// Broker opens a connection to a broker for listen.CCBRegister, under a
+	// Broker opens a connection to a broker for command.CCBRegister, under a
 	// session that is not kept; Dial is listen.Dialer's.
 	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
 	Dial   func(ctx context.Context, to cedar.Sinful) (net.Conn, error)

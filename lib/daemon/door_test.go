@@ -22,6 +22,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -47,7 +48,7 @@ func instance(t *testing.T, nc net.Conn) string {
 	t.Helper()
 	conn := cedar.NewConn(nc, cedar.Limits{})
 	defer conn.Close()
-	conn.PutInt(DCQueryInstance)
+	conn.PutInt(command.DCQueryInstance)
 	if err := conn.EndMessage(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestDoorForDatagrams(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		d, changes := newDoor(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
 		told := make(chan netip.AddrPort, 1)
-		table, err := listen.NewTable(listen.Command{Number: 1, Name: "ONE", Datagrams: true, Handle: func(_ context.Context, c *listen.Call) error { told <- c.Addr; return nil }})
+		table, err := listen.NewTable(listen.Command{Row: command.Row{Number: 1, Name: "ONE", Terms: command.Terms{Datagrams: true}}, Handle: func(_ context.Context, c *listen.Call) error { told <- c.Addr; return nil }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -86,7 +87,7 @@ func (p *Parent) try(ctx context.Context, period time.Duration, f func(context.C
 }
 
 func (p *Parent) alive(ctx context.Context, silence time.Duration) error {
-	return p.send(ctx, DCChildAlive, func(c *cedar.Conn) {
+	return p.send(ctx, command.DCChildAlive, func(c *cedar.Conn) {
 		c.PutInt(int64(p.PID))
 		c.PutInt(int64(silence / time.Second))
 		c.PutFloat(0) // time spent on waiting for the lock of the log
@@ -96,7 +97,7 @@ func (p *Parent) alive(ctx context.Context, silence time.Duration) error {
 func (p *Parent) ready(ctx context.Context) error {
 	ad := readyAd("Ready")
 	ad.SetInt("DaemonPID", int64(p.PID))
-	return p.send(ctx, DCSetReady, func(c *cedar.Conn) { c.PutAd(ad, adOptions) })
+	return p.send(ctx, command.DCSetReady, func(c *cedar.Conn) { c.PutAd(ad, adOptions) })
 }
 
 func (p *Parent) send(ctx context.Context, command int, put func(*cedar.Conn)) error {

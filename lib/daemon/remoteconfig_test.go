@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -196,23 +197,23 @@ SETTABLE_ATTRS_CLIENT = *
 		name, text string
 		want       int64
 	}{
-		{DCConfigPersist, "start", "START = false", 0},
-		{DCConfigRuntime, "startd_x", "STARTD_X = 2", 0},
-		{DCConfigRuntime, "$feature.gpus", "use feature:GPUs", 0},
-		{DCConfigRuntime, "$role.execute", "use role:Execute", -1},
-		{DCConfigRuntime, "x", "use feature:NoSuch", -1},
-		{DCConfigPersist, "suspend", "SUSPEND = true", -1},               // not in the list
-		{DCConfigPersist, "suspend", "", -1},                             // nor to be taken back
-		{DCConfigPersist, "start", "SUSPEND = true", -1},                 // the line counts, not the name
-		{DCConfigPersist, "start", "START = true\nSUSPEND = true", -1},   // one line
-		{DCConfigPersist, "start", "START = true\\", -1},                 // a whole one
-		{DCConfigPersist, "../start", "START = true", -1},                // no name
-		{DCConfigPersist, "start", "START : true", -1},                   // no setting
-		{DCConfigPersist, "start", "START", -1},                          // no setting
-		{DCConfigPersist, "rehome", "START = true", -1},                  // the name counts too, it is what is replaced
-		{DCConfigRuntime, "start", "START = $(", 0},                      // what it comes to is another matter
-		{DCConfigRuntime, "start", "", 0},                                // taken back
-		{DCConfigRuntime, "start", strings.Repeat("x", 1<<19) + "=", -1}, // too long
+		{command.DCConfigPersist, "start", "START = false", 0},
+		{command.DCConfigRuntime, "startd_x", "STARTD_X = 2", 0},
+		{command.DCConfigRuntime, "$feature.gpus", "use feature:GPUs", 0},
+		{command.DCConfigRuntime, "$role.execute", "use role:Execute", -1},
+		{command.DCConfigRuntime, "x", "use feature:NoSuch", -1},
+		{command.DCConfigPersist, "suspend", "SUSPEND = true", -1},               // not in the list
+		{command.DCConfigPersist, "suspend", "", -1},                             // nor to be taken back
+		{command.DCConfigPersist, "start", "SUSPEND = true", -1},                 // the line counts, not the name
+		{command.DCConfigPersist, "start", "START = true\nSUSPEND = true", -1},   // one line
+		{command.DCConfigPersist, "start", "START = true\\", -1},                 // a whole one
+		{command.DCConfigPersist, "../start", "START = true", -1},                // no name
+		{command.DCConfigPersist, "start", "START : true", -1},                   // no setting
+		{command.DCConfigPersist, "start", "START", -1},                          // no setting
+		{command.DCConfigPersist, "rehome", "START = true", -1},                  // the name counts too, it is what is replaced
+		{command.DCConfigRuntime, "start", "START = $(", 0},                      // what it comes to is another matter
+		{command.DCConfigRuntime, "start", "", 0},                                // taken back
+		{command.DCConfigRuntime, "start", strings.Repeat("x", 1<<19) + "=", -1}, // too long
 	} {
 		got := int64(1)
 		err := d.ask(t, tt.number, true, func(c *cedar.Conn) { c.PutString(tt.name); c.PutString(tt.text) }, func(c *cedar.Conn) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
@@ -43,7 +44,7 @@ func (a *Answers) setConfig(ctx context.Context, c *listen.Call) error {
 		err = errors.New("this daemon's configuration is in its files alone")
 	case !a.settable(ctx, c.Request, knob) || !strings.EqualFold(name, knob) && !a.settable(ctx, c.Request, name):
 		err = fmt.Errorf("no SETTABLE_ATTRS_<LEVEL> of a level that %s has names it", c.Request.Peer.User)
-	case c.Command.Number == DCConfigPersist:
+	case c.Command.Number == command.DCConfigPersist:
 		err = a.Remote.Persist(name, text)
 	default:
 		err = a.Remote.Set(name, text)
@@ -53,7 +54,7 @@ func (a *Answers) setConfig(ctx context.Context, c *listen.Call) error {
 		answer = -1
 		err = errs.E(op, errs.Denied, fmt.Sprintf("%.80q", firstLine(name)), fmt.Errorf("%s may not change it from afar: %w", c.Request.Peer.User, err))
 	} else {
-		c.Log.Info("setting from afar", "user", c.Request.Peer.User, "name", name, "kept", c.Command.Number == DCConfigPersist, "taken back", text == "")
+		c.Log.Info("setting from afar", "user", c.Request.Peer.User, "name", name, "kept", c.Command.Number == command.DCConfigPersist, "taken back", text == "")
 	}
 	c.Conn.PutInt(answer)
 	return errors.Join(err, c.Conn.EndMessage())

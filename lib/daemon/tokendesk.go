@@ -20,20 +20,12 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
-)
-
-// The commands by which tokens are requested of this daemon.
-const (
-	DCStartTokenRequest       = 60047
-	DCFinishTokenRequest      = 60048
-	DCListTokenRequest        = 60049
-	DCApproveTokenRequest     = 60050
-	DCAutoApproveTokenRequest = 60051
 )
 
 const (
@@ -104,14 +96,13 @@ type tokenRule struct {
 
 // Commands returns the rows of the table.
 func (d *TokenDesk) Commands() []listen.Command {
-	anybody := []security.Level{security.Allow}
-	return []listen.Command{
-		{Number: DCStartTokenRequest, Name: "DC_START_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Handle: d.answer(d.start)},
-		{Number: DCFinishTokenRequest, Name: "DC_FINISH_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Handle: d.answer(d.finish)},
-		{Number: DCListTokenRequest, Name: "DC_LIST_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.list},
-		{Number: DCApproveTokenRequest, Name: "DC_APPROVE_TOKEN_REQUEST", Level: security.Daemon, Alternatives: anybody, Authenticated: true, Handle: d.decide},
-		{Number: DCAutoApproveTokenRequest, Name: "DC_AUTO_APPROVE_TOKEN_REQUEST", Level: security.Administrator, Handle: d.answer(d.addRule)},
-	}
+	return listen.Answer(command.Startd, map[int]listen.Handler{
+		command.DCStartTokenRequest:       d.answer(d.start),
+		command.DCFinishTokenRequest:      d.answer(d.finish),
+		command.DCListTokenRequest:        d.list,
+		command.DCApproveTokenRequest:     d.decide,
+		command.DCAutoApproveTokenRequest: d.answer(d.addRule),
+	})
 }
 
 // enabled is SEC_ENABLE_TOKEN_REQUEST.
@@ -276,7 +267,7 @@ func (d *TokenDesk) levels(ad *classad.Ad) ([]string, error) {
 	}
 	var levels []string
 	for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
-		if _, known := security.ParseLevel(name); !known {
+		if _, known := command.ParseLevel(name); !known {
 			return nil, tokenRefusal{2, "A requested authorization is not known."}
 		}
 		if len(limits) == 0 || slices.Contains(limits, name) {
@@ -442,7 +433,7 @@ func within(r *wantedToken, p security.Peer, now time.Time) error {
 	}
 	if p.Limited {
 		has := func(name string) bool {
-			l, known := security.ParseLevel(name)
+			l, known := command.ParseLevel(name)
 			return known && slices.Contains(p.Limit, l)
 		}
 		if len(r.levels) == 0 || slices.ContainsFunc(r.levels, func(name string) bool { return !has(name) }) {

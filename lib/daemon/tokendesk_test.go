@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -132,7 +133,7 @@ const wanted = "ClientId = \"c\"\nUser = \"condor@pool.test\"\nLimitAuthorizatio
 // begin makes a request and returns what names it.
 func (o *office) begin(who somebody, text string) (names string) {
 	o.Helper()
-	id := says(o.ask(DCStartTokenRequest, who, text), "RequestId")
+	id := says(o.ask(command.DCStartTokenRequest, who, text), "RequestId")
 	if len(id) != 7 {
 		o.Fatalf("the request is called %q", id)
 	}
@@ -157,7 +158,7 @@ func (l lostNames) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, 
 // and no longer than it takes to give up.
 func TestTokenDeskBesideLookups(t *testing.T) {
 	t.Parallel()
-	for _, number := range []int{DCApproveTokenRequest, DCListTokenRequest} {
+	for _, number := range []int{command.DCApproveTokenRequest, command.DCListTokenRequest} {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice(t, "")
 			lost := lostNames{make(chan struct{}, 2)}
@@ -170,7 +171,7 @@ func TestTokenDeskBesideLookups(t *testing.T) {
 			done := make(chan []*classad.Ad)
 			go func() { done <- o.ask(number, stranger, ids) }()
 			<-lost.asked
-			if got := o.ask(DCFinishTokenRequest, stranger, ids); says(got, "ErrorCode") != "" || len(got) != 1 {
+			if got := o.ask(command.DCFinishTokenRequest, stranger, ids); says(got, "ErrorCode") != "" || len(got) != 1 {
 				t.Errorf("%d: somebody else is answered %v", number, got)
 			}
 			o.begin(stranger, wanted)
@@ -178,7 +179,7 @@ func TestTokenDeskBesideLookups(t *testing.T) {
 				t.Errorf("%d: others waited for %v", number, waited)
 			}
 			got := <-done
-			if want := map[int]string{DCApproveTokenRequest: "6", DCListTokenRequest: "0"}[number]; says(got, "ErrorCode") != want || time.Since(began) != 5*time.Second {
+			if want := map[int]string{command.DCApproveTokenRequest: "6", command.DCListTokenRequest: "0"}[number]; says(got, "ErrorCode") != want || time.Since(began) != 5*time.Second {
 				t.Errorf("%d: after %v %v", number, time.Since(began), got)
 			}
 		})
@@ -190,10 +191,10 @@ func TestTokenDesk(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, "")
 	names := o.begin(stranger, wanted+"TokenLifetime = 600\n")
-	if got := o.ask(DCFinishTokenRequest, stranger, names); says(got, "Token") != "" || says(got, "ErrorCode") != "" {
+	if got := o.ask(command.DCFinishTokenRequest, stranger, names); says(got, "Token") != "" || says(got, "ErrorCode") != "" {
 		t.Errorf("before the approval: %v", got)
 	}
-	list := o.ask(DCListTokenRequest, admin, "")
+	list := o.ask(command.DCListTokenRequest, admin, "")
 	if len(list) != 2 || says(list, "ErrorCode") != "0" || says(list, "Owner") != "0" {
 		t.Fatalf("the list has %d ads", len(list))
 	}
@@ -205,7 +206,7 @@ func TestTokenDesk(t *testing.T) {
 			t.Errorf("the list says %s = %q, want %q", name, got, want)
 		}
 	}
-	if list := o.ask(DCListTokenRequest, stranger, ""); len(list) != 1 {
+	if list := o.ask(command.DCListTokenRequest, stranger, ""); len(list) != 1 {
 		t.Error("a stranger sees the request")
 	}
 	for _, bad := range []struct {
@@ -213,24 +214,24 @@ func TestTokenDesk(t *testing.T) {
 		who        somebody
 		text, code string
 	}{
-		{DCApproveTokenRequest, stranger, names, "6"},
-		{DCApproveTokenRequest, admin, strings.Replace(names, `"c"`, `"d"`, 1), "5"},
-		{DCApproveTokenRequest, admin, "ClientId = \"c\"\nRequestId = \"x\"\n", "5"},
-		{DCApproveTokenRequest, admin, "ClientId = \"c\"\n", "1"},
-		{DCFinishTokenRequest, stranger, strings.Replace(names, `"c"`, `"d"`, 1), "3"},
-		{DCFinishTokenRequest, stranger, "ClientId = \"c\"\nRequestId = \"x\"\n", "3"},
+		{command.DCApproveTokenRequest, stranger, names, "6"},
+		{command.DCApproveTokenRequest, admin, strings.Replace(names, `"c"`, `"d"`, 1), "5"},
+		{command.DCApproveTokenRequest, admin, "ClientId = \"c\"\nRequestId = \"x\"\n", "5"},
+		{command.DCApproveTokenRequest, admin, "ClientId = \"c\"\n", "1"},
+		{command.DCFinishTokenRequest, stranger, strings.Replace(names, `"c"`, `"d"`, 1), "3"},
+		{command.DCFinishTokenRequest, stranger, "ClientId = \"c\"\nRequestId = \"x\"\n", "3"},
 	} {
 		if got := says(o.ask(bad.number, bad.who, bad.text), "ErrorCode"); got != bad.code {
 			t.Errorf("%d of %s with %q: error %q, want %q", bad.number, bad.who.User, bad.text, got, bad.code)
 		}
 	}
-	if got := o.ask(DCApproveTokenRequest, admin, names); says(got, "ErrorCode") != "0" {
+	if got := o.ask(command.DCApproveTokenRequest, admin, names); says(got, "ErrorCode") != "0" {
 		t.Fatalf("approval: %s", says(got, "ErrorString"))
 	}
-	if got := says(o.ask(DCApproveTokenRequest, admin, names), "ErrorCode"); got != "5" {
+	if got := says(o.ask(command.DCApproveTokenRequest, admin, names), "ErrorCode"); got != "5" {
 		t.Errorf("a second approval: error %q", got)
 	}
-	text := says(o.ask(DCFinishTokenRequest, stranger, names), "Token")
+	text := says(o.ask(command.DCFinishTokenRequest, stranger, names), "Token")
 	token, err := authn.ParseToken(text)
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func TestTokenDesk(t *testing.T) {
 	if c := token.Claims; c.Subject != "condor@pool.test" || c.Issuer != "pool.test" || c.KeyID != "POOL" || len(c.Scopes) != 1 || c.Scopes[0] != "condor:/ADVERTISE_STARTD" || !c.Expires.Equal(now.Add(10*time.Minute)) {
 		t.Errorf("the token says %+v", c)
 	}
-	if got := says(o.ask(DCFinishTokenRequest, stranger, names), "ErrorCode"); got != "3" {
+	if got := says(o.ask(command.DCFinishTokenRequest, stranger, names), "ErrorCode"); got != "3" {
 		t.Errorf("fetched twice: error %q", got)
 	}
 	if strings.Contains(o.log.String(), text) || !strings.Contains(o.log.String(), "by=admin@pool.test") {
@@ -267,7 +268,7 @@ func TestTokenRequestIsRefused(t *testing.T) {
 		{"too long", "", "ClientId = \"" + strings.Repeat("c", 600) + "\"\nUser = \"a@b\"\n", "2", stranger},
 	} {
 		o := newOffice(t, tt.knobs)
-		if got := says(o.ask(DCStartTokenRequest, tt.who, tt.text), "ErrorCode"); got != tt.code {
+		if got := says(o.ask(command.DCStartTokenRequest, tt.who, tt.text), "ErrorCode"); got != tt.code {
 			t.Errorf("%s: error %q, want %q", tt.name, got, tt.code)
 		}
 		if len(o.desk.requests) != 0 {
@@ -276,19 +277,19 @@ func TestTokenRequestIsRefused(t *testing.T) {
 	}
 	o := newOffice(t, "")
 	o.key = false
-	if got := says(o.ask(DCStartTokenRequest, stranger, wanted), "ErrorCode"); got != "4" {
+	if got := says(o.ask(command.DCStartTokenRequest, stranger, wanted), "ErrorCode"); got != "4" {
 		t.Errorf("without a key: error %q", got)
 	}
 	o.key = true
 	for range mostTokenRequests {
-		if says(o.ask(DCStartTokenRequest, stranger, wanted), "ErrorCode") == "3" {
+		if says(o.ask(command.DCStartTokenRequest, stranger, wanted), "ErrorCode") == "3" {
 			break
 		}
 	}
 	for len(o.desk.requests) < mostTokenRequests { // a number came twice
-		o.ask(DCStartTokenRequest, stranger, wanted)
+		o.ask(command.DCStartTokenRequest, stranger, wanted)
 	}
-	if got := o.ask(DCStartTokenRequest, stranger, wanted); says(got, "ErrorCode") != "3" || len(o.desk.requests) != mostTokenRequests {
+	if got := o.ask(command.DCStartTokenRequest, stranger, wanted); says(got, "ErrorCode") != "3" || len(o.desk.requests) != mostTokenRequests {
 		t.Errorf("%d requests are kept, the next is answered %q", len(o.desk.requests), says(got, "ErrorString"))
 	}
 	o.clock.Advance(3 * time.Hour)
@@ -304,15 +305,15 @@ func TestTokenRequestExpires(t *testing.T) {
 	o := newOffice(t, "SEC_TOKEN_REQUEST_LIFETIME = 100\n")
 	names := o.begin(stranger, wanted)
 	o.clock.Advance(101 * time.Second)
-	if got := says(o.ask(DCApproveTokenRequest, admin, names), "ErrorCode"); got != "5" {
+	if got := says(o.ask(command.DCApproveTokenRequest, admin, names), "ErrorCode"); got != "5" {
 		t.Errorf("approved too late: error %q", got)
 	}
-	if got := says(o.ask(DCFinishTokenRequest, stranger, names), "ErrorString"); got != "Request has expired." {
+	if got := says(o.ask(command.DCFinishTokenRequest, stranger, names), "ErrorString"); got != "Request has expired." {
 		t.Errorf("fetched too late: %q", got)
 	}
 	late := 0
 	for range 2 * pollsASecond {
-		if says(o.ask(DCFinishTokenRequest, stranger, names), "ErrorString") == "Request rate limit hit." {
+		if says(o.ask(command.DCFinishTokenRequest, stranger, names), "ErrorString") == "Request rate limit hit." {
 			late++
 		}
 	}
@@ -320,7 +321,7 @@ func TestTokenRequestExpires(t *testing.T) {
 		t.Errorf("%d of %d polls in no time were refused", late, 2*pollsASecond)
 	}
 	o.clock.Advance(time.Second)
-	if got := says(o.ask(DCFinishTokenRequest, stranger, names), "ErrorString"); got != "Request ID is not known." {
+	if got := says(o.ask(command.DCFinishTokenRequest, stranger, names), "ErrorString"); got != "Request ID is not known." {
 		t.Errorf("a second later: %q", got)
 	}
 }
@@ -334,14 +335,14 @@ func TestTokenRule(t *testing.T) {
 	o.clock.Advance(2 * time.Minute)
 	fresh := o.begin(stranger, wanted)
 	rule := func(net, life string) string {
-		return says(o.ask(DCAutoApproveTokenRequest, admin, "Subnet = \""+net+"\"\nLifetime = "+life+"\n"), "ErrorCode")
+		return says(o.ask(command.DCAutoApproveTokenRequest, admin, "Subnet = \""+net+"\"\nLifetime = "+life+"\n"), "ErrorCode")
 	}
 	for _, bad := range [][3]string{{"192.0.2.0/24", "0", "-1"}, {"everywhere", "9", "-2"}, {"192.0.2.0/255.0.255.0", "9", "-2"}, {"1.2.3.4.*", "9", "-2"}, {"192.0.2.0/24", "99999", "0"}} {
 		if got := rule(bad[0], bad[1]); got != bad[2] {
 			t.Errorf("a rule for %s and %s s: error %q, want %q", bad[0], bad[1], got, bad[2])
 		}
 	}
-	if says(o.ask(DCFinishTokenRequest, stranger, old), "Token") != "" || says(o.ask(DCFinishTokenRequest, stranger, fresh), "Token") == "" {
+	if says(o.ask(command.DCFinishTokenRequest, stranger, old), "Token") != "" || says(o.ask(command.DCFinishTokenRequest, stranger, fresh), "Token") == "" {
 		t.Error("the rule goes back for another time than a minute")
 	}
 	inClear, elsewhere := stranger, stranger
@@ -358,12 +359,12 @@ func TestTokenRule(t *testing.T) {
 		{stranger, strings.Replace(wanted, "ADVERTISE_STARTD", "ADVERTISE_STARTD,ADMINISTRATOR", 1), false},
 		{stranger, "ClientId = \"c\"\nUser = \"condor@pool.test\"\n", false}, // without limits
 	} {
-		if got := says(o.ask(DCStartTokenRequest, tt.who, tt.text), "Token") != ""; got != tt.want {
+		if got := says(o.ask(command.DCStartTokenRequest, tt.who, tt.text), "Token") != ""; got != tt.want {
 			t.Errorf("%s with %q: a token is given: %v", tt.who.from, tt.text, got)
 		}
 	}
 	o.clock.Advance(time.Hour + time.Second) // no rule lives longer
-	if says(o.ask(DCStartTokenRequest, stranger, wanted), "Token") != "" {
+	if says(o.ask(command.DCStartTokenRequest, stranger, wanted), "Token") != "" {
 		t.Error("the rule is still in force")
 	}
 	for text, want := range map[string]string{"10.*": "10.0.0.0/8", "10.1.2.*": "10.1.2.0/24", "10.1.2.3/255.255.0.0": "10.1.0.0/16", "::1/64": "::/64", "10.1.2.3/0.0.0.0": "0.0.0.0/0"} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/ad"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -28,33 +29,33 @@ func (e *Engine) activateRequested(ev ActivateRequested) {
 	}
 	switch {
 	case ev.Job == nil:
-		no(errs.Invalid, refusedBadRequest, errors.New("there is no job"))
+		no(errs.Invalid, command.RefusedBadRequest, errors.New("there is no job"))
 	case standardUniverse(ev.Job):
-		no(errs.Unsupported, refusedNoMatch, errStandard())
+		no(errs.Unsupported, command.RefusedNoMatch, errStandard())
 	case sl.s.Kind == slot.Partitionable:
-		no(errs.Invalid, refusedBadRequest, errors.New("a partitionable slot runs no job itself"))
+		no(errs.Invalid, command.RefusedBadRequest, errors.New("a partitionable slot runs no job itself"))
 	case e.shutdown.begun:
 		no(errs.Conflict, int(reason.StartdShutdown), errors.New("the execution point is shutting down"))
 	case sl.pair.State != policy.Claimed:
-		no(errs.Conflict, refusedUnclaimed, fmt.Errorf("the slot is %v", sl.pair))
+		no(errs.Conflict, command.RefusedUnclaimed, fmt.Errorf("the slot is %v", sl.pair))
 	case sl.act != nil && sl.act.Phase >= claim.Vacating:
-		no(errs.Transient, refusedStillCleaning, errors.New("the last job is not cleaned up yet"))
+		no(errs.Transient, command.RefusedStillCleaning, errors.New("the last job is not cleaned up yet"))
 	case sl.pair.Activity != policy.Idle:
-		no(errs.Conflict, refusedNotIdle, fmt.Errorf("the slot is %v", sl.pair))
+		no(errs.Conflict, command.RefusedNotIdle, fmt.Errorf("the slot is %v", sl.pair))
 	case sl.s.Broken != nil:
-		no(errs.Broken, refusedBroken, errors.New(sl.s.Broken.Reason))
+		no(errs.Broken, command.RefusedBroken, errors.New(sl.s.Broken.Reason))
 	case sl.cur.Closing:
-		no(errs.Expired, refusedWorklifeExpired, errors.New("the claim takes no more jobs"))
+		no(errs.Expired, command.RefusedWorklifeExpired, errors.New("the claim takes no more jobs"))
 	case e.refusing(sl) != nil:
-		e.refuse(ev.Ref, refusedBroken, e.refusedFor(op, sl, e.refusing(sl)))
+		e.refuse(ev.Ref, command.RefusedBroken, e.refusedFor(op, sl, e.refusing(sl)))
 	default:
 		if why := e.unacceptable(sl, ev.Job); why != nil {
-			no(errs.Denied, refusedNoMatch, why)
+			no(errs.Denied, command.RefusedNoMatch, why)
 			return
 		}
 		if ev.Fault != nil {
 			e.failed(sl, *ev.Fault)
-			no(errs.Transient, refusedBroken, fmt.Errorf("the machine takes no jobs: %s", ev.Fault.Reason))
+			no(errs.Transient, command.RefusedBroken, fmt.Errorf("the machine takes no jobs: %s", ev.Fault.Reason))
 			return
 		}
 		e.activate(sl, ev)

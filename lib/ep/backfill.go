@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
@@ -265,7 +266,7 @@ func (e *Engine) afterBackfill(sl *slotState) {
 			if sl.s.Kind == slot.Partitionable || sl.pair == policy.BackfillIdle {
 				e.claimRequested(ev)
 			} else {
-				e.refuse(ev.Ref, refusedPreempted, errSlotTaken(sl))
+				e.refuse(ev.Ref, command.RefusedPreempted, errSlotTaken(sl))
 			}
 		}
 		if sl.pair == policy.BackfillIdle {
@@ -290,7 +291,7 @@ func (e *Engine) dropPending(sl *slotState) {
 	pending := sl.pending
 	sl.pending = nil
 	for _, ev := range pending {
-		e.refuse(ev.Ref, refusedPreempted, errSlotTaken(sl))
+		e.refuse(ev.Ref, command.RefusedPreempted, errSlotTaken(sl))
 		e.spoil(sl, ev.Capability)
 	}
 }

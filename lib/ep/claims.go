@@ -10,25 +10,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/slot"
-)
-
-// Codes for the refusal of a claim or activation, as the field numbers them.
-const (
-	refusedBadRequest      = 1026
-	refusedNoMatch         = 1027
-	refusedStillCleaning   = 1028
-	refusedWorklifeExpired = 1029
-	refusedPreempted       = 1030
-	refusedBroken          = 1031
-	refusedNotIdle         = 1032
-	refusedUnclaimed       = 1033
-	refusedClaimNotFound   = 1034
 )
 
 // refuse answers an event with an error.
@@ -41,7 +29,7 @@ func (e *Engine) refuse(ref uint64, code int, err error) {
 func (e *Engine) claimRequested(ev ClaimRequested) {
 	sl, err := e.offered(ev)
 	if err != nil {
-		e.refuse(ev.Ref, refusedClaimNotFound, err)
+		e.refuse(ev.Ref, command.RefusedClaimNotFound, err)
 		return
 	}
 	e.claimSlot(sl, ev)
@@ -54,10 +42,10 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 	const op = "ep.Claim"
 	switch {
 	case ev.Job == nil:
-		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("the request has no job")))
+		e.refuse(ev.Ref, command.RefusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("the request has no job")))
 		return
 	case standardUniverse(ev.Job):
-		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Unsupported, sl.name, errStandard()))
+		e.refuse(ev.Ref, command.RefusedNoMatch, errs.E(op, errs.Unsupported, sl.name, errStandard()))
 		e.unmatch(sl)
 		return
 	case e.shutdown.begun:
@@ -67,10 +55,10 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 		e.refuse(ev.Ref, int(reason.StartdDraining), errs.E(op, errs.Conflict, sl.name, e.refusesClaims()))
 		return
 	case sl.s.Broken != nil:
-		e.refuse(ev.Ref, refusedBroken, errs.E(op, errs.Broken, sl.name, errors.New(sl.s.Broken.Reason)))
+		e.refuse(ev.Ref, command.RefusedBroken, errs.E(op, errs.Broken, sl.name, errors.New(sl.s.Broken.Reason)))
 		return
 	case e.refusing(sl) != nil:
-		e.refuse(ev.Ref, refusedBroken, e.refusedFor(op, sl, e.refusing(sl)))
+		e.refuse(ev.Ref, command.RefusedBroken, e.refusedFor(op, sl, e.refusing(sl)))
 		e.unmatch(sl)
 		return
 	}
@@ -83,7 +71,7 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 		return
 	}
 	if ev.Whole || len(ev.Evict) > 0 || ev.DynamicSlots > 0 {
-		e.refuse(ev.Ref, refusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("only a partitionable slot can be claimed in that way")))
+		e.refuse(ev.Ref, command.RefusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("only a partitionable slot can be claimed in that way")))
 		return
 	}
 	switch sl.pair.State {
@@ -92,7 +80,7 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 	case policy.Claimed:
 		e.claimOver(sl, ev)
 	default:
-		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 	}
 }
 
@@ -108,9 +96,9 @@ func errStandard() error { return errors.New("there is no standard universe any 
 // refusalOf returns the code for a request that cannot be granted.
 func refusalOf(err error) int {
 	if errs.Is(err, errs.Invalid) {
-		return refusedBadRequest
+		return command.RefusedBadRequest
 	}
-	return refusedNoMatch
+	return command.RefusedNoMatch
 }
 
 // whyDenied adds what START says to the refusal of a request by the slot's
@@ -128,7 +116,7 @@ func (e *Engine) whyDenied(sl *slotState, job *classad.Ad, err error) error {
 // claimWhole claims a slot that nobody has.
 func (e *Engine) claimWhole(sl *slotState, ev ClaimRequested) {
 	if err := e.unwilling(sl, ev.Job); err != nil {
-		e.refuse(ev.Ref, refusedNoMatch, errs.E("ep.Claim", errs.Denied, sl.name, err))
+		e.refuse(ev.Ref, command.RefusedNoMatch, errs.E("ep.Claim", errs.Denied, sl.name, err))
 		e.unmatch(sl)
 		return
 	}
@@ -182,7 +170,7 @@ func (e *Engine) take(sl *slotState, ev ClaimRequested) {
 func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 	const op = "ep.Claim"
 	if err := e.unwilling(sl, ev.Job); err != nil {
-		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Denied, sl.name, err))
+		e.refuse(ev.Ref, command.RefusedNoMatch, errs.E(op, errs.Denied, sl.name, err))
 		return
 	}
 	w := e.newWaiting(sl, ev)
@@ -191,7 +179,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		have, who = sl.waiting.claim.Rank, "waiting"
 	}
 	if w.claim.Rank < have || w.claim.Rank == have && !ev.Priority {
-		e.refuse(ev.Ref, refusedPreempted, errs.E(op, errs.Denied, sl.name,
+		e.refuse(ev.Ref, command.RefusedPreempted, errs.E(op, errs.Denied, sl.name,
 			fmt.Errorf("rank %g is not above %g of the %s claim", w.claim.Rank, have, who)))
 		return
 	}
@@ -281,7 +269,7 @@ func (e *Engine) dropWaiting(sl *slotState) {
 	if w := sl.waiting; w != nil {
 		sl.waiting = nil
 		sl.ad.ClearWaiting()
-		e.refuse(w.ref, refusedPreempted, errSlotTaken(sl))
+		e.refuse(w.ref, command.RefusedPreempted, errSlotTaken(sl))
 	}
 }
 
@@ -313,7 +301,7 @@ func (e *Engine) held(id claim.ID) (*slotState, bool) {
 func (e *Engine) holder(op string, ref uint64, id claim.ID) (*slotState, bool) {
 	sl, ok := e.held(id)
 	if !ok {
-		e.refuse(ref, refusedClaimNotFound, errs.E(op, errs.NotFound, id.String(), errors.New("no such claim")))
+		e.refuse(ref, command.RefusedClaimNotFound, errs.E(op, errs.NotFound, id.String(), errors.New("no such claim")))
 	}
 	return sl, ok
 }
@@ -331,7 +319,7 @@ func (e *Engine) releaseRequested(ev ReleaseRequested) {
 		return
 	}
 	if sl.pair.State != policy.Claimed {
-		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
 	}
 	if ev.Ref != 0 {
@@ -348,7 +336,7 @@ func (e *Engine) workEnded(ev WorkEnded) {
 		return
 	}
 	if sl.pair != policy.ClaimedIdle {
-		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
 	}
 	if ev.Ref != 0 {

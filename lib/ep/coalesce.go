@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -33,7 +34,7 @@ func (CoalesceRequested) event() {}
 func (e *Engine) coalesceRequested(ev CoalesceRequested) {
 	parts, err := e.coalescable(ev)
 	if err != nil {
-		e.refuse(ev.Ref, refusedBadRequest, err)
+		e.refuse(ev.Ref, command.RefusedBadRequest, err)
 		return
 	}
 	parent, first := e.byID[parts[0].s.ID.Parent()], parts[0].cur
@@ -108,11 +109,11 @@ func (e *Engine) coalescable(ev CoalesceRequested) ([]*slotState, error) {
 func (e *Engine) wouldCarve(parent *slotState, parts []*slotState, job *classad.Ad) (int, error) {
 	const op = "ep.Coalesce"
 	if standardUniverse(job) {
-		return refusedNoMatch, errs.E(op, errs.Unsupported, parent.name, errStandard())
+		return command.RefusedNoMatch, errs.E(op, errs.Unsupported, parent.name, errStandard())
 	}
 	open, err := e.ledger.Regained(parent.s.ID, ids(parts))
 	if err != nil {
-		return refusedNoMatch, errs.E(op, errs.Other, parent.name, err)
+		return command.RefusedNoMatch, errs.E(op, errs.Other, parent.name, err)
 	}
 	then := offering(parent.ad.WithoutJob(), open)
 	req, err := e.request.Request(job, then, e.env())
@@ -125,10 +126,10 @@ func (e *Engine) wouldCarve(parent *slotState, parts []*slotState, job *classad.
 	v := e.consider(parent, job)
 	v.Slot = then
 	if verdict := policy.Starts(v); !verdict.OK {
-		return refusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace)))
+		return command.RefusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace)))
 	}
 	if policy.Owned(v) {
-		return refusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("IS_OWNER keeps the slot for its owner: %v", traces(policy.ExplainOwner(v))))
+		return command.RefusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("IS_OWNER keeps the slot for its owner: %v", traces(policy.ExplainOwner(v))))
 	}
 	return 0, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
 )
@@ -102,7 +103,7 @@ func TestFinalTransfer(t *testing.T) {
 		if len(got) != 1 || got[0].Op != SoftKill || got[0].Final != final || got[0].Code != 1009 || got[0].Reason != "Claim deactivated" {
 			t.Errorf("final %v: %+v", final, got)
 		}
-		if r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); !errs.Is(r.Err, errs.Transient) || r.Code != refusedStillCleaning {
+		if r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); !errs.Is(r.Err, errs.Transient) || r.Code != command.RefusedStillCleaning {
 			t.Errorf("while the job leaves another one is answered %+v", r)
 		}
 	}

@@ -10,19 +10,13 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/ad"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/slot"
-)
-
-// Codes for the refusal of a drain, as the field numbers them.
-const (
-	DrainInProgress  = 10001 // the machine is being drained already
-	DrainUnknownID   = 10002 // no drain has that id
-	DrainCheckFailed = 10003 // the check expression is not true of every slot
 )
 
 // Haste says how much of a job's time a drain honours.
@@ -136,12 +130,12 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	const op = "ep.Drain"
 	d := &e.drain
 	if d.on {
-		e.refuse(ev.Ref, DrainInProgress, errs.E(op, errs.Conflict, d.id(),
+		e.refuse(ev.Ref, command.DrainInProgress, errs.E(op, errs.Conflict, d.id(),
 			fmt.Errorf("draining already in progress (since %v: %s)", d.started.UTC().Format(time.RFC3339), d.reason)))
 		return
 	}
 	if err := e.checkDrain(ev.Check); err != nil {
-		e.refuse(ev.Ref, DrainCheckFailed, errs.E(op, errs.Denied, "", err))
+		e.refuse(ev.Ref, command.DrainCheckFailed, errs.E(op, errs.Denied, "", err))
 		return
 	}
 	why := ev.Reason
@@ -221,7 +215,7 @@ func (e *Engine) checkDrain(check *classad.Expr) error {
 func (e *Engine) drainCancelled(ev DrainCancelled) {
 	d := &e.drain
 	if ev.ID != "" && (d.ids == 0 || ev.ID != d.id()) {
-		e.refuse(ev.Ref, DrainUnknownID, errs.E("ep.CancelDrain", errs.NotFound, ev.ID,
+		e.refuse(ev.Ref, command.DrainUnknownID, errs.E("ep.CancelDrain", errs.NotFound, ev.ID,
 			fmt.Errorf("no matching draining request id %s", ev.ID)))
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -334,10 +335,10 @@ func TestDrainRefusals(t *testing.T) {
 		code        int
 		want        string
 	}{
-		{"false", "Cpus > 1000", DrainCheckFailed, "draining check expression is false on slot1@host.example"},
-		{"no boolean", "Cpus", DrainCheckFailed, "does not evaluate to a bool on slot1@host.example"},
-		{"undefined", "NoSuchThing > 1", DrainCheckFailed, "does not evaluate to a bool"},
-		{"costly", `regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `")`, DrainCheckFailed, "takes more than 1000000 steps"},
+		{"false", "Cpus > 1000", command.DrainCheckFailed, "draining check expression is false on slot1@host.example"},
+		{"no boolean", "Cpus", command.DrainCheckFailed, "does not evaluate to a bool on slot1@host.example"},
+		{"undefined", "NoSuchThing > 1", command.DrainCheckFailed, "does not evaluate to a bool"},
+		{"costly", `regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `")`, command.DrainCheckFailed, "takes more than 1000000 steps"},
 	} {
 		r := s.drain(DrainRequested{Check: classad.MustParseExpr(tt.check)})
 		if r.Code != tt.code || r.Err == nil || !strings.Contains(r.Err.Error(), tt.want) {
@@ -350,13 +351,13 @@ func TestDrainRefusals(t *testing.T) {
 	if r := s.cancelDrain(""); r.Err != nil {
 		t.Errorf("to end nothing: %v", r.Err)
 	}
-	if r := s.cancelDrain("7"); r.Code != DrainUnknownID || !errs.Is(r.Err, errs.NotFound) {
+	if r := s.cancelDrain("7"); r.Code != command.DrainUnknownID || !errs.Is(r.Err, errs.NotFound) {
 		t.Errorf("an unknown drain: %d %v", r.Code, r.Err)
 	}
 	if r := s.drain(DrainRequested{Check: classad.MustParseExpr("Cpus < 1000"), Reason: "first"}); r.Err != nil || r.DrainID != "1" {
 		t.Fatalf("%+v", r)
 	}
-	if r := s.drain(DrainRequested{Reason: "second"}); r.Code != DrainInProgress || !errs.Is(r.Err, errs.Conflict) {
+	if r := s.drain(DrainRequested{Reason: "second"}); r.Code != command.DrainInProgress || !errs.Is(r.Err, errs.Conflict) {
 		t.Errorf("a second drain: %d %v", r.Code, r.Err)
 	}
 	if got := s.shown(slot.ID{N: 1}, "DrainReason"); got != `"first"` {

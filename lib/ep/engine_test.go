@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
@@ -109,7 +110,7 @@ func TestPreemptionByRank(t *testing.T) {
 		r, ok := s.ask(func(ref uint64) Event {
 			return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Owner = \""+worse+"\"\n")}
 		})
-		if !ok || !errs.Is(r.Err, errs.Denied) || r.Code != refusedPreempted {
+		if !ok || !errs.Is(r.Err, errs.Denied) || r.Code != command.RefusedPreempted {
 			t.Fatalf("a claim of %s: %+v", worse, r)
 		}
 	}
@@ -263,7 +264,7 @@ func TestStartRefuses(t *testing.T) {
 		r, _ := s.ask(func(ref uint64) Event {
 			return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(0), "ImageSize = 1000\n")}
 		})
-		if !errs.Is(r.Err, errs.Denied) || r.Code != refusedNoMatch {
+		if !errs.Is(r.Err, errs.Denied) || r.Code != command.RefusedNoMatch {
 			t.Fatalf("%+v", r)
 		}
 		if s.eng.ledger.Len() != 1 || s.pair(slot1) != policy.UnclaimedIdle {
@@ -275,7 +276,7 @@ func TestStartRefuses(t *testing.T) {
 		r, _ = s.ask(func(ref uint64) Event {
 			return ActivateRequested{Ref: ref, Claim: g.Claim, Job: job(t, steady(0), "ImageSize = 5000\n")}
 		})
-		if !errs.Is(r.Err, errs.Denied) || r.Code != refusedNoMatch || !strings.Contains(r.Err.Error(), "TARGET.ImageSize = 5000") {
+		if !errs.Is(r.Err, errs.Denied) || r.Code != command.RefusedNoMatch || !strings.Contains(r.Err.Error(), "TARGET.ImageSize = 5000") {
 			t.Errorf("%+v", r)
 		}
 		s.activate(g.Claim, small)
@@ -298,16 +299,16 @@ func TestRefusals(t *testing.T) {
 		kind errs.Kind
 		code int
 	}{
-		{"no such slot", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot.ID{N: 5}, Job: ad} }, errs.NotFound, refusedClaimNotFound},
-		{"no job", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot1} }, errs.Invalid, refusedBadRequest},
-		{"too big", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot1, Job: big} }, errs.Exhausted, refusedNoMatch},
-		{"not idle", func(r uint64) Event { return ActivateRequested{Ref: r, Claim: g.Claim, Job: ad} }, errs.Conflict, refusedNotIdle},
-		{"activation without a job", func(r uint64) Event { return ActivateRequested{Ref: r, Claim: g.Claim} }, errs.Invalid, refusedBadRequest},
+		{"no such slot", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot.ID{N: 5}, Job: ad} }, errs.NotFound, command.RefusedClaimNotFound},
+		{"no job", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot1} }, errs.Invalid, command.RefusedBadRequest},
+		{"too big", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot1, Job: big} }, errs.Exhausted, command.RefusedNoMatch},
+		{"not idle", func(r uint64) Event { return ActivateRequested{Ref: r, Claim: g.Claim, Job: ad} }, errs.Conflict, command.RefusedNotIdle},
+		{"activation without a job", func(r uint64) Event { return ActivateRequested{Ref: r, Claim: g.Claim} }, errs.Invalid, command.RefusedBadRequest},
 		{"wrong secret", func(r uint64) Event {
 			return ActivateRequested{Ref: r, Claim: claim.ID{Public: g.Claim.Public, Secret: "x"}, Job: ad}
-		}, errs.NotFound, refusedClaimNotFound},
-		{"unknown claim", func(r uint64) Event { return ReleaseRequested{Ref: r, Claim: claim.ID{Public: "<a>#1#2", Secret: "x"}} }, errs.NotFound, refusedClaimNotFound},
-		{"no claim", func(r uint64) Event { return DeactivateRequested{Ref: r} }, errs.NotFound, refusedClaimNotFound},
+		}, errs.NotFound, command.RefusedClaimNotFound},
+		{"unknown claim", func(r uint64) Event { return ReleaseRequested{Ref: r, Claim: claim.ID{Public: "<a>#1#2", Secret: "x"}} }, errs.NotFound, command.RefusedClaimNotFound},
+		{"no claim", func(r uint64) Event { return DeactivateRequested{Ref: r} }, errs.NotFound, command.RefusedClaimNotFound},
 		{"nothing suspended", func(r uint64) Event { return ContinueRequested{Ref: r, Claim: g.Claim} }, errs.Conflict, 0},
 		{"vacate of a p-slot", func(r uint64) Event { return VacateRequested{Ref: r, Slot: slot1, Manner: Graceful} }, errs.Conflict, 0},
 		{"vacate of nothing", func(r uint64) Event { return VacateRequested{Ref: r, Slot: slot.ID{N: 1, Sub: 9}} }, errs.NotFound, 0},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -235,7 +236,7 @@ func TestFaultBurst(t *testing.T) {
 	a.step(StarterFailed{Activation: failing, Err: errors.New("fork"), Fault: &MachineFault{Kind: FaultStarter, Reason: "fork: resource temporarily unavailable"}})
 	r, _ := a.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
 	a.refused(r, errs.Transient, "fork: resource temporarily unavailable")
-	if r.Code != refusedBroken {
+	if r.Code != command.RefusedBroken {
 		t.Errorf("code %d", r.Code)
 	}
 	// A program that was set up before proves nothing.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -188,25 +189,25 @@ func (e *Engine) claimPart(parent *slotState, ev ClaimRequested) {
 	}
 	switch {
 	case wanted < 0 || wanted > slot.MaxDynamicSlots:
-		no(errs.Invalid, refusedBadRequest, fmt.Errorf("%d dynamic slots", wanted))
+		no(errs.Invalid, command.RefusedBadRequest, fmt.Errorf("%d dynamic slots", wanted))
 	case parent.pair.State == policy.Preempting:
-		no(errs.Conflict, refusedUnclaimed, fmt.Errorf("the slot is %v", parent.pair))
+		no(errs.Conflict, command.RefusedUnclaimed, fmt.Errorf("the slot is %v", parent.pair))
 	case ev.Whole && !e.wholeClaims:
-		no(errs.Unsupported, refusedBadRequest, errors.New("the owner lets nobody claim a whole partitionable slot"))
+		no(errs.Unsupported, command.RefusedBadRequest, errors.New("the owner lets nobody claim a whole partitionable slot"))
 	case ev.Whole && consumes:
-		no(errs.Unsupported, refusedBadRequest, errors.New("a slot with a consumption policy cannot be claimed as a whole"))
+		no(errs.Unsupported, command.RefusedBadRequest, errors.New("a slot with a consumption policy cannot be claimed as a whole"))
 	case ev.Whole && claimed:
-		no(errs.Conflict, refusedNotIdle, errors.New("the slot is claimed as a whole already"))
+		no(errs.Conflict, command.RefusedNotIdle, errors.New("the slot is claimed as a whole already"))
 	case claimed && parent.cur.Client.Schedd != ev.Client.Schedd:
-		no(errs.Denied, refusedNoMatch, fmt.Errorf("the slot is claimed as a whole by %q", parent.cur.Client.Schedd))
+		no(errs.Denied, command.RefusedNoMatch, fmt.Errorf("the slot is claimed as a whole by %q", parent.cur.Client.Schedd))
 	default:
 		if err := e.makeRoom(parent, ev.Evict); err != nil {
-			e.refuse(ev.Ref, refusedPreempted, err)
+			e.refuse(ev.Ref, command.RefusedPreempted, err)
 			return
 		}
 		if ev.Whole {
 			if err := e.unwilling(parent, ev.Job); err != nil {
-				no(errs.Denied, refusedNoMatch, err)
+				no(errs.Denied, command.RefusedNoMatch, err)
 				return
 			}
 		}
@@ -274,13 +275,13 @@ func (e *Engine) carve(parent *slotState, ev ClaimRequested, wanted int) (parts 
 		var child *slot.Slot
 		child, err = e.ledger.Carve(parent.s.ID, req)
 		if err != nil {
-			code, err = refusedNoMatch, errs.E(op, errs.Other, parent.name, err)
+			code, err = command.RefusedNoMatch, errs.E(op, errs.Other, parent.name, err)
 			break
 		}
 		sl := e.add(child, e.ads.Add(child, e.now))
 		if err = e.unwilling(sl, ev.Job); err != nil {
 			e.forget(sl)
-			code, err = refusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("request to create dslot resource refused: %w", err))
+			code, err = command.RefusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("request to create dslot resource refused: %w", err))
 			break
 		}
 		parts = append(parts, sl)

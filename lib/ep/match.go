@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -27,10 +28,10 @@ func (e *Engine) matchTold(ev MatchTold) {
 	sl, ok := e.byID[ev.Slot]
 	switch {
 	case !ok:
-		e.refuse(ev.Ref, refusedClaimNotFound, errs.E(op, errs.NotFound, ev.Slot.String(), errors.New("no such slot")))
+		e.refuse(ev.Ref, command.RefusedClaimNotFound, errs.E(op, errs.NotFound, ev.Slot.String(), errors.New("no such slot")))
 		return
 	case e.shutdown.begun || sl.s.Broken != nil || sl.s.Kind == slot.Dynamic || e.refusing(sl) != nil:
-		e.refuse(ev.Ref, refusedNoMatch, errs.E(op, errs.Conflict, sl.name, errors.New("the slot takes no jobs")))
+		e.refuse(ev.Ref, command.RefusedNoMatch, errs.E(op, errs.Conflict, sl.name, errors.New("the slot takes no jobs")))
 		return
 	case sl.s.Kind == slot.Partitionable:
 	case sl.pair.State == policy.Unclaimed, sl.pair == policy.BackfillIdle:
@@ -39,7 +40,7 @@ func (e *Engine) matchTold(ev MatchTold) {
 		sl.next = nextMatch
 		e.told(sl, policy.BackfillKilling, policy.MatchTold, policy.ByMatch, "")
 	default:
-		e.refuse(ev.Ref, refusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
+		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
 	}
 	if ev.Ref != 0 {

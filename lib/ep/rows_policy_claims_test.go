@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/policy"
 )
@@ -76,10 +77,10 @@ func TestPreemptionByPriority(t *testing.T) {
 	s.activate(g.Claim, first)
 	s.run(2 * time.Second)
 	from := len(s.moves)
-	if r := s.replies[ask("4", "bob@example", true)]; r.Code != refusedPreempted || !strings.Contains(r.Err.Error(), "rank 4 is not above 5") {
+	if r := s.replies[ask("4", "bob@example", true)]; r.Code != command.RefusedPreempted || !strings.Contains(r.Err.Error(), "rank 4 is not above 5") {
 		t.Errorf("a lower rank with priority: %+v", r)
 	}
-	if r := s.replies[ask("5", "bob@example", false)]; r.Code != refusedPreempted {
+	if r := s.replies[ask("5", "bob@example", false)]; r.Code != command.RefusedPreempted {
 		t.Errorf("an equal rank without priority: %+v", r)
 	}
 	bob := ask("5", "bob@example", true)
@@ -87,7 +88,7 @@ func TestPreemptionByPriority(t *testing.T) {
 		t.Errorf("%v, PreemptingUser = %s", s.pair(slot1), got)
 	}
 	carol := ask("6", "carol@example", false)
-	if r := s.replies[bob]; r.Code != refusedPreempted {
+	if r := s.replies[bob]; r.Code != command.RefusedPreempted {
 		t.Errorf("bob, whom carol outranks: %+v", r)
 	}
 	s.run(2 * time.Minute)
@@ -127,7 +128,7 @@ func TestRelease(t *testing.T) {
 		tt.do(w)
 		w.seen, w.orders = len(w.moves), nil
 		guess := claim.ID{Public: w.held.Public, Secret: "guess"}
-		if r, _ := w.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: guess} }); r.Code != refusedClaimNotFound {
+		if r, _ := w.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: guess} }); r.Code != command.RefusedClaimNotFound {
 			t.Errorf("%s: released by a stranger: %+v", tt.name, r)
 		}
 		w.goes(tt.name+", a stranger", "")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
@@ -192,7 +193,7 @@ func TestCheckpointPlatform(t *testing.T) {
 		s.refused(s.request(ClaimRequested{Slot: slot1}, standard), errs.Unsupported, "standard universe")
 		g := s.claim(slot1, vanilla)
 		r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: standard} })
-		if !errs.Is(r.Err, errs.Unsupported) || r.Code != refusedNoMatch {
+		if !errs.Is(r.Err, errs.Unsupported) || r.Code != command.RefusedNoMatch {
 			t.Errorf("activation of a standard job: %+v", r)
 		}
 		s.activate(g.Claim, vanilla)

@@ -37,14 +37,6 @@ const (
 	MostAnswer  = 8 << 20
 )
 
-// The commands by which a daemon is asked over the wire: CommandLook for
-// OpStatus and OpExplain, CommandChange for the others. The payload is a Request
-// as a text of JSON, the answer a Response. HTCondor knows neither.
-const (
-	CommandLook   = 90001
-	CommandChange = 90002
-)
-
 // ioTimeout bounds how long a silent peer keeps a connection.
 const ioTimeout = 10 * time.Second
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -24,13 +25,6 @@ var (
 	errGivenBack = errors.New("the claim was given back while it was waited for")
 )
 
-// Codes for an activation that is refused, as the field numbers them.
-const (
-	refusedBadRequest    = 1026
-	refusedNoMatch       = 1027
-	refusedStillCleaning = 1028
-)
-
 // activateClaim answers a shadow that has a job to run. Its connection is the
 // starter's from then on: the shadow is told yes before the starter begins, for
 // the next bytes are the starter's.
@@ -43,7 +37,7 @@ func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
 	job, err := readActivation(c.Conn)
 	if err != nil {
 		if errs.Is(err, errs.Invalid) {
-			_ = refuseActivation(c.Conn, replyNotOK, refusedBadRequest, "the request cannot be read", false)
+			_ = refuseActivation(c.Conn, command.NotOK, command.RefusedBadRequest, "the request cannot be read", false)
 		}
 		return err
 	}
@@ -58,9 +52,9 @@ func (p *Pool) activateClaim(ctx context.Context, c *listen.Call) error {
 	}
 	if r.Err != nil {
 		c.Log.Info("activation refused", "claim", id.String(), "code", r.Code, "why", r.Err)
-		answer := replyNotOK
-		if r.Code == refusedStillCleaning {
-			answer = replyTryAgain
+		answer := command.NotOK
+		if r.Code == command.RefusedStillCleaning {
+			answer = command.TryAgain
 		}
 		return refuseActivation(c.Conn, int64(answer), r.Code, r.Err.Error(), wanted)
 	}
@@ -83,7 +77,7 @@ func (p *Pool) admit(ctx context.Context, c *listen.Call, id claim.ID, job *clas
 		return ep.Reply{}, err // which the engine refuses
 	}
 	if why := p.cfg.Admit(ctx, of, job, c.Conn.NetConn()); why != nil {
-		r = ep.Reply{Code: refusedNoMatch, Err: why}
+		r = ep.Reply{Code: command.RefusedNoMatch, Err: why}
 	}
 	return r, nil
 }
@@ -108,7 +102,7 @@ func (p *Pool) askActivation(ctx context.Context, id claim.ID, job *classad.Ad) 
 		return ep.Reply{}, err
 	}
 	if unfit != nil {
-		return ep.Reply{Code: refusedNoMatch, Err: errs.E(op, errs.Unsupported, "", unfit)}, nil
+		return ep.Reply{Code: command.RefusedNoMatch, Err: errs.E(op, errs.Unsupported, "", unfit)}, nil
 	}
 	select {
 	case r := <-reply:

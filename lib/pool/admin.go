@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
-	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -21,28 +21,16 @@ import (
 // adminCommands are those of owners and admins, and of the tools that ask in
 // ads.
 func (p *Pool) adminCommands() []listen.Command {
-	admin := func(n int, name string, h listen.Handler) listen.Command {
-		return listen.Command{Number: n, Name: name, Level: security.Administrator, Handle: h}
-	}
-	lone := func(n int, name string, h listen.Handler) listen.Command {
-		c := admin(n, name, h)
-		c.Datagrams = true
-		return c
-	}
-	empty := func(c listen.Command) listen.Command {
-		c.Empty = true
-		return c
-	}
-	return []listen.Command{
-		empty(lone(447, "VACATE_ALL_CLAIMS", p.vacateAll)),
-		empty(lone(474, "VACATE_ALL_FAST", p.vacateAll)),
-		lone(465, "VACATE_CLAIM", p.vacateClaim),
-		lone(475, "VACATE_CLAIM_FAST", p.vacateClaim),
-		admin(512, "DRAIN_JOBS", p.drainJobs),
-		admin(513, "CANCEL_DRAIN_JOBS", p.cancelDrain),
-		{Number: 1000, Name: "CA_AUTH_CMD", Level: security.Write, Authenticated: true, Message: jobLength, Handle: p.command},
-		{Number: 1200, Name: "CA_CMD", Level: security.Write, Message: jobLength, Handle: p.command},
-	}
+	return listen.Answer(command.Startd, map[int]listen.Handler{
+		command.VacateAllClaims: p.vacateAll,
+		command.VacateAllFast:   p.vacateAll,
+		command.VacateClaim:     p.vacateClaim,
+		command.VacateClaimFast: p.vacateClaim,
+		command.DrainJobs:       p.drainJobs,
+		command.CancelDrainJobs: p.cancelDrain,
+		command.CAAuthCmd:       p.command,
+		command.CACmd:           p.command,
+	})
 }
 
 func manner(fast bool) ep.Manner {
@@ -54,7 +42,7 @@ func manner(fast bool) ep.Manner {
 
 func (p *Pool) vacateAll(ctx context.Context, c *listen.Call) error {
 	c.Log.Info("vacating all claims")
-	return p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.VacateRequested{Manner: manner(c.Command.Number == 474)}) })
+	return p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(ep.VacateRequested{Manner: manner(c.Command.Number == command.VacateAllFast)}) })
 }
 
 func (p *Pool) vacateClaim(ctx context.Context, c *listen.Call) error {
@@ -70,7 +58,7 @@ func (p *Pool) vacateClaim(ctx context.Context, c *listen.Call) error {
 	err = p.cfg.Owner.Do(ctx, func(t Turn) {
 		var id slot.ID
 		if id, found = slotNamed(t.Engine, name); found {
-			t.Step(ep.VacateRequested{Slot: id, Manner: manner(c.Command.Number == 475)})
+			t.Step(ep.VacateRequested{Slot: id, Manner: manner(c.Command.Number == command.VacateClaimFast)})
 		}
 	})
 	if err == nil && !found {

@@ -4,6 +4,8 @@
 package pool
 
 import (
+	"slices"
+
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -83,10 +85,7 @@ func (p *Pool) administration() string {
 		return ""
 	}
 	p.adminOnce.Do(func() {
-		p.admin.Commands = make(security.Commands)
-		for _, n := range p.cfg.AdminCommands() {
-			p.admin.Commands[n] = security.Command{Number: n, Level: security.Administrator}
-		}
+		p.admin.Commands = slices.Sorted(slices.Values(p.cfg.AdminCommands()))
 	})
 	c, err := p.admin.Capability()
 	if err != nil {

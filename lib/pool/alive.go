@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -19,8 +20,6 @@ import (
 )
 
 const (
-	commandAlive   = 441
-	commandRelease = 443
 	scheddPatience = 20 * time.Second
 	scheddFarewell = 5 * time.Second // for all of them, once we go
 	maxToSchedds   = 64              // conversations with schedds at the same time
@@ -247,7 +246,7 @@ func (p *Pool) askSchedd(ctx context.Context, x *life) {
 		return
 	}
 	known := true
-	err = p.tellSchedd(ctx, x, commandAlive, func(c *cedar.Conn) error {
+	err = p.tellSchedd(ctx, x, command.Alive, func(c *cedar.Conn) error {
 		n, err := c.Int()
 		if err == nil {
 			err = c.EndOfMessage()
@@ -311,7 +310,7 @@ func (p *Pool) claimEnded(e ep.ClaimEnded) {
 	p.lives.ending.Go(func() {
 		ctx, cancel := context.WithTimeout(p.lives.open, scheddPatience)
 		defer cancel()
-		if err := p.tellSchedd(ctx, x, commandRelease, nil); err != nil {
+		if err := p.tellSchedd(ctx, x, command.ReleaseClaim, nil); err != nil {
 			p.log.Warn("the schedd was not told that its claim has ended", "claim", x.claim.String(), "schedd", x.client.Schedd, "err", err)
 		}
 	})

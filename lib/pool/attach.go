@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -19,9 +20,8 @@ import (
 )
 
 const (
-	commandDirectAttach = 531
-	attachPatience      = 30 * time.Second
-	attachAgain         = 10 * time.Second // at most, after there was nothing to offer
+	attachPatience = 30 * time.Second
+	attachAgain    = 10 * time.Second // at most, after there was nothing to offer
 )
 
 // Attach says to which access point slots are offered without a negotiator
@@ -122,7 +122,7 @@ func (p *Pool) offerTo(ctx context.Context, a Attach) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	conn, _, err := p.cfg.Open.Command(ctx, to, commandDirectAttach, security.Options{})
+	conn, _, err := p.cfg.Open.Command(ctx, to, command.DirectAttach, security.Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -153,7 +153,7 @@ func (p *Pool) offerTo(ctx context.Context, a Attach) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n, ok := reply.EvalInt("ActionResult", nil); !ok || n != replyOK {
+	if n, ok := reply.EvalInt("ActionResult", nil); !ok || n != command.OK {
 		return 0, errs.E(op, errs.Denied, a.Schedd, fmt.Errorf("the access point does not take slots: ActionResult is %d", n))
 	}
 	return len(all), nil

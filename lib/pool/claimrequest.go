@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -145,7 +146,7 @@ func (p *Pool) requestClaim(ctx context.Context, c *listen.Call) error {
 	g := reply.Granted
 	if g == nil {
 		c.Log.Info("claim refused", "claim", r.event.Capability.String(), "user", shown(r.event.Client.User), "why", reply.Err)
-		c.Conn.PutInt(replyNotOK)
+		c.Conn.PutInt(command.NotOK)
 		return c.Conn.EndMessage()
 	}
 	c.Log.Info("claim granted", "slot", g.Name, "claim", g.Claim.String(), "user", shown(r.event.Client.User), "more", len(g.More))
@@ -174,20 +175,20 @@ func (p *Pool) sendGrant(conn *cedar.Conn, r *request, g *ep.Grant) error {
 			if whole, _ := one.Ad.EvalBool("PartitionableSlot", nil); whole {
 				continue
 			}
-			conn.PutInt(replySlotAd)
+			conn.PutInt(command.SlotAd)
 			conn.PutSecret(claim.Secret(one.Claim.Wire()))
 			conn.PutAd(public(one.Ad), cedar.AdOptions{NoPrivate: true})
 		}
 	}
 	switch rest := g.Leftovers; {
 	case rest == nil:
-		conn.PutInt(replyOK)
+		conn.PutInt(command.OK)
 	case r.secureID:
-		conn.PutInt(replyLeftoversSecret)
+		conn.PutInt(command.LeftoversSecret)
 		conn.PutSecret(claim.Secret(rest.Claim.Wire()))
 		conn.PutAd(public(rest.Ad), cedar.AdOptions{NoPrivate: true})
 	default:
-		conn.PutInt(replyLeftovers)
+		conn.PutInt(command.Leftovers)
 		conn.PutString(rest.Claim.Wire())
 		conn.PutAd(public(rest.Ad), cedar.AdOptions{NoPrivate: true})
 	}

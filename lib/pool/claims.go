@@ -8,21 +8,15 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
-	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// Replies of the startd's commands.
+// Bounds of what is asked about claims.
 const (
-	replyNotOK            = 0
-	replyOK               = 1
-	replyTryAgain         = 2
-	replyLeftovers        = 3 // the id as a plain string
-	replyLeftoversSecret  = 5
-	replySlotAd           = 7
 	maxEvicted            = 1 << 12            // claims that one request may end
 	maxDynamicSlots       = 1 << 12            // that one request may ask for
 	requestClaimPatience  = 1800 * time.Second // for a claim that has to be emptied first
@@ -32,40 +26,27 @@ const (
 
 // claimCommands are those of schedds, shadows and negotiators about claims.
 func (p *Pool) claimCommands() []listen.Command {
-	daemon := func(n int, name string, h listen.Handler) listen.Command {
-		return listen.Command{Number: n, Name: name, Level: security.Daemon, Handle: h}
-	}
-	lone := func(n int, name string, h listen.Handler) listen.Command {
-		c := daemon(n, name, h)
-		c.Datagrams = true
-		return c
-	}
-	job := func(n int, name string, h listen.Handler) listen.Command {
-		c := daemon(n, name, h)
-		c.Message = jobLength
-		return c
-	}
-	return []listen.Command{
-		daemon(401, "CONTINUE_CLAIM", p.continueClaim),
-		daemon(402, "SUSPEND_CLAIM", p.suspendClaim),
-		daemon(403, "DEACTIVATE_CLAIM", p.deactivate),
-		daemon(404, "DEACTIVATE_CLAIM_FORCIBLY", p.deactivate),
-		daemon(413, "DEACTIVATE_CLAIM_JOB_DONE", p.deactivate),
-		daemon(554, "REACTIVATE_CLAIM_CHECK", p.deactivate),
-		daemon(561, "DEACTIVATE_CLAIM_FINAL_XFER", p.deactivate),
-		{Number: 440, Name: "MATCH_INFO", Level: security.Negotiator, Datagrams: true, Handle: p.matchInfo},
-		lone(441, "ALIVE", p.alive),
-		job(442, "REQUEST_CLAIM", p.requestClaim),
-		lone(443, "RELEASE_CLAIM", p.releaseClaim),
-		job(444, "ACTIVATE_CLAIM", p.activateClaim),
-	}
+	return listen.Answer(command.Startd, map[int]listen.Handler{
+		command.ContinueClaim:            p.continueClaim,
+		command.SuspendClaim:             p.suspendClaim,
+		command.DeactivateClaim:          p.deactivate,
+		command.DeactivateClaimForcibly:  p.deactivate,
+		command.DeactivateClaimJobDone:   p.deactivate,
+		command.ReactivateClaimCheck:     p.deactivate,
+		command.DeactivateClaimFinalXfer: p.deactivate,
+		command.MatchInfo:                p.matchInfo,
+		command.Alive:                    p.alive,
+		command.RequestClaim:             p.requestClaim,
+		command.ReleaseClaim:             p.releaseClaim,
+		command.ActivateClaim:            p.activateClaim,
+	})
 }
 
 // How long messages about claims may be: one that is an id or a name, and one
 // with a job.
 const (
 	idLength  = 128 << 10
-	jobLength = 8 << 20
+	jobLength = command.JobMessage
 )
 
 // bound keeps the message that comes next from being longer than n bytes.
@@ -146,7 +127,7 @@ func told(c *listen.Call, r ep.Reply) error {
 	if !errs.Is(r.Err, errs.NotFound) {
 		return nil // the claim is there, and is where it cannot be done
 	}
-	c.Conn.PutInt(replyNotOK)
+	c.Conn.PutInt(command.NotOK)
 	return c.Conn.EndMessage()
 }
 

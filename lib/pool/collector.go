@@ -15,15 +15,10 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
-)
-
-// The commands that collectors are sent.
-const (
-	updateStartdAd      = 0  // UPDATE_STARTD_AD
-	invalidateStartdAds = 13 // INVALIDATE_STARTD_ADS
 )
 
 const (
@@ -191,7 +186,7 @@ func (s *sender) withdraw(kind, name, address string) {
 	s.mu.Lock()
 	key := kind + name
 	if s.sent[key] {
-		s.put(&update{kind: kind, name: name, command: invalidateStartdAds, public: withdrawal(kind, name, address)})
+		s.put(&update{kind: kind, name: name, command: command.InvalidateStartdAds, public: withdrawal(kind, name, address)})
 	} else {
 		s.drop(key)
 	}
@@ -224,7 +219,7 @@ func (s *sender) retire(address string) {
 			if !ok {
 				kind, name = typeDaemon, strings.TrimPrefix(key, typeDaemon)
 			}
-			s.put(&update{kind: kind, name: name, command: invalidateStartdAds, public: withdrawal(kind, name, address)})
+			s.put(&update{kind: kind, name: name, command: command.InvalidateStartdAds, public: withdrawal(kind, name, address)})
 		}
 	}
 	s.mu.Unlock()
@@ -251,7 +246,7 @@ func (s *sender) finished(u *update, did bool) {
 	key := u.key()
 	switch {
 	case !did:
-	case u.command == updateStartdAd:
+	case u.command == command.UpdateStartdAd:
 		s.status.Updates++
 		s.status.LastUpdate = s.p.cfg.Clock.Now().Wall
 	default:
@@ -387,7 +382,7 @@ func (r *round) begin() {
 // send writes one message. An ad that cannot be written is dropped, which is
 // no error.
 func (s *sender) send(ctx context.Context, l *link, u *update) error {
-	if u.kind == typeDaemon && u.command == updateStartdAd && s.p.settings.Load().DaemonAd == DaemonAdAuto &&
+	if u.kind == typeDaemon && u.command == command.UpdateStartdAd && s.p.settings.Load().DaemonAd == DaemonAdAuto &&
 		(!l.known || !l.version.AtLeast(23, 2, 0)) {
 		s.finished(u, false)
 		if l.opened >= 0 && l.post == nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -250,7 +251,7 @@ func (p *Pool) queueSlot(t Turn, id *identity, v *ep.SlotView, to []*sender) {
 		return
 	}
 	id.secret(ad)
-	u := &update{kind: typeSlot, name: v.FullName, command: updateStartdAd, public: ad}
+	u := &update{kind: typeSlot, name: v.FullName, command: command.UpdateStartdAd, public: ad}
 	if v.Kind == slot.Partitionable {
 		u.private = id.private(v, ad, partsOf(t.Engine, v.ID))
 	} else {
@@ -268,7 +269,7 @@ func (p *Pool) queueDaemon(t Turn, id *identity, to []*sender) {
 	id.told(ad)
 	p.aboutUs(ad)
 	name, _ := ad.EvalString(attrName, nil)
-	p.queue(&update{kind: typeDaemon, name: name, command: updateStartdAd, public: ad}, slot.ID{}, id.address, to)
+	p.queue(&update{kind: typeDaemon, name: name, command: command.UpdateStartdAd, public: ad}, slot.ID{}, id.address, to)
 }
 
 func (p *Pool) queue(u *update, of slot.ID, address string, to []*sender) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -27,14 +28,14 @@ const reapPatience = 5 * time.Second
 // deactivations are the commands that end the job under a claim, or ask
 // whether another may follow.
 var deactivations = [...]struct {
-	command int
-	ev      ep.DeactivateRequested
+	number int
+	ev     ep.DeactivateRequested
 }{
-	{403, ep.DeactivateRequested{How: ep.Gracefully}},
-	{404, ep.DeactivateRequested{How: ep.Forcibly}},
-	{413, ep.DeactivateRequested{How: ep.JobDone}},
-	{554, ep.DeactivateRequested{How: ep.Asking}},
-	{561, ep.DeactivateRequested{How: ep.Gracefully, Final: true}},
+	{command.DeactivateClaim, ep.DeactivateRequested{How: ep.Gracefully}},
+	{command.DeactivateClaimForcibly, ep.DeactivateRequested{How: ep.Forcibly}},
+	{command.DeactivateClaimJobDone, ep.DeactivateRequested{How: ep.JobDone}},
+	{command.ReactivateClaimCheck, ep.DeactivateRequested{How: ep.Asking}},
+	{command.DeactivateClaimFinalXfer, ep.DeactivateRequested{How: ep.Gracefully, Final: true}},
 }
 
 // deactivate ends the job under a claim, or asks whether another may follow.
@@ -45,7 +46,7 @@ func (p *Pool) deactivate(ctx context.Context, c *listen.Call) error {
 	}
 	var ev ep.DeactivateRequested
 	for _, d := range deactivations {
-		if d.command == c.Command.Number {
+		if d.number == c.Command.Number {
 			ev = d.ev
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -131,7 +132,7 @@ func (p *Pool) hand(c *listen.Call, id claim.ID, act claim.ActivationID) (err er
 	}
 	h := handed{err: errs.E("pool.ACTIVATE_CLAIM", errs.Internal, string(act), errors.New("its connection was lost"))}
 	defer func() { p.handing.deliver(act, h) }()
-	c.Conn.PutInt(replyOK)
+	c.Conn.PutInt(command.OK)
 	if err := c.Conn.EndMessage(); err != nil {
 		h.err = err
 		return err

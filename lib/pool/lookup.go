@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -30,16 +31,16 @@ const (
 
 // query returns the command and the ad that ask a collector for the address of
 // a daemon. Collectors find an attribute that is TARGET's by itself alone.
-func (k Kind) query(name string) (command int, ad *classad.Ad, err error) {
+func (k Kind) query(name string) (number int, ad *classad.Ad, err error) {
 	quoted := string(classad.Literal(classad.String(name)).AppendText(nil, classad.Old))
-	command, kind, wanted := 6, typeSchedd, attrName+" == "+quoted
+	number, kind, wanted := command.QueryScheddAds, typeSchedd, attrName+" == "+quoted
 	switch k {
 	case AccessPoint:
 	case Master:
-		command, kind = 7, typeMaster
+		number, kind = command.QueryMasterAds, typeMaster
 		wanted += " || " + attrMachine + " == " + quoted
 	case ExecutionPoint:
-		command, kind = 5, typeSlot
+		number, kind = command.QueryStartdAds, typeSlot
 		wanted += " || " + attrMachine + " == " + quoted + " || " + attrName + ` == strcat("slot1@", ` + quoted + ")"
 	}
 	ad = classad.NewAd()
@@ -47,7 +48,7 @@ func (k Kind) query(name string) (command int, ad *classad.Ad, err error) {
 	ad.SetString(attrTargetType, kind)
 	ad.SetInt("LimitResults", 1)
 	ad.SetString("Projection", attrName+" "+attrMyAddress)
-	return command, ad, ad.SetText(attrRequirements, wanted)
+	return number, ad, ad.SetText(attrRequirements, wanted)
 }
 
 // Lookup asks collectors, one after the other, where a daemon is. A name that
@@ -71,11 +72,11 @@ func Lookup(ctx context.Context, open Opener, collectors []cedar.Sinful, kind Ki
 // lookupAt asks one collector.
 func lookupAt(ctx context.Context, open Opener, collector cedar.Sinful, kind Kind, name string) (cedar.Sinful, error) {
 	const op = "pool.Lookup"
-	command, query, err := kind.query(name)
+	number, query, err := kind.query(name)
 	if err != nil {
 		return cedar.Sinful{}, errs.E(op, errs.Invalid, name, err)
 	}
-	conn, _, err := open.Command(ctx, collector, command, security.Options{})
+	conn, _, err := open.Command(ctx, collector, number, security.Options{})
 	if err != nil {
 		return cedar.Sinful{}, err
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
-	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -30,12 +30,12 @@ const (
 
 // queryCommands are the commands that only look.
 func (p *Pool) queryCommands() []listen.Command {
-	return []listen.Command{
-		{Number: 5, Name: "QUERY_STARTD_ADS", Level: security.Read, Handle: p.answerQuery},
-		{Number: 53, Name: "QUERY_MULTIPLE_ADS", Level: security.Read, Handle: p.answerQuery},
-		{Number: 448, Name: "GIVE_STATE", Level: security.Read, Handle: p.giveState},
-		{Number: 470, Name: "GIVE_TOTALS_CLASSAD", Level: security.Read, Handle: p.giveTotals},
-	}
+	return listen.Answer(command.Startd, map[int]listen.Handler{
+		command.QueryStartdAds:    p.answerQuery,
+		command.QueryMultipleAds:  p.answerQuery,
+		command.GiveState:         p.giveState,
+		command.GiveTotalsClassAd: p.giveTotals,
+	})
 }
 
 // query is what somebody wants to see.
@@ -50,20 +50,21 @@ type query struct {
 	budget      *classad.Budget // of all that is evaluated for it
 }
 
-// queryFrom reads a query ad. Command 5 asks for slots whatever the ad says;
-// 53 for the types in TargetType, or for the daemon if it names none. With
-// Snapshot (condor_who -snapshot) it asks for what slots and claims are made of as
-// well; of that the ads of programs are given (Machine.Extra), as 53 has to ask
-// for too. The original also has three ads of each slot's inside, one of them the
+// queryFrom reads a query ad. QUERY_STARTD_ADS asks for slots whatever the ad says;
+// QUERY_MULTIPLE_ADS for the types in TargetType, or for the daemon if it names
+// none. With Snapshot (condor_who -snapshot) it asks for what slots and claims are
+// made of as well; of that the ads of programs are given (Machine.Extra), for which
+// QUERY_MULTIPLE_ADS has to ask too. The original also has three ads of each slot's inside, one of them the
 // job's with all its environment, for whoever may read.
-func queryFrom(ad *classad.Ad, command int) query {
-	q := query{ad: ad, limit: -1, slots: command == 5, budget: classad.NewBudget(querySteps)}
+func queryFrom(ad *classad.Ad, number int) query {
+	slotsOnly := number == command.QueryStartdAds
+	q := query{ad: ad, limit: -1, slots: slotsOnly, budget: classad.NewBudget(querySteps)}
 	env := &classad.Env{Budget: q.budget}
 	_, q.constrained = ad.Lookup(attrRequirements)
 	types, _ := ad.EvalString(attrTargetType, env)
 	fields := strings.FieldsFunc(types, isListSeparator)
 	if len(fields) == 0 {
-		q.daemon = command != 5
+		q.daemon = !slotsOnly
 	}
 	for _, name := range fields {
 		switch {
@@ -76,8 +77,8 @@ func queryFrom(ad *classad.Ad, command int) query {
 		}
 	}
 	snapshot := ad.Eval("Snapshot", env)
-	n, number := snapshot.AsNumber()
-	q.extras = (q.extras || command == 5) && (snapshot.IsTrue() || number && n != 0)
+	n, isNumber := snapshot.AsNumber()
+	q.extras = (q.extras || slotsOnly) && (snapshot.IsTrue() || isNumber && n != 0)
 	if n, ok := ad.EvalInt("LimitResults", env); ok {
 		q.limit = n
 	}

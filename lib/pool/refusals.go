@@ -8,20 +8,20 @@ import (
 	"errors"
 	"net"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
-	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // smallCommands are what a startd is asked besides.
 func (p *Pool) smallCommands() []listen.Command {
-	return []listen.Command{
-		{Number: 427, Name: "X_EVENT_NOTIFICATION", Level: security.Allow, Keep: true, Datagrams: true, Handle: p.touched},
-		{Number: 429, Name: "GET_HISTORY", Level: security.Read, Handle: p.getHistory},
-		{Number: 501, Name: "DELEGATE_GSI_CRED_STARTD", Level: security.Daemon, Handle: p.delegate},
-		{Number: 522, Name: "COALESCE_SLOTS", Level: security.Daemon, Message: jobLength, Handle: p.coalesceSlots},
-		{Number: 562, Name: "REHOME", Level: security.Administrator, Handle: p.rehome},
-	}
+	return listen.Answer(command.Startd, map[int]listen.Handler{
+		command.XEventNotification:    p.touched,
+		command.GetHistory:            p.getHistory,
+		command.DelegateGSICredStartd: p.delegate,
+		command.CoalesceSlots:         p.coalesceSlots,
+		command.Rehome:                p.rehome,
+	})
 }
 
 // touched hears of somebody at the keyboard. Only this machine's own
@@ -55,6 +55,6 @@ func fromHere(c *listen.Call) bool {
 // delegate refuses a proxy that no starter asks for any more.
 func (p *Pool) delegate(_ context.Context, c *listen.Call) error {
 	c.Conn.DiscardMessage()
-	c.Conn.PutInt(replyNotOK)
+	c.Conn.PutInt(command.NotOK)
 	return c.Conn.EndMessage()
 }

@@ -14,15 +14,10 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
-)
-
-// The commands by which a daemon without a token asks for one.
-const (
-	startTokenRequest  = 60047 // DC_START_TOKEN_REQUEST
-	finishTokenRequest = 60048 // DC_FINISH_TOKEN_REQUEST
 )
 
 const (
@@ -131,7 +126,7 @@ func (s *sender) seekToken(ctx context.Context) bool {
 		ask := classad.NewAd()
 		ask.SetString("ClientId", s.asked.client)
 		ask.SetString("RequestId", s.asked.id)
-		answer, err := s.askToken(ctx, finishTokenRequest, ask)
+		answer, err := s.askToken(ctx, command.DCFinishTokenRequest, ask)
 		switch {
 		case ctx.Err() != nil:
 			return false
@@ -165,7 +160,7 @@ func (s *sender) beginToken(ctx context.Context, user string) bool {
 	ask.SetString("LimitAuthorization", tokenRights)
 	ask.SetString("User", user)
 	ask.SetString("ClientId", client)
-	answer, err := s.askToken(ctx, startTokenRequest, ask)
+	answer, err := s.askToken(ctx, command.DCStartTokenRequest, ask)
 	switch {
 	case err != nil:
 		if text := err.Error(); ctx.Err() == nil && text != s.tokenTrouble { // told once

@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -97,7 +98,7 @@ func TestRecordedUpdatesAsSender(t *testing.T) {
 				t.Fatal(err)
 			}
 			count++
-			if u.command != invalidateStartdAds {
+			if u.command != command.InvalidateStartdAds {
 				continue
 			}
 			name, _ := u.public.EvalString(attrName, nil)

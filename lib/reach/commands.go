@@ -14,20 +14,11 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/errs"
-)
-
-// The commands of a starter.
-const (
-	CACommand       = 1200 // CA_CMD: the command stands in an ad
-	VacateJob       = 1500 // STARTER_VACATE_JOB
-	CreateOwnerSess = 1501 // CREATE_JOB_OWNER_SEC_SESSION
-	StartSSHD       = 1502 // START_SSHD
-	Peek            = 1503 // STARTER_PEEK
 )
 
 // Attributes of requests and answers.
@@ -47,19 +38,16 @@ const (
 // Commands are those that every starter answers; Config.Commands come on top.
 // docs/security.md lists them.
 func (d *Door) Commands() []listen.Command {
-	// Those that only look at the job are open to whoever has a session at
-	// all, and look themselves whether it is the owner's: there is no level
-	// for owners. Authenticated keeps out those who have none.
-	return []listen.Command{
-		{Number: CACommand, Name: "CA_CMD", Level: security.Write, Handle: d.adCommand},
-		{Number: VacateJob, Name: "STARTER_VACATE_JOB", Level: security.Daemon, Handle: d.vacate},
-		{Number: CreateOwnerSess, Name: "CREATE_JOB_OWNER_SEC_SESSION", Level: security.Daemon, Handle: d.createOwnerSession},
-		{Number: StartSSHD, Name: "START_SSHD", Level: security.Allow, Authenticated: true, Handle: d.startSSHD},
-		{Number: Peek, Name: "STARTER_PEEK", Level: security.Allow, Authenticated: true, Handle: d.peek},
-		{Number: daemon.DCRaiseSignal, Name: "DC_RAISESIGNAL", Level: security.Daemon, Handle: d.raise},
-		{Number: daemon.DCNop, Name: "DC_NOP", Level: security.Allow, Authenticated: true, Handle: nop},
-		{Number: daemon.DCQueryInstance, Name: "DC_QUERY_INSTANCE", Level: security.Allow, Authenticated: true, Handle: d.instance},
-	}
+	return listen.Answer(command.Starter, map[int]listen.Handler{
+		command.CACmd:                    d.adCommand,
+		command.StarterVacateJob:         d.vacate,
+		command.CreateJobOwnerSecSession: d.createOwnerSession,
+		command.StartSSHD:                d.startSSHD,
+		command.StarterPeek:              d.peek,
+		command.DCRaiseSignal:            d.raise,
+		command.DCNop:                    nop,
+		command.DCQueryInstance:          d.instance,
+	})
 }
 
 func nop(_ context.Context, c *listen.Call) error { return c.Conn.EndOfMessage() }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -20,7 +21,7 @@ func TestVacate(t *testing.T) {
 		soft int64
 		want string
 	}{{1, "go away/21/102/true"}, {0, "go away/21/102/false"}} {
-		conn, err := w.command(VacateJob, claimSession())
+		conn, err := w.command(command.StarterVacateJob, claimSession())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestAdCommandRefusals(t *testing.T) {
 		{"Command = \"CA_\\nX\"", "InvalidRequest", "does not support"},
 		{`Command = "CA_RECONNECT_JOB"`, "Failure", "the job is gone"},
 	} {
-		conn, err := w.command(CACommand, claimSession())
+		conn, err := w.command(command.CACmd, claimSession())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestOwnerSessionRefusals(t *testing.T) {
 		{name: "bad info", claimID: testClaim().Reveal(), job: mustAd(t, `User = "a@b"`), info: `CryptoMethods`, why: "info"},
 	} {
 		w.job.set(func(j *job) { j.target.Job = c.job })
-		conn, err := w.command(CreateOwnerSess, claimSession())
+		conn, err := w.command(command.CreateJobOwnerSecSession, claimSession())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestReconnectTakesTheConnection(t *testing.T) {
 		taken <- conn
 		return nil
 	}
-	conn, err := w.command(CACommand, claimSession())
+	conn, err := w.command(command.CACmd, claimSession())
 	if err != nil {
 		t.Fatal(err)
 	}

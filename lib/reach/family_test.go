@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -59,7 +60,7 @@ func TestFamily(t *testing.T) {
 			if _, err := w.peers.AddFamily(familyID(tt.shown)); err != nil {
 				t.Fatal(err)
 			}
-			conn, err := w.command(CreateOwnerSess, "family:4711")
+			conn, err := w.command(command.CreateJobOwnerSecSession, "family:4711")
 			var reply *classad.Ad
 			if err == nil {
 				reply, err = ask(conn, mustAd(t, "ClaimId = "+string(classad.Literal(classad.String(testClaim().Reveal())).AppendText(nil, classad.Old))+
@@ -77,7 +78,7 @@ func TestFamily(t *testing.T) {
 			if ok, _ := reply.EvalBool("Result", nil); !ok {
 				t.Fatalf("no session: %s", reply.Text(classad.Old))
 			}
-			if conn, err = w.command(CreateOwnerSess, "family:4711"); err != nil {
+			if conn, err = w.command(command.CreateJobOwnerSecSession, "family:4711"); err != nil {
 				t.Fatal(err)
 			}
 			if reply, err = ask(conn, mustAd(t, `ClaimId = "`+claimSession()+`#[]guessed"`+"\nSessionInfo = \"[]\"")); err == nil {
@@ -88,7 +89,7 @@ func TestFamily(t *testing.T) {
 			if err == nil {
 				t.Error("a session of the owner for the family's, without the claim")
 			}
-			for number, request := range map[int]string{StartSSHD: "", Peek: "", CACommand: `Command = "CA_RECONNECT_JOB"`} {
+			for number, request := range map[int]string{command.StartSSHD: "", command.StarterPeek: "", command.CACmd: `Command = "CA_RECONNECT_JOB"`} {
 				conn, err := w.command(number, "family:4711")
 				if err != nil {
 					t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -65,7 +66,7 @@ func TestFloodsAndSilence(t *testing.T) {
 func TestNobodyNegotiates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, number := range []int{CACommand, VacateJob, CreateOwnerSess, StartSSHD, Peek, 60000, 60011, 60045, 60004, 442} {
+	for _, number := range []int{command.CACmd, command.StarterVacateJob, command.CreateJobOwnerSecSession, command.StartSSHD, command.StarterPeek, 60000, 60011, 60045, 60004, 442} {
 		client := &security.Client{
 			Sessions: security.NewSessions(clock.System(), 10), Clock: clock.System(), Version: testVersion, Subsystem: "TOOL",
 			Address: func() string { return "" }, Dial: w.dialer(),
@@ -111,7 +112,7 @@ func TestBadSessions(t *testing.T) {
 		if _, err := w.peers.AddExecuteSide(id, ""); err != nil {
 			t.Fatal(err)
 		}
-		conn, err := w.command(VacateJob, id.Public)
+		conn, err := w.command(command.StarterVacateJob, id.Public)
 		if err != nil {
 			continue // refused before anything was sent
 		}
@@ -151,7 +152,7 @@ func TestPlayedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tap := &recorder{Conn: w.dial()}
-	conn, err := w.commandOver(tap, VacateJob, claimSession())
+	conn, err := w.commandOver(tap, command.StarterVacateJob, claimSession())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestSlowPeeker(t *testing.T) {
 	w := newWorld(t)
 	w.write("result", strings.Repeat("x", 32<<20))
 	session := w.ownerSession()
-	conn, err := w.command(Peek, session)
+	conn, err := w.command(command.StarterPeek, session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestBrokenRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	session := w.ownerSession()
-	for _, number := range []int{CACommand, VacateJob, CreateOwnerSess, 60000} {
+	for _, number := range []int{command.CACmd, command.StarterVacateJob, command.CreateJobOwnerSecSession, 60000} {
 		conn, err := w.command(number, claimSession())
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +218,7 @@ func TestBrokenRequests(t *testing.T) {
 			t.Errorf("%d: broken bytes were answered", number)
 		}
 	}
-	for _, number := range []int{Peek, StartSSHD} {
+	for _, number := range []int{command.StarterPeek, command.StartSSHD} {
 		conn, err := w.command(number, session)
 		if err != nil {
 			t.Fatal(err)

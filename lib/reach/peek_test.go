@@ -13,13 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // peekAt asks as condor_tail does, and returns the answer with what follows.
 func (w *world) peekAt(session, request string) (reply *classad.Ad, files []string, count int64, err error) {
 	w.t.Helper()
-	conn, err := w.command(Peek, session)
+	conn, err := w.command(command.StarterPeek, session)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -194,7 +195,7 @@ func TestOnlyTheOwnerPeeks(t *testing.T) {
 	w := newWorld(t)
 	w.write("_condor_stdout", "x")
 	session := w.ownerSession()
-	for _, number := range []int{Peek, StartSSHD} {
+	for _, number := range []int{command.StarterPeek, command.StartSSHD} {
 		conn, err := w.command(number, claimSession())
 		if err == nil {
 			_, err = ask(conn, mustAd(t, "Out = true"))
@@ -213,7 +214,7 @@ func TestOnlyTheOwnerPeeks(t *testing.T) {
 		}
 		w.job.set(func(j *job) { j.target.Job = mustAd(t, `User = "`+owner+`"`) })
 	}
-	for _, number := range []int{CACommand, VacateJob, CreateOwnerSess, 60000} {
+	for _, number := range []int{command.CACmd, command.StarterVacateJob, command.CreateJobOwnerSecSession, 60000} {
 		if _, err := w.command(number, session); err == nil {
 			conn, _ := w.command(number, session)
 			if _, err := ask(conn, mustAd(t, `Command = "CA_RECONNECT_JOB"`)); err == nil {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -225,7 +226,7 @@ func ask(conn *cedar.Conn, request *classad.Ad) (*classad.Ad, error) {
 // its id after the owner took it over.
 func (w *world) ownerSession() string {
 	w.t.Helper()
-	conn, err := w.command(CreateOwnerSess, claimSession())
+	conn, err := w.command(command.CreateJobOwnerSecSession, claimSession())
 	if err != nil {
 		w.t.Fatal(err)
 	}

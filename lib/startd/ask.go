@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
-	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 )
@@ -31,17 +31,12 @@ type desk struct {
 
 func newDesk() *desk { return &desk{busy: make(chan struct{}, mostAsked)} }
 
-// Commands are its rows of the table. To look needs READ, to change something
-// ADMINISTRATOR, as for the commands of HTCondor that do the same. Nobody without
-// a name is answered.
+// Commands are its rows of the table.
 func (k *desk) Commands() []listen.Command {
-	const most = observe.MostRequest + 1024
-	return []listen.Command{
-		{Number: observe.CommandLook, Name: "EXECPOINT_LOOK", Level: security.Read, Authenticated: true, Message: most,
-			Handle: k.handle(observe.OpStatus, observe.OpExplain)},
-		{Number: observe.CommandChange, Name: "EXECPOINT_CHANGE", Level: security.Administrator, Authenticated: true, Message: most,
-			Handle: k.handle(observe.OpDrain, observe.OpResume, observe.OpVacate)},
-	}
+	return listen.Answer(command.Startd, map[int]listen.Handler{
+		command.ExecpointLook:   k.handle(observe.OpStatus, observe.OpExplain),
+		command.ExecpointChange: k.handle(observe.OpDrain, observe.OpResume, observe.OpVacate),
+	})
 }
 
 // handle answers questions of some kinds: a text of JSON each way.

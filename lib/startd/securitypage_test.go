@@ -14,10 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/reach"
 )
@@ -95,10 +97,12 @@ func TestSecurityPageCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	answered := map[string][]command.Row{}
 	for heading, table := range map[string]*listen.Table{"Commands of condor_startd": startd, "Commands of a starter": starter} {
 		var want, got []string
 		for _, c := range table.Commands() {
 			want = append(want, shown(c))
+			answered[heading] = append(answered[heading], c.Row)
 		}
 		for _, cells := range rows(section(t, heading)) {
 			if len(cells) != 6 || cells[5] == "" {
@@ -110,6 +114,14 @@ func TestSecurityPageCommands(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: the page is not what the table of commands says (-table +page)\n%s", heading, d)
 		}
+	}
+	// Every row of the table is answered, and with the terms that it has.
+	want := map[string][]command.Row{"Commands of condor_startd": command.Startd.Rows(), "Commands of a starter": command.Starter.Rows()}
+	if d := cmp.Diff(want, answered); d != "" {
+		t.Errorf("the daemons do not answer what the table of commands says (-table +daemons)\n%s", d)
+	}
+	if most := observe.MostRequest; command.AskMessage <= most {
+		t.Errorf("a question of %d bytes is no longer taken: the table has %d", most, command.AskMessage)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -534,13 +535,13 @@ func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := d.client.Command(ctx, to, listen.CCBRegister, security.Options{Temporary: true})
+	conn, _, err := d.client.Command(ctx, to, command.CCBRegister, security.Options{Temporary: true})
 	return conn, err
 }
 
 // askBroker opens a request that a broker have one of its targets call us.
 func (d *daemonState) askBroker(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
-	conn, _, err := d.client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+	conn, _, err := d.client.Command(ctx, broker, command.CCBRequest, security.Options{})
 	return conn, err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
@@ -215,7 +216,7 @@ func (p *pool) outputs(n int) []transfer.Stats {
 		}
 		var outs []transfer.Stats
 		for _, m := range moved {
-			if m.Command == transfer.FiletransDownload {
+			if m.Command == command.FiletransDownload {
 				outs = append(outs, m.Stats)
 			}
 		}

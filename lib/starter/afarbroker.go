@@ -10,7 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
-	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
 
@@ -39,7 +39,7 @@ func (s *afar) askBroker(ctx context.Context, broker cedar.Sinful) (*cedar.Conn,
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+	conn, _, err := client.Command(ctx, broker, command.CCBRequest, security.Options{})
 	return conn, err
 }
 
@@ -68,7 +68,7 @@ func (b *brokers) open(ctx context.Context, address string) (*cedar.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := b.client.Command(ctx, to, listen.CCBRegister, security.Options{Temporary: true})
+	conn, _, err := b.client.Command(ctx, to, command.CCBRegister, security.Options{Temporary: true})
 	return conn, err
 }
 

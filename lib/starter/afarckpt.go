@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -17,10 +18,6 @@ import (
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
-
-// reactivateCheck (REACTIVATE_CLAIM_CHECK) asks the startd whether it would
-// take the job up again.
-const reactivateCheck = 554
 
 // promised is the ending that attributes with a prefix name: ...ExitCode, or
 // ...ExitSignal where ...ExitBySignal is true. said tells whether any does.
@@ -219,7 +216,7 @@ func (s *afar) wantedAgain(ctx context.Context) bool {
 			return true
 		}
 	}
-	conn, _, err := s.client.Command(ctx, address, reactivateCheck, security.Options{Session: id.Public})
+	conn, _, err := s.client.Command(ctx, address, command.ReactivateClaimCheck, security.Options{Session: id.Public})
 	if err != nil {
 		s.log.Warn("the startd was not asked whether the job may go on", "err", err)
 		return true

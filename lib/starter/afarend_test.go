@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/host"
@@ -28,7 +29,6 @@ import (
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
-	"github.com/execpoint/execpoint/lib/transfer"
 )
 
 // untilKilled leaves a file and then obeys any signal.
@@ -161,7 +161,7 @@ func TestShadowFailureFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := moved[1]; m.Command != transfer.FiletransDownload || !m.Stats.Final || m.Stats.Bytes != int64(len("input")) {
+	if m := moved[1]; m.Command != command.FiletransDownload || !m.Stats.Final || m.Stats.Bytes != int64(len("input")) {
 		t.Errorf("%+v", moved)
 	}
 	want := []string{"get_job_info", "register_starter_info", "get_sec_session_info", "register_job_info", "get_job_info", "request_guidance", "register_job_info", "ulog"}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -85,7 +86,7 @@ func (s *afar) receive(ctx context.Context) (carried, error) {
 // begin another transfer.
 func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 	a := s.a
-	conn, err := s.open(ctx, transfer.FiletransUpload)
+	conn, err := s.open(ctx, command.FiletransUpload)
 	if err != nil {
 		return carried{}, false, err
 	}
@@ -452,7 +453,7 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 		return transfer.Stats{}, shadow.ErrLost
 	}
 	s.inputOver(ctx)
-	conn, err := s.open(ctx, transfer.FiletransDownload)
+	conn, err := s.open(ctx, command.FiletransDownload)
 	if err != nil {
 		return transfer.Stats{}, err
 	}

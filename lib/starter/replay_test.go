@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/shadow"
-	"github.com/execpoint/execpoint/lib/transfer"
 )
 
 const vectors = "../cedar/testdata/vectors/"
@@ -173,7 +173,7 @@ func replayShadow(t *testing.T, was spoken, status host.ExitStatus, fails bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, out := moved[0], moved[1]; in.Command != transfer.FiletransUpload || out.Command != transfer.FiletransDownload || in.Stats.Files != 3 || out.Stats.Files != 3 || !out.Stats.Final {
+	if in, out := moved[0], moved[1]; in.Command != command.FiletransUpload || out.Command != command.FiletransDownload || in.Stats.Files != 3 || out.Stats.Files != 3 || !out.Stats.Final {
 		t.Errorf("%+v", moved)
 	}
 }

@@ -21,9 +21,9 @@
 //
 // With a shadow:
 //
-//	err := transfer.Begin(conn, key)             // after the command FiletransUpload
+//	err := transfer.Begin(conn, key)             // after command.FiletransUpload
 //	got, err := transfer.Receive(ctx, transfer.Side{Conn: conn}, root, transfer.ReceiveOptions{})
-//	// … the job runs; then, on a new connection, after FiletransDownload …
+//	// … the job runs; then, on a new connection, after command.FiletransDownload …
 //	changed, err := transfer.Changed(root, before)
 //	plan, err := transfer.PlanOutput(job, transfer.Ending{Changed: changed})
 //	sent, err := transfer.Send(ctx, transfer.Side{Conn: conn}, root, plan, transfer.SendOptions{})

@@ -16,12 +16,6 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// Commands by which a starter opens a connection for files to its shadow.
-const (
-	FiletransUpload   = 61000 // input: the shadow uploads
-	FiletransDownload = 61001 // output: the shadow downloads
-)
-
 // What a sender announces before each file.
 const (
 	cmdFinished   = 0
@@ -79,8 +73,8 @@ type Side struct {
 	Timeout     time.Duration     // how long the other end may be silent within a transfer, default 300 s
 }
 
-// Begin sends the TransferKey, the first message after FiletransUpload or
-// FiletransDownload. A shadow answers nothing if it is right.
+// Begin sends the TransferKey, the first message after command.FiletransUpload or
+// command.FiletransDownload. A shadow answers nothing if it is right.
 func Begin(conn *cedar.Conn, key cedar.Secret) error {
 	conn.PutSecret(key)
 	return conn.EndMessage()

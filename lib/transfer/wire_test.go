@@ -22,6 +22,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -111,17 +112,17 @@ func TestRecorded(t *testing.T) {
 	n := 0
 	for _, file := range []string{"ep-claim-job-complete.json", "ep-pslot-leftovers.json", "ep-claim-leftovers-form.json", "ep-claim-minimal-info.json",
 		"ep-claim-release-by-ep.json", "ep-claim-hold.json", "ep-reconnect-new-shadow.json", "ep-reconnect-same-shadow.json"} {
-		for _, command := range []int{FiletransUpload, FiletransDownload} {
-			for i, c := range recorded(t, file, command) {
+		for _, number := range []int{command.FiletransUpload, command.FiletransDownload} {
+			for i, c := range recorded(t, file, number) {
 				files := filesOf(c)
 				if last := c.Messages[len(c.Messages)-2]; len(files) == 0 || !strings.HasPrefix(last.Note, "final ack") {
 					continue
 				}
 				n++
-				t.Run(fmt.Sprintf("%s/%d/%d", file, command, i), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%d/%d", file, number, i), func(t *testing.T) {
 					t.Parallel()
-					t.Run("receiving", func(t *testing.T) { receiveRecorded(t, c, command, files) })
-					t.Run("sending", func(t *testing.T) { sendRecorded(t, c, command, files) })
+					t.Run("receiving", func(t *testing.T) { receiveRecorded(t, c, number, files) })
+					t.Run("sending", func(t *testing.T) { sendRecorded(t, c, number, files) })
 				})
 			}
 		}
@@ -134,7 +135,7 @@ func TestRecorded(t *testing.T) {
 // A shadow that lost its connection refuses the key that it gave out.
 func TestRecordedRefusal(t *testing.T) {
 	t.Parallel()
-	c := recorded(t, "ep-reconnect-same-shadow.json", FiletransDownload)[0]
+	c := recorded(t, "ep-reconnect-same-shadow.json", command.FiletransDownload)[0]
 	conn, wait := secured(t, c, player(c, cedartest.Server))
 	if err := Begin(conn, recordedKey(c)); err != nil {
 		t.Fatal(err)
@@ -150,9 +151,9 @@ func TestRecordedRefusal(t *testing.T) {
 }
 
 // receiveRecorded takes the place of the end that received.
-func receiveRecorded(t *testing.T, c *cedartest.Connection, command int, files []recordedFile) {
+func receiveRecorded(t *testing.T, c *cedartest.Connection, number int, files []recordedFile) {
 	uploader := cedartest.Server
-	if command == FiletransDownload {
+	if number == command.FiletransDownload {
 		uploader = cedartest.Client
 	}
 	conn, wait := secured(t, c, player(c, uploader))
@@ -184,15 +185,15 @@ func receiveRecorded(t *testing.T, c *cedartest.Connection, command int, files [
 		}
 		size += int64(len(f.data))
 	}
-	if stats.Files != len(files) || stats.Bytes != size || stats.Final != (command == FiletransDownload) {
+	if stats.Files != len(files) || stats.Bytes != size || stats.Final != (number == command.FiletransDownload) {
 		t.Errorf("stats %+v", stats)
 	}
 }
 
 // sendRecorded takes the place of the end that sent.
-func sendRecorded(t *testing.T, c *cedartest.Connection, command int, files []recordedFile) {
+func sendRecorded(t *testing.T, c *cedartest.Connection, number int, files []recordedFile) {
 	downloader := cedartest.Client
-	if command == FiletransDownload {
+	if number == command.FiletransDownload {
 		downloader = cedartest.Server
 	}
 	conn, wait := secured(t, c, player(c, downloader))
@@ -204,7 +205,7 @@ func sendRecorded(t *testing.T, c *cedartest.Connection, command int, files []re
 		t.Fatalf("the key: %v", err)
 	}
 	from := root(t)
-	plan := SendPlan{Final: command == FiletransDownload}
+	plan := SendPlan{Final: number == command.FiletransDownload}
 	for _, f := range files {
 		if err := from.WriteFile(f.name, f.data, 0o600); err != nil {
 			t.Fatal(err)

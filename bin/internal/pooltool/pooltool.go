@@ -25,6 +25,7 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -76,7 +77,7 @@ func Open(root string, machine map[string]string) (*config.Snapshot, *security.C
 	dialer := &listen.Dialer{Name: name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: &listen.Reverser{
 		Name: name, NoRelay: network.NoRelay,
 		Open: func(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
-			conn, _, err := client.Command(ctx, broker, listen.CCBRequest, security.Options{})
+			conn, _, err := client.Command(ctx, broker, command.CCBRequest, security.Options{})
 			return conn, err
 		},
 		Listen: func(ctx context.Context) ([]net.Listener, cedar.Sinful, error) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -62,10 +63,10 @@ func (bare) Handshake(_ context.Context, conn *cedar.Conn, from netip.AddrPort) 
 	if err != nil {
 		return nil, err
 	}
-	if n != CCBReverseConnect {
+	if n != command.CCBReverseConnect {
 		return nil, errs.E("listen.Reverser", errs.Denied, conn.Peer(), fmt.Errorf("command %d where a reversed connection is awaited", n))
 	}
-	return &security.Request{Command: CCBReverseConnect, Bare: true, Addr: from}, nil
+	return &security.Request{Command: command.CCBReverseConnect, Bare: true, Addr: from}, nil
 }
 
 // Next implements Security: there is never a second command.

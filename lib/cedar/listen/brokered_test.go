@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -102,7 +103,7 @@ func (x *exchange) request(c *cedar.Conn) {
 func (x *exchange) called(nc net.Conn) {
 	c := cedar.NewConn(nc, cedar.Limits{})
 	n, err := c.Int()
-	if err != nil || n != CCBReverseConnect {
+	if err != nil || n != command.CCBReverseConnect {
 		x.t.Errorf("the daemon begins with %d, %v", n, err)
 		return
 	}
@@ -117,7 +118,7 @@ func (x *exchange) called(nc net.Conn) {
 		return
 	}
 	sendAd(x.t, requester, adOf(x.t, "Result = true\nProxyMode = true\n"))
-	requester.PutInt(CCBReverseConnect)
+	requester.PutInt(command.CCBReverseConnect)
 	sendAd(x.t, requester, hello)
 	for _, way := range [...][2]net.Conn{{nc, requester.NetConn()}, {requester.NetConn(), nc}} {
 		_ = way[0].SetDeadline(time.Time{})

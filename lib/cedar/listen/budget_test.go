@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
 
@@ -76,7 +77,7 @@ func withinBudget(t *testing.T, from func(int) string, most, mostly int) {
 		c.Conn.PutInt(int64(len(s)))
 		return c.Conn.EndMessage()
 	}
-	table, err := NewTable(Command{Number: echoCommand, Name: "ECHO", Handle: echoes}, Command{Number: knownCommand, Name: "KNOWN", Handle: echoes})
+	table, err := NewTable(Command{Row: command.Row{Number: echoCommand, Name: "ECHO"}, Handle: echoes}, Command{Row: command.Row{Number: knownCommand, Name: "KNOWN"}, Handle: echoes})
 	if err != nil {
 		t.Fatal(err)
 	}

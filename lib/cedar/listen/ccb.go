@@ -16,18 +16,9 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
-)
-
-// Commands between daemons and the brokers that get connections through
-// firewalls (CCB).
-const (
-	CCBRegister       = 67 // CCB_REGISTER
-	CCBRequest        = 68 // CCB_REQUEST
-	CCBReverseConnect = 69 // CCB_REVERSE_CONNECT, first on a reversed connection
-
-	alive = 441 // ALIVE, the heartbeat of a registration
 )
 
 // Bounds of what brokers and those behind them may send.
@@ -176,9 +167,9 @@ func (b *Broker) stay(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 		switch number, _ := ad.EvalInt("Command", nil); number {
-		case alive:
+		case command.Alive:
 			log.Debug("heartbeat from the broker")
-		case CCBRequest:
+		case command.CCBRequest:
 			r, err := parseReverseRequest(ad)
 			if err != nil {
 				return err
@@ -200,12 +191,12 @@ func (b *Broker) stay(ctx context.Context, log *slog.Logger) error {
 				}
 				offer(say, r.result(err))
 			})
-		case CCBRegister:
+		case command.CCBRegister:
 			if err := b.registered(ad, log); err != nil {
 				return err
 			}
 		default:
-			log.Warn("unexpected message from the broker", "command", number)
+			log.Warn("unexpected message from the broker", "command", command.Name(int(number)))
 		}
 	}
 }
@@ -234,7 +225,7 @@ func (b *Broker) talk(ctx context.Context, conn *cedar.Conn, say <-chan *classad
 		case ad = <-say:
 		case <-beat:
 			ad = classad.NewAd()
-			ad.SetInt("Command", alive)
+			ad.SetInt("Command", command.Alive)
 		}
 		conn.PutAd(ad, cedar.AdOptions{})
 		if conn.EndMessage() != nil {
@@ -246,7 +237,7 @@ func (b *Broker) talk(ctx context.Context, conn *cedar.Conn, say <-chan *classad
 // register asks for an id, or for the one we had.
 func (b *Broker) register(conn *cedar.Conn, log *slog.Logger) error {
 	ad := classad.NewAd()
-	ad.SetInt("Command", CCBRegister)
+	ad.SetInt("Command", command.CCBRegister)
 	if b.ccbid != "" {
 		ad.SetString("CCBID", b.ccbid)
 		ad.SetString("ClaimId", b.cookie.Reveal())
@@ -334,7 +325,7 @@ func (b *Broker) reverse(ctx context.Context, r reverseRequest) error {
 	// conversation that follows on another.
 	conn := cedar.NewConn(nc, cedar.Limits{})
 	release := conn.Bind(dctx)
-	conn.PutInt(CCBReverseConnect)
+	conn.PutInt(command.CCBReverseConnect)
 	conn.PutAd(r.hello(), cedar.AdOptions{})
 	err = conn.EndMessage()
 	release()

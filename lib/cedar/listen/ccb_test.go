@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -145,7 +146,7 @@ Name = "TOOL someone"
 		}
 		nc := <-y.requesters
 		requester := cedar.NewConn(nc, cedar.Limits{})
-		if n, err := requester.Int(); n != CCBReverseConnect {
+		if n, err := requester.Int(); n != command.CCBReverseConnect {
 			t.Fatalf("the reversed connection begins with %d, %v", n, err)
 		}
 		hello := getAd(t, requester)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -125,7 +126,7 @@ func (s *Server) message(ctx context.Context, from netip.AddrPort, m cedar.Datag
 	log := s.Log.With("peer", from.String())
 	cmd, ok := s.Table.Lookup(req.Command)
 	if !ok || !cmd.Datagrams {
-		log.Warn("command refused", "command", req.Command, "user", req.Peer.User, "err", "it is not taken in datagrams")
+		log.Warn("command refused", "command", command.Name(req.Command), "user", req.Peer.User, "err", "it is not taken in datagrams")
 		return
 	}
 	call := &Call{Conn: conn, Command: cmd, Request: req, Addr: from, Log: log.With("command", cmd.Name), detach: func() bool { return false }}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -98,7 +99,7 @@ func TestDatagrams(t *testing.T) {
 			got <- text + " of " + c.Addr.String()
 			return nil
 		}
-		table, err := NewTable(Command{Number: 1, Name: "ONE", Datagrams: true, Handle: handle}, Command{Number: 2, Name: "STREAM", Handle: handle}, Command{Number: 7, Name: "SEVEN", Datagrams: true, Handle: handle})
+		table, err := NewTable(Command{Row: command.Row{Number: 1, Name: "ONE", Terms: command.Terms{Datagrams: true}}, Handle: handle}, Command{Row: command.Row{Number: 2, Name: "STREAM"}, Handle: handle}, Command{Row: command.Row{Number: 7, Name: "SEVEN", Terms: command.Terms{Datagrams: true}}, Handle: handle})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +107,8 @@ func TestDatagrams(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error)
 		go func() { served <- s.ServePackets(ctx, box) }()
-		send := func(command int64, text string, fragment int) [][]byte {
-			b, err := cedar.WriteMessage(func(c *cedar.Conn) { c.PutInt(command); c.PutString(text) })
+		send := func(number int64, text string, fragment int) [][]byte {
+			b, err := cedar.WriteMessage(func(c *cedar.Conn) { c.PutInt(number); c.PutString(text) })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@
 // reached. Commands that nobody waits for an answer to are also taken in
 // datagrams, see [Server.ServePackets].
 //
-//	table, err := listen.NewTable(listen.Command{Number: 60011, Name: "DC_NOP", Level: security.Allow, Handle: nop})
+//	table, err := listen.NewTable(listen.Answer(command.Startd, map[int]listen.Handler{command.DCNop: nop})...)
 //	server := &listen.Server{Table: table, Security: secured, Log: log}
 //	err = server.Serve(ctx, listener) // until ctx ends
 //

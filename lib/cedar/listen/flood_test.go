@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
 
@@ -108,7 +109,7 @@ func besiege(t *testing.T, address string, n int, does func(net.Conn)) {
 // echoing starts a server that repeats texts, on a port of its own.
 func echoing(t testing.TB, security Security, l Limits) (*Server, string) {
 	t.Helper()
-	table, err := NewTable(Command{Number: echoCommand, Name: "ECHO", Keep: true, Handle: func(_ context.Context, c *Call) error {
+	table, err := NewTable(Command{Row: command.Row{Number: echoCommand, Name: "ECHO", Terms: command.Terms{Keep: true}}, Handle: func(_ context.Context, c *Call) error {
 		s, err := c.Conn.String()
 		if err != nil {
 			return err

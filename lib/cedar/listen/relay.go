@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -76,8 +77,8 @@ func readHello(conn *cedar.Conn, id string) error {
 	if err != nil {
 		return err
 	}
-	if n != CCBReverseConnect {
-		return bad(errs.Invalid, fmt.Errorf("the relayed connection begins with %d, want %d (CCB_REVERSE_CONNECT)", n, CCBReverseConnect))
+	if n != command.CCBReverseConnect {
+		return bad(errs.Invalid, fmt.Errorf("the relayed connection begins with %d, want %d (CCB_REVERSE_CONNECT)", n, command.CCBReverseConnect))
 	}
 	ad, err := readAd(conn)
 	if err != nil {

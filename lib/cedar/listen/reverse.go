@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
-	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -57,7 +57,7 @@ const maxWaiting = 1024
 // Command is the row of CCB_REVERSE_CONNECT: everyone may send it, but nothing
 // comes of it without an id that we made.
 func (r *Reverser) Command() Command {
-	return Command{Number: CCBReverseConnect, Name: "CCB_REVERSE_CONNECT", Level: security.Allow, Handle: r.arrived}
+	return Answer(command.Startd, map[int]Handler{command.CCBReverseConnect: r.arrived})[0] // a starter's row is the same
 }
 
 // arrived handles the hello of a reversed connection.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -61,7 +62,7 @@ func (r *requester) back(t *testing.T, id string) net.Conn {
 	t.Helper()
 	nc := r.hall.call("203.0.113.5:1")
 	conn := cedar.NewConn(nc, cedar.Limits{})
-	conn.PutInt(CCBReverseConnect)
+	conn.PutInt(command.CCBReverseConnect)
 	conn.PutAd(reverseRequest{Address: "<198.51.100.9:4000>", Connect: cedar.Secret(id), ID: "1"}.hello(), cedar.AdOptions{})
 	if err := conn.EndMessage(); err != nil {
 		t.Error(err)
@@ -154,7 +155,7 @@ const behind = "<198.51.100.9:4000?CCBID=203.0.113.1:9618#7&PrivNet=lab&noUDP>"
 func relay(t *testing.T, broker *cedar.Conn, id string) {
 	t.Helper()
 	sendAd(t, broker, adOf(t, "Result = true\nProxyMode = true\n"))
-	broker.PutInt(CCBReverseConnect)
+	broker.PutInt(command.CCBReverseConnect)
 	broker.PutAd(reverseRequest{Address: "<203.0.113.1:9618>", Connect: cedar.Secret(id), ID: "1"}.hello(), cedar.AdOptions{})
 	if err := broker.EndMessage(); err != nil {
 		t.Error(err)
@@ -431,12 +432,12 @@ func TestAwaited(t *testing.T) {
 		}
 		silent := hall.call("203.0.113.6:1")
 		closed(t, hello(60010, id), time.Second)
-		closed(t, hello(CCBReverseConnect, id[1:]), time.Second)
+		closed(t, hello(command.CCBReverseConnect, id[1:]), time.Second)
 		flood := make([]net.Conn, 2*maxCallers)
 		for i := range flood {
 			flood[i] = hall.call("203.0.113.6:1")
 		}
-		theirs := hello(CCBReverseConnect, id)
+		theirs := hello(command.CCBReverseConnect, id)
 		res := <-got
 		if res.err != nil {
 			t.Fatal(res.err)
@@ -498,12 +499,12 @@ func FuzzRelay(f *testing.F) {
 	f.Add(record(func(c *cedar.Conn) { ad(c, "Result = false\nErrorString = \"no\"\n") }))
 	f.Add(record(func(c *cedar.Conn) {
 		ad(c, "Result = true\nProxyMode = true\n")
-		c.PutInt(CCBReverseConnect)
+		c.PutInt(command.CCBReverseConnect)
 		ad(c, "ClaimId = \"0123\"\nRequestID = \"1\"\n")
 	}))
 	f.Add(record(func(c *cedar.Conn) {
 		ad(c, "Result = true\n")
-		c.PutInt(CCBReverseConnect)
+		c.PutInt(command.CCBReverseConnect)
 		ad(c, "ClaimId = MyAddress\nMyAddress = ClaimId\n")
 		ad(c, "more = 1\n")
 	}))
@@ -524,12 +525,12 @@ func FuzzRelay(f *testing.F) {
 func FuzzAwaited(f *testing.F) {
 	var b slowly
 	c := cedar.NewConn(&b, cedar.Limits{})
-	c.PutInt(CCBReverseConnect)
+	c.PutInt(command.CCBReverseConnect)
 	c.PutAd(reverseRequest{Address: "<198.51.100.9:5000>", Connect: "0123", ID: "1"}.hello(), cedar.AdOptions{})
 	_ = c.EndMessage()
 	f.Add(b.all)
 	f.Add(b.all[:len(b.all)/2])
-	f.Add([]byte{1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, CCBReverseConnect})
+	f.Add([]byte{1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, command.CCBReverseConnect})
 	f.Fuzz(func(t *testing.T, said []byte) {
 		hall := newHall()
 		r := &Reverser{Listen: func(context.Context) ([]net.Listener, cedar.Sinful, error) {

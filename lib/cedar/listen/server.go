@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -213,7 +214,7 @@ func (c *conversation) run(ctx context.Context) (taken bool) {
 		}
 		cmd, ok := c.s.Table.Lookup(req.Command)
 		if !ok {
-			c.log.Warn("command refused", "command", req.Command, "user", req.Peer.User, "err", "there is no such command")
+			c.log.Warn("command refused", "command", command.Name(req.Command), "user", req.Peer.User, "err", "there is no such command")
 			return false
 		}
 		if !c.letIn(cmd, req) {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -121,7 +122,7 @@ type house struct {
 func build(t *testing.T, l Limits) *house {
 	h := &house{hall: newHall(), log: new(lines), slow: make(chan struct{}), taken: make(chan *cedar.Conn, 1), served: make(chan error, 1)}
 	table, err := NewTable(
-		Command{Number: echoCommand, Name: "ECHO", Keep: true, Handle: func(_ context.Context, c *Call) error {
+		Command{Row: command.Row{Number: echoCommand, Name: "ECHO", Terms: command.Terms{Keep: true}}, Handle: func(_ context.Context, c *Call) error {
 			s, err := c.Conn.String()
 			if err != nil {
 				return err
@@ -129,20 +130,20 @@ func build(t *testing.T, l Limits) *house {
 			c.Conn.PutString(s)
 			return c.Conn.EndMessage()
 		}},
-		Command{Number: panicCommand, Name: "PANIC", Handle: func(context.Context, *Call) error { panic("no way out") }},
-		Command{Number: detachCommand, Name: "DETACH", Handle: func(_ context.Context, c *Call) error {
+		Command{Row: command.Row{Number: panicCommand, Name: "PANIC"}, Handle: func(context.Context, *Call) error { panic("no way out") }},
+		Command{Row: command.Row{Number: detachCommand, Name: "DETACH"}, Handle: func(_ context.Context, c *Call) error {
 			if !c.Detach() {
 				return errors.New("could not be detached")
 			}
 			h.taken <- c.Conn
 			return nil
 		}},
-		Command{Number: slowCommand, Name: "SLOW", Handle: func(ctx context.Context, c *Call) error {
+		Command{Row: command.Row{Number: slowCommand, Name: "SLOW"}, Handle: func(ctx context.Context, c *Call) error {
 			<-h.slow
 			c.Conn.PutInt(1)
 			return c.Conn.EndMessage()
 		}},
-		Command{Number: failCommand, Name: "FAIL", Handle: func(context.Context, *Call) error {
+		Command{Row: command.Row{Number: failCommand, Name: "FAIL"}, Handle: func(context.Context, *Call) error {
 			return errs.E("test", errs.Invalid, "", errors.New("it is\nwrong"))
 		}},
 	)
@@ -189,8 +190,8 @@ func echo(t *testing.T, conn *cedar.Conn, text string) {
 	}
 }
 
-// command sends a number.
-func command(t *testing.T, nc net.Conn, number int64) *cedar.Conn {
+// sendCommand sends a number.
+func sendCommand(t *testing.T, nc net.Conn, number int64) *cedar.Conn {
 	t.Helper()
 	conn := cedar.NewConn(nc, cedar.Limits{})
 	conn.PutInt(number)
@@ -235,7 +236,7 @@ func TestPanicIsContained(t *testing.T) {
 		other := cedar.NewConn(h.hall.call("192.0.2.7:5"), cedar.Limits{})
 		echo(t, other, "before")
 		nc := h.hall.call("192.0.2.8:6")
-		command(t, nc, panicCommand)
+		sendCommand(t, nc, panicCommand)
 		closed(t, nc, time.Second)
 		h.panics = 1
 		echo(t, other, "after")
@@ -254,10 +255,10 @@ func TestFailureIsLoggedOnOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Limits{})
 		nc := h.hall.call("192.0.2.8:6")
-		command(t, nc, failCommand)
+		sendCommand(t, nc, failCommand)
 		closed(t, nc, time.Second)
 		nc = h.hall.call("192.0.2.8:7")
-		command(t, nc, 4711)
+		sendCommand(t, nc, 4711)
 		closed(t, nc, time.Second)
 		h.end(t)
 		if log := h.log.String(); strings.Count(log, "\n") != 2 || !strings.Contains(log, "FAIL") || !strings.Contains(log, "4711") {
@@ -270,7 +271,7 @@ func TestDetach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Limits{})
-		mine := command(t, h.hall.call("192.0.2.7:5"), detachCommand)
+		mine := sendCommand(t, h.hall.call("192.0.2.7:5"), detachCommand)
 		theirs := <-h.taken
 		h.end(t) // and the connection lives on
 		theirs.PutString("still here")
@@ -369,7 +370,7 @@ func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Limits{})
-		conn := command(t, h.hall.call("192.0.2.7:5"), slowCommand)
+		conn := sendCommand(t, h.hall.call("192.0.2.7:5"), slowCommand)
 		_ = conn.Close() // before the reply
 		synctest.Wait()
 		close(h.slow)
@@ -419,7 +420,7 @@ func TestStopIsGraceful(t *testing.T) {
 		idle := h.hall.call("192.0.2.7:5")
 		echo(t, cedar.NewConn(idle, cedar.Limits{}), "then idle")
 		unknown := h.hall.call("192.0.2.7:6")
-		working := command(t, h.hall.call("192.0.2.7:7"), slowCommand)
+		working := sendCommand(t, h.hall.call("192.0.2.7:7"), slowCommand)
 		synctest.Wait()
 		h.stop()
 		gone := make(chan struct{})
@@ -447,7 +448,7 @@ func TestStopWithoutPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Limits{})
 		nc := h.hall.call("192.0.2.7:7")
-		command(t, nc, slowCommand)
+		sendCommand(t, nc, slowCommand)
 		synctest.Wait()
 		h.stop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -505,8 +506,8 @@ func TestAcceptGoesOn(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	handle := func(context.Context, *Call) error { return nil }
-	a := Command{Number: 7, Name: "A", Level: security.Read, Handle: handle}
-	b := Command{Number: 5, Name: "B", Level: security.Daemon, Alternatives: []security.Level{security.Write}, Handle: handle}
+	a := Command{Row: command.Row{Number: 7, Name: "A", Terms: command.Terms{Level: security.Read}}, Handle: handle}
+	b := Command{Row: command.Row{Number: 5, Name: "B", Terms: command.Terms{Level: security.Daemon, Alternatives: []security.Level{security.Write}}}, Handle: handle}
 	table, err := NewTable(a, b)
 	if err != nil {
 		t.Fatal(err)
@@ -517,10 +518,10 @@ func TestTable(t *testing.T) {
 	if c := table.Security()[5]; c.Name != "B" || c.Level != security.Daemon || len(c.Alternatives) != 1 {
 		t.Errorf("security sees %+v", c)
 	}
-	if _, err := NewTable(a, Command{Number: 7, Name: "C", Handle: handle}); !errs.Is(err, errs.Conflict) || !strings.Contains(err.Error(), "already A") {
+	if _, err := NewTable(a, Command{Row: command.Row{Number: 7, Name: "C"}, Handle: handle}); !errs.Is(err, errs.Conflict) || !strings.Contains(err.Error(), "already A") {
 		t.Errorf("two of one number: %v", err)
 	}
-	if _, err := NewTable(Command{Number: 8, Name: "D"}); !errs.Is(err, errs.Invalid) {
+	if _, err := NewTable(Command{Row: command.Row{Number: 8, Name: "D"}}); !errs.Is(err, errs.Invalid) {
 		t.Errorf("no handler: %v", err)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -21,28 +23,27 @@ import (
 // ctx ends when the server stops.
 type Handler func(ctx context.Context, c *Call) error
 
-// Command is a row of the table of commands.
+// Command is a command that is answered here: its row of the table of commands,
+// and what answers it. The handler of one that comes in a datagram reads one
+// message and cannot detach.
 type Command struct {
-	Number int
-	Name   string
-	// Level is what the sender must be allowed, or one of Alternatives.
-	Level        security.Level
-	Alternatives []security.Level
-	// Authenticated demands a user that is known, whatever the level does.
-	Authenticated bool
-	// Keep leaves the connection open for further commands once the handler
-	// is done, and did not fail.
-	Keep bool
-	// Datagrams lets the command come in datagrams as well: nobody waits for an
-	// answer to it, and one that is given goes nowhere. Its handler reads one message and cannot
-	// detach.
-	Datagrams bool
-	// Empty says that the command has no payload on the wire.
-	Empty bool
-	// Message is how many bytes one message of its payload may have from a peer
-	// that has proven who it is, 0 for 1 MiB. An eighth is taken from others.
-	Message int
-	Handle  Handler
+	command.Row
+	Handle Handler
+}
+
+// Answer joins commands, by number, with their rows of the table. A number that
+// this daemon has no row for becomes a command without a name, which NewTable
+// refuses.
+func Answer(by command.Answerer, handlers map[int]Handler) []Command {
+	var all []Command
+	for _, number := range slices.Sorted(maps.Keys(handlers)) {
+		row, ok := by.Row(number)
+		if !ok {
+			row.Name = ""
+		}
+		all = append(all, Command{row, handlers[number]})
+	}
+	return all
 }
 
 // Table is a set of commands. It is immutable and safe for concurrent use.
@@ -87,7 +88,7 @@ func (t *Table) Commands() []Command {
 func (t *Table) Security() security.Commands {
 	all := make(security.Commands, len(t.byNumber))
 	for n, c := range t.byNumber {
-		all[n] = security.Command{Number: n, Name: c.Name, Level: c.Level, Alternatives: c.Alternatives, Authenticated: c.Authenticated, Empty: c.Empty, Message: c.Message}
+		all[n] = c.Row
 	}
 	return all
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
 
@@ -124,7 +125,7 @@ func (c *counting) Handshake(_ context.Context, conn *cedar.Conn, _ netip.AddrPo
 func TestHandshakesTakeTurns(t *testing.T) {
 	t.Parallel()
 	const peers, atOnce = 64, 2
-	table, err := NewTable(Command{Number: echoCommand, Name: "ECHO", Handle: func(context.Context, *Call) error { return nil }})
+	table, err := NewTable(Command{Row: command.Row{Number: echoCommand, Name: "ECHO"}, Handle: func(context.Context, *Call) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

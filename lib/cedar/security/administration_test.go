@@ -26,7 +26,7 @@ import (
 func TestAdministration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", "")
-	a := &Administration{Sessions: w.server.Sessions, Commands: testCommands, Clock: w.clock, Address: func() string { return serverText }, Start: 1795188000}
+	a := &Administration{Sessions: w.server.Sessions, Commands: testCommands.Valid(Administrator, true), Clock: w.clock, Address: func() string { return serverText }, Start: 1795188000}
 	text, err := a.Capability()
 	if err != nil {
 		t.Fatal(err)

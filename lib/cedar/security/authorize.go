@@ -273,7 +273,7 @@ func (q *question) allowed(l Level) Verdict {
 	if r := q.match(lists.allow); r != nil {
 		return Verdict{OK: true, Why: fmt.Sprintf("%s has %s", lists.allowName, r.text)}
 	}
-	for _, higher := range l.impliedBy() {
+	for _, higher := range l.ImpliedBy() {
 		if v := q.allowed(higher); v.OK {
 			return Verdict{OK: true, Why: fmt.Sprintf("%s implies %s; %s", higher, l, v.Why)}
 		}

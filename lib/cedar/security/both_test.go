@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -95,13 +96,13 @@ func TestFurtherCommands(t *testing.T) {
 	if s, err := out.conn.String(); s != "more" || err != nil || out.conn.EndOfMessage() != nil {
 		t.Errorf("payload %q, %v", s, err)
 	}
-	for _, command := range []int{cmdOff, 999999, -7, DCAuthenticate} {
-		Follow(conn, command)
+	for _, number := range []int{cmdOff, 999999, -7, command.DCAuthenticate} {
+		Follow(conn, number)
 		if err := conn.EndMessage(); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := w.server.Next(t.Context(), out.conn, out.r); err == nil {
-			t.Errorf("command %d may act: %+v", command, r)
+			t.Errorf("command %d may act: %+v", number, r)
 		}
 		out.conn.DiscardMessage()
 	}
@@ -265,7 +266,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("err = %v, want denied", err)
 	}
 	<-w.requests
-	_, _, out, err := w.open(DCAuthenticate, Options{AuthCommand: cmdQuery})
+	_, _, out, err := w.open(command.DCAuthenticate, Options{AuthCommand: cmdQuery})
 	if err != nil || !out.r.Done || out.r.Command != cmdQuery {
 		t.Errorf("request %+v, %v", out.r, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -83,8 +84,8 @@ type Options struct {
 	// fails if there is none of that id or the server does not know it. ""
 	// takes what there is for the address and command, or makes one.
 	Session string
-	// AuthCommand is the command whose level is tested, for DCSecQuery and
-	// DCAuthenticate.
+	// AuthCommand is the command whose level is tested, for command.DCSecQuery and
+	// command.DCAuthenticate.
 	AuthCommand int
 	// Authenticate asks for authentication even where the policy would do
 	// without.
@@ -160,8 +161,8 @@ func Follow(conn *cedar.Conn, command int) { conn.PutInt(int64(command)) }
 
 // Query asks a daemon whether we may give a command, as condor_ping does. The
 // ad is what it says about us: AuthorizationSucceeded and the token we showed.
-func (c *Client) Query(ctx context.Context, to cedar.Sinful, command int) (*Session, map[string]any, error) {
-	conn, session, err := c.Command(ctx, to, DCSecQuery, Options{AuthCommand: command, Temporary: true})
+func (c *Client) Query(ctx context.Context, to cedar.Sinful, number int) (*Session, map[string]any, error) {
+	conn, session, err := c.Command(ctx, to, command.DCSecQuery, Options{AuthCommand: number, Temporary: true})
 	if err != nil {
 		return nil, nil, err
 	}

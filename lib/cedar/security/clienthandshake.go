@@ -14,6 +14,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -197,10 +198,10 @@ func (h *clientShake) negotiate() (*Session, error) {
 	reply, err := getMessage(h.conn)
 	if err != nil {
 		asked := h.command
-		if asked == DCSecQuery || asked == DCAuthenticate {
+		if asked == command.DCSecQuery || asked == command.DCAuthenticate {
 			asked = h.o.AuthCommand
 		}
-		return nil, fmt.Errorf("the server closed the connection instead of answering with its policy; it may not know command %d: %w", asked, err)
+		return nil, fmt.Errorf("the server closed the connection instead of answering with its policy; it may not know command %s: %w", command.Name(asked), err)
 	}
 	h.conn.SetPeerVersion(clipVersion(reply.str("RemoteVersion")))
 	d, err := decideClient(p, reply)
@@ -258,7 +259,7 @@ func (h *clientShake) request(p Policy, public string) literals {
 }
 
 func (h *clientShake) subcommand(ad *literals) {
-	if h.command == DCAuthenticate || h.command == DCSecQuery {
+	if h.command == command.DCAuthenticate || h.command == command.DCSecQuery {
 		ad.set("AuthCommand", int64(h.o.AuthCommand))
 	}
 }
@@ -276,7 +277,7 @@ func (h *clientShake) begin(ad literals) error {
 	if h.c.arrange != nil {
 		h.c.arrange(&ad)
 	}
-	h.conn.PutInt(DCAuthenticate)
+	h.conn.PutInt(command.DCAuthenticate)
 	put(h.conn, ad)
 	return h.conn.EndMessage()
 }
@@ -373,9 +374,9 @@ func (h *clientShake) conclude(d decision, key Key, peer Peer) (*Session, error)
 	switch code := ad.str("ReturnCode"); code {
 	case "", "AUTHORIZED":
 	case "CMD_NOT_FOUND":
-		return nil, errs.E("security.Open", errs.NotFound, h.address, fmt.Errorf("the server does not know command %d", h.command))
+		return nil, errs.E("security.Open", errs.NotFound, h.address, fmt.Errorf("the server does not know command %s", command.Name(h.command)))
 	default:
-		return nil, errDenied("security.Open", h.address, fmt.Sprintf("the server answered %q to %s for command %d", clip(code), firstNonEmpty(self, "us"), h.command))
+		return nil, errDenied("security.Open", h.address, fmt.Sprintf("the server answered %q to %s for command %s", clip(code), firstNonEmpty(self, "us"), command.Name(h.command)))
 	}
 	valid, err := parseCommands(ad.str("ValidCommands"))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -156,8 +157,8 @@ func (d *Datagrams) PeerVersion() string {
 }
 
 // session returns the session for a command, nil for a bare one.
-func (d *Datagrams) session(ctx context.Context, f *inForce, command int) (*Session, error) {
-	h := clientShake{c: d.c, f: f, ctx: ctx, conn: cedar.NewConn(d.nc, cedar.Limits{}), to: d.to, address: d.address, command: command}
+func (d *Datagrams) session(ctx context.Context, f *inForce, number int) (*Session, error) {
+	h := clientShake{c: d.c, f: f, ctx: ctx, conn: cedar.NewConn(d.nc, cedar.Limits{}), to: d.to, address: d.address, command: number}
 	s, err := h.choose()
 	if err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func (d *Datagrams) session(ctx context.Context, f *inForce, command int) (*Sess
 		d.last = nil
 		return nil, nil
 	}
-	conn, s, err := d.c.Command(ctx, d.to, DCAuthenticate, Options{AuthCommand: command, Datagrams: true})
+	conn, s, err := d.c.Command(ctx, d.to, command.DCAuthenticate, Options{AuthCommand: number, Datagrams: true})
 	if err != nil {
 		return nil, err
 	}
@@ -252,10 +253,10 @@ func (d *Datagrams) Send(ctx context.Context, command int, payload func(*cedar.C
 }
 
 // message is a command as it is sent, whole.
-func (d *Datagrams) message(f *inForce, s *Session, command int, payload func(*cedar.Conn)) (cedar.Datagram, error) {
+func (d *Datagrams) message(f *inForce, s *Session, number int, payload func(*cedar.Conn)) (cedar.Datagram, error) {
 	if s == nil {
 		b, err := cedar.WriteMessage(func(c *cedar.Conn) {
-			c.PutInt(int64(command))
+			c.PutInt(int64(number))
 			payload(c)
 		})
 		return cedar.Datagram{Payload: b}, err
@@ -273,7 +274,7 @@ func (d *Datagrams) message(f *inForce, s *Session, command int, payload func(*c
 		own = d.c.Address()
 	}
 	var ad literals
-	ad.set("Command", int64(command))
+	ad.set("Command", int64(number))
 	ad.text("ConnectSinful", d.address)
 	form := cedar.Plain
 	if key != nil {
@@ -286,7 +287,7 @@ func (d *Datagrams) message(f *inForce, s *Session, command int, payload func(*c
 	ad.set("Sid", s.ID)
 	ad.set("UseSession", "YES")
 	b, err := cedar.WriteForm(form, d.c.Sessions.peerVersion(s), func(c *cedar.Conn) {
-		c.PutInt(DCAuthenticate)
+		c.PutInt(command.DCAuthenticate)
 		put(c, ad)
 		payload(c)
 	})

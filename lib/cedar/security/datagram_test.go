@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -295,7 +296,7 @@ func TestForgedDatagrams(t *testing.T) {
 		}
 		b := must(cedar.WriteForm(form, "", func(c *cedar.Conn) {
 			c.PutInt(first)
-			if first == DCAuthenticate {
+			if first == command.DCAuthenticate {
 				put(c, ad)
 			}
 		}))
@@ -329,29 +330,29 @@ func TestForgedDatagrams(t *testing.T) {
 		kind errs.Kind // errs.Other: it is allowed
 		user string
 	}{
-		{"encrypted alone", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), errs.Denied, ""},
-		{"encrypted alone, for everybody", hidden(make(cedar.Counted, DCAuthenticate, read), key, "known"), errs.Other, Unauthenticated},
-		{"sealed in clear", sealed(make(cedar.Plain, DCAuthenticate, nil), s.Key, "known"), errs.Other, "condor@password"},
-		{"sealed with the shorter key", sealed(make(cedar.Plain, DCAuthenticate, nil), key, "known,<10.1.1.1:5>"), errs.Other, "condor@password"},
-		{"sealed and encrypted", sealed(hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), s.Key, "known"), errs.Other, "condor@password"},
-		{"wrong seal", sealed(make(cedar.Plain, DCAuthenticate, nil), Key("x"), "known"), errs.Denied, ""},
-		{"two sessions", sealed(hidden(make(cedar.Counted, DCAuthenticate, nil), key, "known"), aes.Key, "aes"), errs.Invalid, ""},
-		{"in clear", make(cedar.Plain, DCAuthenticate, nil), errs.Denied, ""},
-		{"in clear, for everybody", make(cedar.Plain, DCAuthenticate, read), errs.Other, Unauthenticated},
-		{"a session without a key", make(cedar.Plain, DCAuthenticate, is("Sid", "open")), errs.Denied, ""},
-		{"a key that it has not", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "open"), errs.Invalid, ""},
-		{"a session for streams", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "aes"), errs.Unsupported, ""},
-		{"another key", hidden(make(cedar.Counted, DCAuthenticate, nil), Key("another key of 24 bytes."), "known"), errs.Denied, ""},
-		{"another session inside", hidden(make(cedar.Counted, DCAuthenticate, is("Sid", "open")), key, "known"), errs.Invalid, ""},
-		{"unknown", hidden(make(cedar.Counted, DCAuthenticate, nil), key, "other"), errs.NotFound, ""},
-		{"unknown, in clear", make(cedar.Plain, DCAuthenticate, is("Sid", "other")), errs.NotFound, ""},
-		{"no nonce", sealed(hidden(make(cedar.Counted, DCAuthenticate, is("Nonce", "")), key, "known"), s.Key, "known"), errs.Denied, ""},
-		{"sealed, another session inside", sealed(make(cedar.Plain, DCAuthenticate, is("Sid", "open")), s.Key, "known"), errs.Invalid, ""},
-		{"a cookie", hidden(make(cedar.Counted, DCAuthenticate, is("Cookie", "x")), key, "known"), errs.Denied, ""},
-		{"a new session", hidden(make(cedar.Counted, DCAuthenticate, is("UseSession", "NO")), key, "known"), errs.Unsupported, ""},
-		{"security alone", hidden(make(cedar.Counted, DCAuthenticate, is("Command", int64(DCSecQuery))), key, "known"), errs.Unsupported, ""},
-		{"no such command", hidden(make(cedar.Counted, DCAuthenticate, is("Command", int64(4711))), key, "known"), errs.NotFound, ""},
-		{"no command", hidden(make(cedar.Counted, DCAuthenticate, is("Command", "x")), key, "known"), errs.Invalid, ""},
+		{"encrypted alone", hidden(make(cedar.Counted, command.DCAuthenticate, nil), key, "known"), errs.Denied, ""},
+		{"encrypted alone, for everybody", hidden(make(cedar.Counted, command.DCAuthenticate, read), key, "known"), errs.Other, Unauthenticated},
+		{"sealed in clear", sealed(make(cedar.Plain, command.DCAuthenticate, nil), s.Key, "known"), errs.Other, "condor@password"},
+		{"sealed with the shorter key", sealed(make(cedar.Plain, command.DCAuthenticate, nil), key, "known,<10.1.1.1:5>"), errs.Other, "condor@password"},
+		{"sealed and encrypted", sealed(hidden(make(cedar.Counted, command.DCAuthenticate, nil), key, "known"), s.Key, "known"), errs.Other, "condor@password"},
+		{"wrong seal", sealed(make(cedar.Plain, command.DCAuthenticate, nil), Key("x"), "known"), errs.Denied, ""},
+		{"two sessions", sealed(hidden(make(cedar.Counted, command.DCAuthenticate, nil), key, "known"), aes.Key, "aes"), errs.Invalid, ""},
+		{"in clear", make(cedar.Plain, command.DCAuthenticate, nil), errs.Denied, ""},
+		{"in clear, for everybody", make(cedar.Plain, command.DCAuthenticate, read), errs.Other, Unauthenticated},
+		{"a session without a key", make(cedar.Plain, command.DCAuthenticate, is("Sid", "open")), errs.Denied, ""},
+		{"a key that it has not", hidden(make(cedar.Counted, command.DCAuthenticate, nil), key, "open"), errs.Invalid, ""},
+		{"a session for streams", hidden(make(cedar.Counted, command.DCAuthenticate, nil), key, "aes"), errs.Unsupported, ""},
+		{"another key", hidden(make(cedar.Counted, command.DCAuthenticate, nil), Key("another key of 24 bytes."), "known"), errs.Denied, ""},
+		{"another session inside", hidden(make(cedar.Counted, command.DCAuthenticate, is("Sid", "open")), key, "known"), errs.Invalid, ""},
+		{"unknown", hidden(make(cedar.Counted, command.DCAuthenticate, nil), key, "other"), errs.NotFound, ""},
+		{"unknown, in clear", make(cedar.Plain, command.DCAuthenticate, is("Sid", "other")), errs.NotFound, ""},
+		{"no nonce", sealed(hidden(make(cedar.Counted, command.DCAuthenticate, is("Nonce", "")), key, "known"), s.Key, "known"), errs.Denied, ""},
+		{"sealed, another session inside", sealed(make(cedar.Plain, command.DCAuthenticate, is("Sid", "open")), s.Key, "known"), errs.Invalid, ""},
+		{"a cookie", hidden(make(cedar.Counted, command.DCAuthenticate, is("Cookie", "x")), key, "known"), errs.Denied, ""},
+		{"a new session", hidden(make(cedar.Counted, command.DCAuthenticate, is("UseSession", "NO")), key, "known"), errs.Unsupported, ""},
+		{"security alone", hidden(make(cedar.Counted, command.DCAuthenticate, is("Command", int64(command.DCSecQuery))), key, "known"), errs.Unsupported, ""},
+		{"no such command", hidden(make(cedar.Counted, command.DCAuthenticate, is("Command", int64(4711))), key, "known"), errs.NotFound, ""},
+		{"no command", hidden(make(cedar.Counted, command.DCAuthenticate, is("Command", "x")), key, "known"), errs.Invalid, ""},
 		{"a bare one, encrypted", hidden(make(cedar.Counted, cmdOff, nil), key, "known"), errs.Denied, ""},
 		{"a bare one", make(cedar.Plain, cmdOff, nil), errs.Denied, ""},
 		{"a bare one for everybody", make(cedar.Plain, cmdQuery, nil), errs.Other, Unauthenticated},
@@ -500,7 +501,7 @@ func FuzzDatagram(f *testing.F) {
 	ad.set("Sid", "known")
 	ad.set("UseSession", "YES")
 	b := must(cedar.WriteMessage(func(c *cedar.Conn) {
-		c.PutInt(DCAuthenticate)
+		c.PutInt(command.DCAuthenticate)
 		put(c, ad)
 	}))
 	f.Add(b)

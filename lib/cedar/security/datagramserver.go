@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -79,7 +80,7 @@ func (h *datagramShake) run() (*Request, error) {
 		return nil, err
 	}
 	r := &Request{Addr: h.from, Bare: true}
-	if h.command = commandNumber(n); h.command == DCAuthenticate {
+	if h.command = commandNumber(n); h.command == command.DCAuthenticate {
 		if err := h.resume(r); err != nil {
 			return nil, err
 		}
@@ -172,7 +173,7 @@ func (h *datagramShake) resume(r *Request) error {
 	if !ok {
 		return h.refused(errs.Invalid, "the first ad has no Command")
 	}
-	if h.command = commandNumber(n); h.command == DCAuthenticate || h.command == DCSecQuery {
+	if h.command = commandNumber(n); h.command == command.DCAuthenticate || h.command == command.DCSecQuery {
 		return h.refused(errs.Unsupported, "security is not negotiated in datagrams")
 	}
 	if _, ok := h.s.Commands[h.command]; !ok {

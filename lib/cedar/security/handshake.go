@@ -17,6 +17,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -42,7 +43,7 @@ func (h *serverShake) run() (*Request, error) {
 		return nil, err
 	}
 	h.peer = nobody()
-	if h.command = commandNumber(n); h.command != DCAuthenticate {
+	if h.command = commandNumber(n); h.command != command.DCAuthenticate {
 		return h.bare()
 	}
 	if h.ad, err = getMessage(h.conn); err != nil {
@@ -53,7 +54,7 @@ func (h *serverShake) run() (*Request, error) {
 		return nil, h.invalid("the first ad has no Command")
 	}
 	h.real = commandNumber(n)
-	if h.command = h.real; h.real == DCAuthenticate || h.real == DCSecQuery {
+	if h.command = h.real; h.real == command.DCAuthenticate || h.real == command.DCSecQuery {
 		n, _ = h.ad.number("AuthCommand")
 		h.command = commandNumber(n)
 	}
@@ -142,7 +143,7 @@ func (h *serverShake) resume() (*Request, error) {
 // securityOnly reports whether the request is about security and nothing else,
 // so that no command is begun by it.
 func (h *serverShake) securityOnly() bool {
-	return h.real == DCAuthenticate || h.real == DCSecQuery
+	return h.real == command.DCAuthenticate || h.real == command.DCSecQuery
 }
 
 // unfit says why a session cannot be taken up for the command, "" if it can. A
@@ -162,9 +163,9 @@ func (h *serverShake) unfit(s *Session) string {
 		return "a session of the family is used from another machine"
 	case !s.Negotiated || h.securityOnly():
 		return ""
-	case cmd.acts() && cmd.Empty && s.From != h.from.Addr():
+	case cmd.Acts() && cmd.Empty && s.From != h.from.Addr():
 		return cmd.Name + " has no payload that could prove who resumes the session, and does not come from where it was made"
-	case cmd.acts() && !s.Encrypts():
+	case cmd.Acts() && !s.Encrypts():
 		return "the session has no key that could prove who resumes it"
 	}
 	return h.c.settings.Policy(cmd.Level).lacks(s)
@@ -191,11 +192,11 @@ func (h *serverShake) proof(s *Session, answered bool, version string) error {
 	switch {
 	case !s.Encrypts(): // there is nothing to be proven, and nothing above READ to be had
 		return proven()
-	case cmd.acts() && cmd.Empty && !h.securityOnly():
+	case cmd.Acts() && cmd.Empty && !h.securityOnly():
 		return proven()
 	}
 	h.conn.WhenProven(proven)
-	if !cmd.acts() || h.securityOnly() {
+	if !cmd.Acts() || h.securityOnly() {
 		return nil
 	}
 	return h.conn.Await()
@@ -204,12 +205,12 @@ func (h *serverShake) proof(s *Session, answered bool, version string) error {
 // widen lets the message in hand be as long as the command's may be, for its
 // first packet has shown whose session it is. What somebody has narrowed
 // meanwhile stays so.
-func (h *serverShake) widen(s *Session, cmd Command) {
+func (h *serverShake) widen(s *Session, cmd command.Row) {
 	now := h.conn.Limits()
-	if !s.Peer.Proven() || !h.conn.Proven() || now.Message < min(maxHandshake, cmd.allow(h.limits, false).Message) {
+	if !s.Peer.Proven() || !h.conn.Proven() || now.Message < min(maxHandshake, allow(cmd, h.limits, false).Message) {
 		return
 	}
-	wide := cmd.allow(h.limits, true)
+	wide := allow(cmd, h.limits, true)
 	wide.Timeout = now.Timeout
 	h.conn.SetLimits(wide)
 }
@@ -222,7 +223,7 @@ func offersAES(methods string) bool {
 }
 
 // negotiate makes a new session.
-func (h *serverShake) negotiate(cmd Command) (*Request, error) {
+func (h *serverShake) negotiate(cmd command.Row) (*Request, error) {
 	if !h.ad.yes("NewSession") {
 		return nil, h.invalid("the client wants neither an old session nor a new one")
 	}
@@ -302,7 +303,7 @@ func (h *serverShake) reply(p Policy, d decision, public string) literals {
 
 // prove authenticates the client if that was agreed, and derives the key. The
 // key is nil if there is none.
-func (h *serverShake) prove(cmd Command, p Policy, d decision, ours agreement) (key Key, tried bool, err error) {
+func (h *serverShake) prove(cmd command.Row, p Policy, d decision, ours agreement) (key Key, tried bool, err error) {
 	if ours != nil {
 		secret, err := ours.Secret(d.ecdh)
 		if err != nil {
@@ -361,7 +362,7 @@ func (h *serverShake) handKey(result authn.Result, d decision) (Key, bool, error
 const wireAES = 3
 
 // identify makes a peer of who was authenticated.
-func (h *serverShake) identify(cmd Command, id authn.Identity) (Peer, error) {
+func (h *serverShake) identify(cmd command.Row, id authn.Identity) (Peer, error) {
 	p, err := h.c.settings.peer(id)
 	if err != nil {
 		return nobody(), err
@@ -374,7 +375,7 @@ func (h *serverShake) identify(cmd Command, id authn.Identity) (Peer, error) {
 
 // conclude tells the client what became of its request, and keeps the session
 // if it may act.
-func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*Request, error) {
+func (h *serverShake) conclude(cmd command.Row, d decision, key Key, tried bool) (*Request, error) {
 	id, err := h.s.newID()
 	if err != nil {
 		return nil, err
@@ -418,7 +419,7 @@ func (h *serverShake) conclude(cmd Command, d decision, key Key, tried bool) (*R
 
 // served are the commands that a new session may be used for: those of its level
 // and of what that implies, as far as their own level does not demand more.
-func (h *serverShake) served(cmd Command, s *Session) []int {
+func (h *serverShake) served(cmd command.Row, s *Session) []int {
 	return slices.DeleteFunc(h.s.Commands.Valid(cmd.Level, h.peer.Mapped()), func(n int) bool {
 		return h.c.settings.Policy(h.s.Commands[n].Level).lacks(s) != ""
 	})
@@ -427,9 +428,9 @@ func (h *serverShake) served(cmd Command, s *Session) []int {
 // finish answers what is only about security.
 func (h *serverShake) finish(r *Request) (*Request, error) {
 	switch h.real {
-	case DCAuthenticate:
+	case command.DCAuthenticate:
 		r.Done = true
-	case DCSecQuery:
+	case command.DCSecQuery:
 		r.Done = true
 		var ad literals
 		ad.set("AuthorizationSucceeded", true)

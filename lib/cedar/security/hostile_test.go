@@ -18,6 +18,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -27,7 +28,7 @@ import (
 func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	hello := cedartest.Encode(t, false, func(c *cedar.Conn) {
-		c.PutInt(DCAuthenticate)
+		c.PutInt(command.DCAuthenticate)
 		var ad literals
 		ad.set("Command", int64(cmdQuery))
 		put(c, ad)
@@ -149,7 +150,7 @@ func TestWrongFirstMessages(t *testing.T) {
 			l.set("Integrity", "OPTIONAL")
 			l.set("SessionDuration", "60")
 			change(&l)
-			c.PutInt(DCAuthenticate)
+			c.PutInt(command.DCAuthenticate)
 			put(c, l)
 		}
 	}
@@ -180,10 +181,10 @@ func TestWrongFirstMessages(t *testing.T) {
 		"encryption, no key":    {ad(set("Encryption", "REQUIRED")), errs.Denied},
 		"an unknown cipher":     {ad(func(l *literals) { set("Encryption", "REQUIRED")(l); set("CryptoMethods", "ROT13")(l) }), errs.Denied},
 		"an unknown wish":       {ad(set("Authentication", "WHATEVER")), errs.Other},
-		"the number only":       {func(c *cedar.Conn) { c.PutInt(DCAuthenticate) }, errs.Invalid},
+		"the number only":       {func(c *cedar.Conn) { c.PutInt(command.DCAuthenticate) }, errs.Invalid},
 		"a negative number":     {func(c *cedar.Conn) { c.PutInt(-5) }, errs.NotFound},
 		"a byte":                {func(c *cedar.Conn) { c.PutByte(0) }, errs.Invalid},
-		"a sec query of itself": {ad(set("Command", int64(DCSecQuery))), errs.NotFound},
+		"a sec query of itself": {ad(set("Command", int64(command.DCSecQuery))), errs.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 )
 
 // The names that have a meaning of their own.
@@ -121,7 +122,7 @@ func (s *Settings) peer(id authn.Identity) (Peer, error) {
 		if names := id.Token.Limits(); names != nil {
 			p.Limited = true
 			for _, n := range names {
-				if l, ok := ParseLevel(n); ok {
+				if l, ok := command.ParseLevel(n); ok {
 					p.Limit = append(p.Limit, l)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -47,14 +48,14 @@ func TestLevels(t *testing.T) {
 		if got := strings.Join(names, " "); got != implied[l] {
 			t.Errorf("%s implies %q, want %q", l, got, implied[l])
 		}
-		if back, ok := ParseLevel(strings.ToLower(l.String())); !ok || back != l {
+		if back, ok := command.ParseLevel(strings.ToLower(l.String())); !ok || back != l {
 			t.Errorf("ParseLevel(%q) = %v, %v", strings.ToLower(l.String()), back, ok)
 		}
 	}
 	if Read.Implies(Write) || Daemon.Implies(Administrator) || Administrator.Implies(Daemon) {
 		t.Error("a level implies one above or beside it")
 	}
-	if l, ok := ParseLevel("OWNER"); ok {
+	if l, ok := command.ParseLevel("OWNER"); ok {
 		t.Errorf("OWNER is read as %v", l)
 	}
 }

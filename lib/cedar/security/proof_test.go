@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -27,19 +28,19 @@ func proofCommands() Commands {
 		}
 		for _, empty := range []bool{false, true} {
 			n++
-			all[n] = Command{Number: n, Name: fmt.Sprintf("%v_EMPTY_%t", l, empty), Level: l, Empty: empty}
+			all[n] = command.Row{Number: n, Name: fmt.Sprintf("%v_EMPTY_%t", l, empty), Terms: command.Terms{Level: l, Empty: empty}}
 		}
 	}
 	return all
 }
 
 // resumption is the first message of somebody who takes up a session.
-func resumption(conn *cedar.Conn, id string, command int, answer bool, nonce string) error {
-	conn.PutInt(DCAuthenticate)
+func resumption(conn *cedar.Conn, id string, number int, answer bool, nonce string) error {
+	conn.PutInt(command.DCAuthenticate)
 	var ad literals
 	ad.set("UseSession", "YES")
 	ad.set("Sid", id)
-	ad.set("Command", int64(command))
+	ad.set("Command", int64(number))
 	ad.set("CryptoMethods", "AES")
 	ad.set("ResumeResponse", answer)
 	ad.set("Nonce", nonce)

@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -58,7 +59,7 @@ func adOf(m *cedartest.Message) (literals, bool) {
 func newRecording(t *testing.T, v *cedartest.Vector, c *cedartest.Connection, role cedartest.Role) *recording {
 	r := &recording{t: t, v: v, c: c, role: role}
 	for i, m := range c.Messages {
-		if m.Event == "" && m.Items[0].Int != nil && *m.Items[0].Int == DCAuthenticate {
+		if m.Event == "" && m.Items[0].Int != nil && *m.Items[0].Int == command.DCAuthenticate {
 			r.next = i
 			break
 		}
@@ -295,12 +296,12 @@ func (r *recording) commands() (Commands, Level) {
 	if r.post != nil {
 		valid, _ := parseCommands(r.post.str("ValidCommands"))
 		for _, n := range valid {
-			table[n] = Command{Number: n, Level: level}
+			table[n] = command.Row{Number: n, Terms: command.Terms{Level: level}}
 		}
 	} else {
 		for _, name := range []string{"Command", "AuthCommand"} {
 			if n, ok := r.first.number(name); ok && n != 999999 {
-				table[int(n)] = Command{Number: int(n), Level: level}
+				table[int(n)] = command.Row{Number: int(n), Terms: command.Terms{Level: level}}
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -62,10 +63,10 @@ func TestReplayServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := r.command()
-		if want == DCSecQuery {
+		if want == command.DCSecQuery {
 			want = r.subcommand()
 		}
-		if req.Command != want || req.Bare || req.Done != (r.command() == DCSecQuery) {
+		if req.Command != want || req.Bare || req.Done != (r.command() == command.DCSecQuery) {
 			t.Errorf("request %+v, want command %d", req, want)
 		}
 		if r.post != nil && req.Peer.User != r.post.str("User") {
@@ -142,7 +143,7 @@ func TestReplayClient(t *testing.T) {
 			if session.ID != r.post.str("Sid") || session.Self != r.post.str("User") {
 				t.Errorf("session %q of %q, want %q of %q", session.ID, session.Self, r.post.str("Sid"), r.post.str("User"))
 			}
-			if again, ok := c.Sessions.choose(to.String(), r.command(), func() bool { return false }); r.command() != DCSecQuery && (!ok || again != session) {
+			if again, ok := c.Sessions.choose(to.String(), r.command(), func() bool { return false }); r.command() != command.DCSecQuery && (!ok || again != session) {
 				t.Error("the session is not found again for its command")
 			}
 		}

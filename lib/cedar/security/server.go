@@ -13,13 +13,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -186,7 +186,7 @@ func (s *Server) Handshake(ctx context.Context, conn *cedar.Conn, from netip.Add
 			slog.String("command", s.commandName(h.command)), slog.String("user", h.peer.User), slog.Any("err", err))
 		return nil, err
 	}
-	conn.SetLimits(s.Commands[r.Command].allow(before, r.Proven(conn)))
+	conn.SetLimits(allow(s.Commands[r.Command], before, r.Proven(conn)))
 	s.log(ctx, slog.LevelDebug, "command allowed", slog.String("peer", from.String()), slog.String("command", s.commandName(r.Command)),
 		slog.String("user", r.Peer.User), slog.String("method", r.Peer.Method), slog.Bool("resumed", r.Resumed), slog.String("why", r.Why))
 	return r, nil
@@ -268,7 +268,7 @@ func (s *Server) commandName(n int) string {
 	if c, ok := s.Commands[n]; ok && c.Name != "" {
 		return c.Name
 	}
-	return strconv.Itoa(n)
+	return command.Name(n)
 }
 
 func (s *Server) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -41,10 +42,10 @@ func heldSessions(here, elsewhere netip.Addr) []*Session {
 // peer which has shown no more than conn and session tell. resumed says that
 // its connection began with a session that was taken up, first that no
 // request came before it.
-func mayAct(cmd Command, r *Request, conn *cedar.Conn, resumed, first bool) bool {
+func mayAct(cmd command.Row, r *Request, conn *cedar.Conn, resumed, first bool) bool {
 	s := r.Session
 	switch {
-	case !cmd.acts() || r.Done || conn.Proven():
+	case !cmd.Acts() || r.Done || conn.Proven():
 		return true
 	case s == nil:
 		return r.Bare && !r.Peer.Authenticated()

@@ -31,7 +31,7 @@ func newReader(c *config.Snapshot, subsystem string) (reader, error) {
 // _<SUBSYSTEM> behind it, first. A setting of nothing counts as not set, and
 // so do the defaults of the table of knobs: they differ for tools.
 func (r reader) find(pattern string, l Level, bySubsystem bool) (config.Setting, bool) {
-	for ; l < levels; l = l.fallback(r.legacy) {
+	for ; l < levels; l = fallback(l, r.legacy) {
 		name := fmt.Sprintf(pattern, l)
 		if bySubsystem && r.subsystem != "" {
 			if s, ok := r.lookup(name + "_" + r.subsystem); ok {

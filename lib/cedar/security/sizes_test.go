@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -53,7 +54,7 @@ func TestMessagesGoByCommandAndProof(t *testing.T) {
 			t.Parallel()
 			const all = "ALLOW_READ = *\nALLOW_DAEMON = *\nSEC_DEFAULT_ENCRYPTION = OPTIONAL\n"
 			w := newWorld(t, all+tt.config, tt.config)
-			w.server.Commands = Commands{cmdQuery: testCommands[cmdQuery], cmdClaim: {Number: cmdClaim, Name: "REQUEST_CLAIM", Level: Daemon, Message: large}}
+			w.server.Commands = Commands{cmdQuery: testCommands[cmdQuery], cmdClaim: {Number: cmdClaim, Name: "REQUEST_CLAIM", Terms: command.Terms{Level: Daemon, Message: large}}}
 			for again := range 2 {
 				conn, _, err := w.client.Command(t.Context(), serverAddress, tt.command, Options{})
 				if err != nil {
@@ -105,7 +106,7 @@ func TestTheFirstMessageIsSmall(t *testing.T) {
 		w.serve(yours)
 		conn := cedar.NewConn(mine, cedar.Limits{})
 		go func() {
-			conn.PutInt(map[bool]int64{true: cmdQuery, false: DCAuthenticate}[bare])
+			conn.PutInt(map[bool]int64{true: cmdQuery, false: command.DCAuthenticate}[bare])
 			conn.PutString(strings.Repeat("x", maxHandshake+100))
 			_ = conn.EndMessage()
 		}()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -42,7 +43,7 @@ func guard(conn *cedar.Conn, step time.Duration) (restore func()) {
 }
 
 // allow bounds the messages of a stream by what a command may carry.
-func (c Command) allow(l cedar.Limits, proven bool) cedar.Limits {
+func allow(c command.Row, l cedar.Limits, proven bool) cedar.Limits {
 	most := c.Message
 	if most <= 0 {
 		most = maxPayload

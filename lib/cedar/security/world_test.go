@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -37,9 +38,11 @@ const (
 )
 
 var testCommands = Commands{
-	cmdQuery: {Number: cmdQuery, Name: "QUERY_STARTD_ADS", Level: Read}, cmdClaim: {Number: cmdClaim, Name: "REQUEST_CLAIM", Level: Daemon},
-	cmdOff: {Number: cmdOff, Name: "DC_OFF_FAST", Level: Administrator}, cmdNop: {Number: cmdNop, Name: "DC_NOP", Level: Allow},
-	cmdMapped: {Number: cmdMapped, Name: "DRAIN_JOBS", Level: Read, Authenticated: true},
+	cmdQuery:  {Number: cmdQuery, Name: "QUERY_STARTD_ADS", Terms: command.Terms{Level: Read}},
+	cmdClaim:  {Number: cmdClaim, Name: "REQUEST_CLAIM", Terms: command.Terms{Level: Daemon}},
+	cmdOff:    {Number: cmdOff, Name: "DC_OFF_FAST", Terms: command.Terms{Level: Administrator}},
+	cmdNop:    {Number: cmdNop, Name: "DC_NOP", Terms: command.Terms{Level: Allow}},
+	cmdMapped: {Number: cmdMapped, Name: "DRAIN_JOBS", Terms: command.Terms{Level: Read, Authenticated: true}},
 }
 
 // world is a server and a client that meet in memory.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -174,7 +175,7 @@ func (c *Collector) keep(m Message) {
 	c.messages = append(c.messages, m)
 	name, _ := m.Public.EvalString("Name", nil)
 	kind, _ := m.Public.EvalString("MyType", nil)
-	if m.Command == 13 {
+	if m.Command == command.InvalidateStartdAds {
 		target, _ := m.Public.EvalString("TargetType", nil)
 		delete(c.ads, target+"/"+name)
 	} else {
@@ -182,16 +183,16 @@ func (c *Collector) keep(m Message) {
 	}
 }
 
-func read(conn *cedar.Conn, command int) (Message, error) {
-	m := Message{Command: command}
-	if command < 0 {
+func read(conn *cedar.Conn, number int) (Message, error) {
+	m := Message{Command: number}
+	if number < 0 {
 		n, err := conn.Int()
 		if err != nil {
 			return m, err
 		}
 		m.Command = int(n)
 	}
-	if m.Command != 0 && m.Command != 13 {
+	if m.Command != command.UpdateStartdAd && m.Command != command.InvalidateStartdAds {
 		return m, errs.E("pooltest.Collector", errs.Invalid, "", fmt.Errorf("command %d", m.Command))
 	}
 	var err error

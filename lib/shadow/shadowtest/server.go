@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -96,8 +97,8 @@ func NewServer(address string, log *slog.Logger) (*Server, error) {
 	}
 	s := &Server{address: address, sessions: security.NewSessions(clock.System(), 0), shadows: make(map[string]*Shadow)}
 	table, err := listen.NewTable(
-		listen.Command{Number: transfer.FiletransUpload, Name: "FILETRANS_UPLOAD", Level: security.Write, Handle: s.handle},
-		listen.Command{Number: transfer.FiletransDownload, Name: "FILETRANS_DOWNLOAD", Level: security.Write, Handle: s.handle},
+		listen.Command{Row: command.Row{Number: command.FiletransUpload, Name: "FILETRANS_UPLOAD", Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
+		listen.Command{Row: command.Row{Number: command.FiletransDownload, Name: "FILETRANS_DOWNLOAD", Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
 	)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (v *Server) handle(ctx context.Context, c *listen.Call) error {
 }
 
 // move moves the files of the job, one way.
-func (s *Shadow) move(ctx context.Context, conn *cedar.Conn, command int) error {
+func (s *Shadow) move(ctx context.Context, conn *cedar.Conn, number int) error {
 	s.mu.Lock()
 	f, version := s.transfers, ""
 	if s.starter != nil {
@@ -212,19 +213,19 @@ func (s *Shadow) move(ctx context.Context, conn *cedar.Conn, command int) error 
 	var done Transfer
 	switch {
 	case f.Spoil != nil:
-		done.Err = f.Spoil(conn, command)
-	case command == transfer.FiletransUpload:
+		done.Err = f.Spoil(conn, number)
+	case number == command.FiletransUpload:
 		done.Stats, done.Err = transfer.Send(ctx, side, f.From, f.In, transfer.SendOptions{})
 	case f.Into == nil:
 		done.Err = fmt.Errorf("there is nowhere for output to go")
 	default:
 		done.Stats, done.Err = transfer.Receive(ctx, side, f.Into, transfer.ReceiveOptions{Rename: f.Rename})
 	}
-	done.Command = command
+	done.Command = number
 	s.mu.Lock()
 	s.moved = append(s.moved, done)
 	way, dir := "Input", "In"
-	if command == transfer.FiletransDownload {
+	if number == command.FiletransDownload {
 		way, dir = "Output", "Out"
 	}
 	starts, _ := s.job.Ad.EvalInt("Num"+way+"TransferStarts", nil)

@@ -12,22 +12,12 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
-)
-
-// Commands of schedd and shadow to a startd and its starters.
-const (
-	Deactivate         = 403
-	DeactivateForcibly = 404
-	DeactivateJobDone  = 413
-	RequestClaim       = 442
-	ReleaseClaim       = 443
-	ActivateClaim      = 444
-	CACommand          = 1200
 )
 
 // Startd is the schedd's and the shadow's way to a startd: each command on a
@@ -88,7 +78,7 @@ func (d *Startd) tell(ctx context.Context, number int, id claim.ID) (*classad.Ad
 	defer func() { _ = conn.Close() }()
 	defer conn.Bind(ctx)()
 	conn.PutSecret(claim.Secret(id.Wire()))
-	if err := conn.EndMessage(); err != nil || number == ReleaseClaim {
+	if err := conn.EndMessage(); err != nil || number == command.ReleaseClaim {
 		return nil, err
 	}
 	return endAd(conn)
@@ -119,7 +109,7 @@ var ErrBusy = errors.New("the startd is not ready")
 // Request asks for a claim, as a schedd does. With leftovers it takes what is
 // left of a partitionable slot as another claim.
 func (d *Startd) Request(ctx context.Context, id claim.ID, job *classad.Ad, leftovers bool) (Grant, error) {
-	conn, err := d.command(ctx, d.address, RequestClaim, id)
+	conn, err := d.command(ctx, d.address, command.RequestClaim, id)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -194,7 +184,7 @@ func readClaim(conn *cedar.Conn) (claim.ID, *classad.Ad, error) {
 // connection on which the starter calls. The error has ErrBusy or ErrRefused
 // if the startd said no, with its reason.
 func (d *Startd) Activate(ctx context.Context, id claim.ID, job *classad.Ad) (*cedar.Conn, error) {
-	conn, err := d.command(ctx, d.address, ActivateClaim, id)
+	conn, err := d.command(ctx, d.address, command.ActivateClaim, id)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +234,7 @@ func (d *Startd) Deactivate(ctx context.Context, command int, id claim.ID) (*cla
 
 // Release gives a claim back.
 func (d *Startd) Release(ctx context.Context, id claim.ID) error {
-	_, err := d.tell(ctx, ReleaseClaim, id)
+	_, err := d.tell(ctx, command.ReleaseClaim, id)
 	return err
 }
 
@@ -271,7 +261,7 @@ func (d *Startd) Locate(ctx context.Context, id claim.ID, globalJobID string) (s
 func (d *Startd) ca(ctx context.Context, to cedar.Sinful, id claim.ID, ad *classad.Ad) (*cedar.Conn, *classad.Ad, error) {
 	ad.SetString("MyType", "Command")
 	ad.SetString("TargetType", "Reply")
-	conn, err := d.command(ctx, to, CACommand, id)
+	conn, err := d.command(ctx, to, command.CACmd, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -375,6 +365,6 @@ func (d *Startd) RunJob(ctx context.Context, s *Shadow) (End, error) {
 	if err != nil || end.Exit == nil && end.Held == nil {
 		return end, err
 	}
-	_, err = d.Deactivate(ctx, DeactivateJobDone, s.job.Claim)
+	_, err = d.Deactivate(ctx, command.DeactivateClaimJobDone, s.job.Claim)
 	return end, err
 }

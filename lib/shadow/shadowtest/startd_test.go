@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -82,15 +83,15 @@ func newNode(t testing.TB, files *shadowtest.Server, id claim.ID) *node {
 	if _, err := n.sessions.AddClaim(id); err != nil {
 		t.Fatal(err)
 	}
-	command := func(number int, name string, handle listen.Handler) listen.Command {
-		return listen.Command{Number: number, Name: name, Level: security.Daemon, Handle: func(ctx context.Context, c *listen.Call) error {
+	row := func(number int, name string, handle listen.Handler) listen.Command {
+		return listen.Command{Row: command.Row{Number: number, Name: name, Terms: command.Terms{Level: security.Daemon}}, Handle: func(ctx context.Context, c *listen.Call) error {
 			n.told <- number
 			return handle(ctx, c)
 		}}
 	}
 	table, err := listen.NewTable(
-		command(442, "REQUEST_CLAIM", n.request), command(444, "ACTIVATE_CLAIM", n.activate), command(413, "DEACTIVATE_CLAIM_JOB_DONE", n.deactivate),
-		command(443, "RELEASE_CLAIM", n.release), command(1200, "CA_CMD", n.ca),
+		row(442, "REQUEST_CLAIM", n.request), row(444, "ACTIVATE_CLAIM", n.activate), row(413, "DEACTIVATE_CLAIM_JOB_DONE", n.deactivate),
+		row(443, "RELEASE_CLAIM", n.release), row(1200, "CA_CMD", n.ca),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +286,7 @@ func TestRunJob(t *testing.T) {
 	}
 	slices.SortFunc(moved, func(a, b shadowtest.Transfer) int { return a.Command - b.Command })
 	for i, m := range moved {
-		if m.Err != nil || m.Stats.Files != 1 || m.Command != transfer.FiletransUpload+i {
+		if m.Err != nil || m.Stats.Files != 1 || m.Command != command.FiletransUpload+i {
 			t.Errorf("transfer %d: %+v", i, m)
 		}
 	}
@@ -330,7 +331,7 @@ func (n *node) starter(ctx context.Context, conn *cedar.Conn, scratch *os.Root) 
 		return errors.Join(err, errors.New("no sessions"))
 	}
 	key, _ := job.EvalString("TransferKey", nil)
-	up, err := n.fetch(ctx, sessions.Transfer, key, transfer.FiletransUpload)
+	up, err := n.fetch(ctx, sessions.Transfer, key, command.FiletransUpload)
 	if err != nil {
 		return err
 	}
@@ -345,7 +346,7 @@ func (n *node) starter(ctx context.Context, conn *cedar.Conn, scratch *os.Root) 
 	if err := scratch.WriteFile("out.txt", append(b, "some output\n"...), 0o644); err != nil {
 		return err
 	}
-	down, err := n.fetch(ctx, sessions.Transfer, key, transfer.FiletransDownload)
+	down, err := n.fetch(ctx, sessions.Transfer, key, command.FiletransDownload)
 	if err != nil {
 		return err
 	}
@@ -374,7 +375,7 @@ func TestWrongKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNode(t, files, id)
-	conn, err := n.fetch(t.Context(), session, "1#nonsense", transfer.FiletransUpload)
+	conn, err := n.fetch(t.Context(), session, "1#nonsense", command.FiletransUpload)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -73,7 +74,7 @@ func TestHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked := make(chan netip.AddrPort, 1)
-			table, err := listen.NewTable(listen.Command{Number: 7, Name: "SEVEN", Handle: func(_ context.Context, c *listen.Call) error {
+			table, err := listen.NewTable(listen.Command{Row: command.Row{Number: 7, Name: "SEVEN"}, Handle: func(_ context.Context, c *listen.Call) error {
 				asked <- c.Addr
 				c.Conn.PutString("served")
 				return c.Conn.EndMessage()

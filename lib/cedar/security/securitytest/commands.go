@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
@@ -147,7 +148,7 @@ func sealed(k security.Key) func(*cedar.Datagram) {
 func Commands(t *testing.T, table *listen.Table, file string) {
 	t.Helper()
 	all := table.Security()
-	all[before] = security.Command{Number: before, Name: "BEFORE", Level: security.Read}
+	all[before] = command.Row{Number: before, Name: "BEFORE", Terms: command.Terms{Level: security.Read}}
 	var made []policy
 	for _, p := range policies {
 		made = append(made, newPolicy(t, p.text))

@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -221,7 +222,7 @@ func (r *rig) negotiated(authenticate, first bool) bool {
 func (r *rig) resumed(id string, k security.Key, answer bool) bool {
 	nc, begun := r.serve(true)
 	conn := cedar.NewConn(nc, cedar.Limits{})
-	conn.PutInt(security.DCAuthenticate)
+	conn.PutInt(command.DCAuthenticate)
 	conn.PutAd(r.request(id, answer), cedar.AdOptions{})
 	if err := conn.EndMessage(); err != nil {
 		r.t.Fatal(err)
@@ -263,7 +264,7 @@ func (r *rig) datagram(id string, protect func(*cedar.Datagram)) bool {
 		if id == "" {
 			c.PutInt(int64(r.cmd.Number))
 		} else {
-			c.PutInt(security.DCAuthenticate)
+			c.PutInt(command.DCAuthenticate)
 			c.PutAd(r.request(id, false), cedar.AdOptions{})
 		}
 		if !r.cmd.Empty {
