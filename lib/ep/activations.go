@@ -337,7 +337,7 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 	closing := sl.pair.State != policy.Claimed || sl.pair.Activity == policy.Retiring || sl.waiting != nil ||
 		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.look(sl)), e.now) ||
 		e.drain.on && (sl.act == nil || !sl.act.Admitted) || e.refusing(sl) != nil || sl.act != nil && sl.act.fault != nil && !sl.act.fault.Doubtful
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref, Closing: closing})
 	}
 	if ev.How == Asking || sl.pair.State != policy.Claimed {
@@ -376,7 +376,7 @@ func (e *Engine) suspendRequested(ev SuspendRequested) {
 		e.refuse(ev.Ref, 0, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("no job to suspend, the slot is %v", sl.pair)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 	sl.commanded = true
@@ -393,7 +393,7 @@ func (e *Engine) continueRequested(ev ContinueRequested) {
 		e.refuse(ev.Ref, 0, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("nothing was suspended by command, the slot is %v", sl.pair)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 	sl.commanded = false

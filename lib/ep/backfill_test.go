@@ -114,7 +114,7 @@ func TestBackfill(t *testing.T) {
 		{"claimed", "", func(s *boincStage) {
 			s.ref++
 			ref := s.ref
-			s.step(ClaimRequested{Ref: ref, Slot: one, Job: job(s.t, steady(time.Hour), "")})
+			s.step(ClaimRequested{Ref: asked(ref), Slot: one, Job: job(s.t, steady(time.Hour), "")})
 			if _, ok := s.replies[ref]; ok {
 				s.t.Error("a reply while the client is still there")
 			}
@@ -126,8 +126,8 @@ func TestBackfill(t *testing.T) {
 		{"the claim is withdrawn", "", func(s *boincStage) {
 			s.publish("Backfill = false")
 			s.ref++
-			s.step(ClaimRequested{Ref: s.ref, Slot: one, Job: job(s.t, steady(time.Hour), "")})
-			s.step(ClaimWithdrawn{Ref: s.ref})
+			s.step(ClaimRequested{Ref: asked(s.ref), Slot: one, Job: job(s.t, steady(time.Hour), "")})
+			s.step(ClaimWithdrawn{Ref: asked(s.ref)})
 		}, up + " 28 Backfill/Killing 29 Backfill/Idle 30 Owner/Idle 1 Unclaimed/Idle"},
 		// row: S0-196
 		{"after five minutes", "START_BACKFILL = (CurrentTime - EnteredCurrentState) > 5 * 60\nUPDATE_INTERVAL = 10\n", func(s *boincStage) {
@@ -195,7 +195,7 @@ func TestOneClient(t *testing.T) {
 	from := len(s.moves)
 	ad := job(t, steady(time.Hour), "")
 	s.ref++
-	s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 2}, Job: ad})
+	s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot.ID{N: 2}, Job: ad})
 	s.run(10 * time.Second)
 	if got, want := s.path("slot2", from), "Backfill/Busy 28 Backfill/Killing 29 Backfill/Idle 31 Claimed/Idle"; got != want {
 		t.Errorf("slot2: got  %s\nwant %s", got, want)
@@ -278,7 +278,7 @@ func TestBackfillOfPartitionable(t *testing.T) {
 	first := s.ref + 1
 	for range 2 {
 		s.ref++
-		s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 1}, Job: ad})
+		s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot.ID{N: 1}, Job: ad})
 	}
 	s.run(5 * time.Second)
 	for ref := first; ref <= s.ref; ref++ {
@@ -306,7 +306,7 @@ func TestLeftoversAfterBackfill(t *testing.T) {
 	first := s.ref + 1
 	for range 3 {
 		s.ref++
-		s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 1}, Job: ad, Leftovers: true})
+		s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot.ID{N: 1}, Job: ad, Leftovers: true})
 	}
 	last := s.ref
 	s.run(5 * time.Second)
@@ -316,7 +316,7 @@ func TestLeftoversAfterBackfill(t *testing.T) {
 		}
 	}
 	s.ref++
-	s.step(ClaimRequested{Ref: s.ref, Capability: s.replies[last].Granted.Leftovers.Claim, Job: ad})
+	s.step(ClaimRequested{Ref: asked(s.ref), Capability: s.replies[last].Granted.Leftovers.Claim, Job: ad})
 	s.run(5 * time.Second) // what is left is in Backfill again
 	if r := s.replies[s.ref]; r.Granted == nil {
 		t.Errorf("the leftovers cannot be claimed: %v", r.Err)
@@ -331,8 +331,8 @@ func TestLeftoversBeforeWhole(t *testing.T) {
 	s.run(10 * time.Second)
 	ad := job(t, steady(time.Hour), "")
 	s.ref += 2
-	s.step(ClaimRequested{Ref: s.ref - 1, Slot: slot.ID{N: 1}, Job: ad, Client: claim.Client{Schedd: "a"}, Leftovers: true})
-	s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 1}, Job: ad, Client: claim.Client{Schedd: "b"}, Whole: true})
+	s.step(ClaimRequested{Ref: asked(s.ref - 1), Slot: slot.ID{N: 1}, Job: ad, Client: claim.Client{Schedd: "a"}, Leftovers: true})
+	s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot.ID{N: 1}, Job: ad, Client: claim.Client{Schedd: "b"}, Whole: true})
 	s.run(5 * time.Second)
 	part, whole := s.replies[s.ref-1].Granted, s.replies[s.ref].Granted
 	if part == nil || whole == nil {
@@ -349,7 +349,7 @@ func TestBackfillEnds(t *testing.T) {
 	s := newBoincStage(t, 1, boinc, nil)
 	s.run(10 * time.Second)
 	s.ref++
-	s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: 1}, Job: job(t, steady(time.Hour), "")})
+	s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot.ID{N: 1}, Job: job(t, steady(time.Hour), "")})
 	s.step(ShutdownRequested{Manner: Graceful})
 	s.run(5 * time.Second)
 	if r := s.replies[s.ref]; !errs.Is(r.Err, errs.Conflict) {

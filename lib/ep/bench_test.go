@@ -122,7 +122,7 @@ func BenchmarkJob(b *testing.B) {
 				s.eng.Step(s.now, JobEnded{Activation: act, Exit: Exit{Status: host.ExitStatus{Exited: true}}})
 				s.eng.Step(s.now, StarterExited{Activation: act, Status: host.ExitStatus{Exited: true}})
 				act = ""
-				for _, eff := range s.eng.Step(s.now, ActivateRequested{Ref: 1, Claim: v.Claim, Job: ad}) {
+				for _, eff := range s.eng.Step(s.now, ActivateRequested{Ref: asked(1), Claim: v.Claim, Job: ad}) {
 					if r, ok := eff.(Reply); ok {
 						act = r.Activation
 					}
@@ -153,14 +153,14 @@ func BenchmarkClaim(b *testing.B) {
 				}
 			}
 		}
-		step(ClaimRequested{Ref: 1, Slot: slot.ID{N: 1}, Job: ad, Lease: time.Hour})
-		step(ActivateRequested{Ref: 2, Claim: id, Job: ad})
+		step(ClaimRequested{Ref: asked(1), Slot: slot.ID{N: 1}, Job: ad, Lease: time.Hour})
+		step(ActivateRequested{Ref: asked(2), Claim: id, Job: ad})
 		started := act
 		step(StarterStarted{Activation: started})
 		step(JobRunning{Activation: started})
 		step(JobEnded{Activation: started})
 		step(StarterExited{Activation: started})
-		step(ReleaseRequested{Ref: 3, Claim: id})
+		step(ReleaseRequested{Ref: asked(3), Claim: id})
 	}
 	if s.eng.ledger.Len() != 1 {
 		b.Fatal("a dynamic slot is left")

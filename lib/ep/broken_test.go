@@ -103,7 +103,7 @@ func TestImmortalProcesses(t *testing.T) {
 	} {
 		s := newStage(t, 2, c.config+"\nNUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = 100%\n")
 		g := s.ruin(Exit{}, c.immortal)
-		s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+		s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
 		r := s.request(ClaimRequested{Slot: slot1}, job(t, steady(time.Minute), ""))
 		if broken := r.Err != nil; broken != c.broken {
 			t.Errorf("%q with %d processes left: %v", c.config, c.immortal, r.Err)

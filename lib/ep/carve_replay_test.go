@@ -288,7 +288,7 @@ func (p *carvePool) idle() *queued {
 
 // ask sends a job to a slot, or to the partitionable slot above it.
 func (p *carvePool) request(id slot.ID, q *queued) Reply {
-	r, _ := p.ask(func(ref uint64) Event {
+	r, _ := p.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: id, Job: q.ad.Clone(), Client: claim.Client{
 			User: carveUser, Owner: carveUser, Schedd: carveUser, Host: "127.0.0.1",
 		}}
@@ -330,7 +330,7 @@ func (p *carvePool) move(m carveMove) {
 			return
 		}
 	}
-	r, _ := p.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: h.id, Job: h.job.ad.Clone()} })
+	r, _ := p.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: h.id, Job: h.job.ad.Clone()} })
 	if r.Err != nil {
 		p.differs("%.1f: no job starts in %s: %v", m.T, m.Slot, r.Err)
 		return

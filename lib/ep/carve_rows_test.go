@@ -77,7 +77,7 @@ func TestRankAndStatistics(t *testing.T) {
 	s.ref++
 	better := job(t, steady(4*time.Second), "Prio = 7\n")
 	ref := s.ref
-	s.step(ClaimRequested{Ref: ref, Slot: slot1, Job: better, Client: claim.Client{User: "bob@example"}})
+	s.step(ClaimRequested{Ref: asked(ref), Slot: slot1, Job: better, Client: claim.Client{User: "bob@example"}})
 	s.run(time.Minute)
 	r := s.replies[ref]
 	if r.Granted == nil {

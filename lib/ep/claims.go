@@ -20,8 +20,8 @@ import (
 )
 
 // refuse answers an event with an error.
-func (e *Engine) refuse(ref uint64, code int, err error) {
-	if ref != 0 {
+func (e *Engine) refuse(ref Ref, code int, err error) {
+	if !ref.IsZero() {
 		e.emit(Reply{Ref: ref, Code: code, Err: err})
 	}
 }
@@ -298,7 +298,7 @@ func (e *Engine) held(id claim.ID) (*slotState, bool) {
 }
 
 // holder is held, or a refusal for the event.
-func (e *Engine) holder(op string, ref uint64, id claim.ID) (*slotState, bool) {
+func (e *Engine) holder(op string, ref Ref, id claim.ID) (*slotState, bool) {
 	sl, ok := e.held(id)
 	if !ok {
 		e.refuse(ref, command.RefusedClaimNotFound, errs.E(op, errs.NotFound, id.String(), errors.New("no such claim")))
@@ -322,7 +322,7 @@ func (e *Engine) releaseRequested(ev ReleaseRequested) {
 		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 	sl.byClient = true
@@ -339,7 +339,7 @@ func (e *Engine) workEnded(ev WorkEnded) {
 		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 	sl.byClient = true

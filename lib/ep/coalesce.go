@@ -24,7 +24,7 @@ import (
 // Reply has the Granted claim, with a new id. A refusal of kind Transient may be
 // tried again.
 type CoalesceRequested struct {
-	Ref    uint64
+	Ref    Ref
 	Claims []claim.ID
 	Job    *classad.Ad
 }

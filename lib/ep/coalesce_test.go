@@ -22,7 +22,7 @@ import (
 
 func (s *stage) coalesce(ev CoalesceRequested) Reply {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event { ev.Ref = ref; return ev })
+	r, ok := s.ask(func(ref Ref) Event { ev.Ref = ref; return ev })
 	if !ok {
 		s.t.Fatalf("no reply to %+v", ev)
 	}
@@ -47,7 +47,7 @@ func TestCoalesce(t *testing.T) {
 			t.Errorf("slot1_%d is %v after a refusal", i+1, p)
 		}
 	}
-	s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: ids[3]} })
+	s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: ids[3]} })
 	s.run(time.Minute)
 	before := len(s.ended)
 	r := s.coalesce(CoalesceRequested{Claims: []claim.ID{ids[0], ids[1], ids[0], ids[2]}, Job: big})
@@ -138,7 +138,7 @@ func TestCoalesceConserves(t *testing.T) {
 			}
 		}
 		for _, c := range held {
-			s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: c} })
+			s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: c} })
 		}
 		if d := cmp.Diff(whole, s.eng.ledger.Account()); d != "" {
 			rt.Fatalf("what is left (-want +got)\n%s", d)

@@ -91,7 +91,7 @@ func TestPolicyPerType(t *testing.T) {
 	alice := job(t, steady(time.Hour), "")
 	bob := job(t, steady(time.Hour), "Owner = \"bob\"\n")
 	s.activate(s.claim(slot.ID{N: 1}, alice).Claim, alice)
-	r, _ := s.ask(func(ref uint64) Event { return ClaimRequested{Ref: ref, Slot: slot.ID{N: 2}, Job: alice} })
+	r, _ := s.ask(func(ref Ref) Event { return ClaimRequested{Ref: ref, Slot: slot.ID{N: 2}, Job: alice} })
 	if r.Err == nil {
 		t.Error("slot2 takes a job that SLOT_TYPE_2_START refuses")
 	}

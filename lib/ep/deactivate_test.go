@@ -32,7 +32,7 @@ func TestClaimAfterJobDone(t *testing.T) {
 		}
 		for _, how := range []Deactivation{Asking, JobDone, Asking} {
 			moves := len(s.moves)
-			r, ok := s.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: how} })
+			r, ok := s.ask(func(ref Ref) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: how} })
 			if !ok || r.Err != nil || r.Closing || len(s.moves) != moves {
 				t.Errorf("job %d: deactivation %d: %+v, %d moves", n, how, r, len(s.moves)-moves)
 			}
@@ -66,14 +66,14 @@ func TestClosingClaimEnds(t *testing.T) {
 			g := s.claim(slot1, ad)
 			s.activate(g.Claim, ad)
 			s.run(tt.at)
-			r, _ := s.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: tt.how} })
+			r, _ := s.ask(func(ref Ref) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: tt.how} })
 			if r.Err != nil || !r.Closing {
 				t.Fatalf("%+v", r)
 			}
 			if got := s.pair(slot1); got.State != tt.still.State {
 				t.Errorf("right after the answer the slot is %v, want %v", got, tt.still)
 			}
-			if r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); r.Err == nil {
+			if r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); r.Err == nil {
 				t.Error("another job follows")
 			}
 			s.run(20 * time.Second)
@@ -95,7 +95,7 @@ func TestFinalTransfer(t *testing.T) {
 		s.activate(g.Claim, ad)
 		s.run(time.Second)
 		var got []OrderStarter
-		for _, eff := range s.eng.Step(s.now, DeactivateRequested{Ref: 99, Claim: g.Claim, How: Gracefully, Final: final}) {
+		for _, eff := range s.eng.Step(s.now, DeactivateRequested{Ref: asked(99), Claim: g.Claim, How: Gracefully, Final: final}) {
 			if o, ok := eff.(OrderStarter); ok {
 				got = append(got, o)
 			}
@@ -103,7 +103,7 @@ func TestFinalTransfer(t *testing.T) {
 		if len(got) != 1 || got[0].Op != SoftKill || got[0].Final != final || got[0].Code != 1009 || got[0].Reason != "Claim deactivated" {
 			t.Errorf("final %v: %+v", final, got)
 		}
-		if r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); !errs.Is(r.Err, errs.Transient) || r.Code != command.RefusedStillCleaning {
+		if r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); !errs.Is(r.Err, errs.Transient) || r.Code != command.RefusedStillCleaning {
 			t.Errorf("while the job leaves another one is answered %+v", r)
 		}
 	}

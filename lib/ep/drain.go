@@ -65,7 +65,7 @@ func (c Completion) String() string {
 // While one drain is under way another is refused, so that none takes the
 // place of another's reason.
 type DrainRequested struct {
-	Ref    uint64
+	Ref    Ref
 	How    Haste
 	Then   Completion
 	Reason string // why; empty: "by" and who
@@ -82,7 +82,7 @@ type DrainRequested struct {
 // DrainCancelled takes a drain back: the one with that ID, or with an empty ID
 // any. To cancel nothing is no error.
 type DrainCancelled struct {
-	Ref uint64
+	Ref Ref
 	ID  string
 }
 
@@ -156,7 +156,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	if e.polled == 0 {
 		e.nextPoll = e.now.Boot + e.times.Polling
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref, DrainID: d.id()})
 	}
 	e.emit(DrainBegun{ID: d.id(), How: d.how, Then: d.then, Reason: d.reason, By: d.by})
@@ -219,7 +219,7 @@ func (e *Engine) drainCancelled(ev DrainCancelled) {
 			fmt.Errorf("no matching draining request id %s", ev.ID)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref, DrainID: ev.ID})
 	}
 	e.endDrain()

@@ -22,7 +22,7 @@ const drainConfig = "SLOT_TYPE_0_PARTITIONABLE = false\nNUM_SLOTS = 1\nPOLLING_I
 
 func (s *stage) drain(ev DrainRequested) Reply {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event { ev.Ref = ref; return ev })
+	r, ok := s.ask(func(ref Ref) Event { ev.Ref = ref; return ev })
 	if !ok {
 		s.t.Fatal("no reply to the drain")
 	}
@@ -31,7 +31,7 @@ func (s *stage) drain(ev DrainRequested) Reply {
 
 func (s *stage) cancelDrain(id string) Reply {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event { return DrainCancelled{Ref: ref, ID: id} })
+	r, ok := s.ask(func(ref Ref) Event { return DrainCancelled{Ref: ref, ID: id} })
 	if !ok {
 		s.t.Fatal("no reply to the end of the drain")
 	}
@@ -246,7 +246,7 @@ func TestDrainAdmits(t *testing.T) {
 			}
 			s.run(4 * time.Second)
 			plain := job(t, steady(90*time.Second), "Ret = 0\n")
-			r, _ := s.ask(func(ref uint64) Event { return ClaimRequested{Ref: ref, Slot: slot.ID{N: 2}, Job: plain} })
+			r, _ := s.ask(func(ref Ref) Event { return ClaimRequested{Ref: ref, Slot: slot.ID{N: 2}, Job: plain} })
 			if !errs.Is(r.Err, errs.Denied) {
 				t.Errorf("a job that the drain does not let in: %v", r.Err)
 			}
@@ -364,7 +364,7 @@ func TestDrainRefusals(t *testing.T) {
 		t.Errorf("reason %s", got)
 	}
 	ad := job(t, steady(time.Hour), "")
-	r, _ := s.ask(func(ref uint64) Event { return ClaimRequested{Ref: ref, Slot: slot.ID{N: 1}, Job: ad} })
+	r, _ := s.ask(func(ref Ref) Event { return ClaimRequested{Ref: ref, Slot: slot.ID{N: 1}, Job: ad} })
 	if !errs.Is(r.Err, errs.Conflict) {
 		t.Errorf("claim while draining: %v", r.Err)
 	}

@@ -20,7 +20,7 @@ type Effect interface{ effect() }
 
 // Reply answers the event with that Ref.
 type Reply struct {
-	Ref     uint64
+	Ref     Ref
 	Granted *Grant // of a claim request that was granted
 	// DrainID names the drain that was begun or cancelled.
 	DrainID string

@@ -59,7 +59,7 @@ func TestOneJob(t *testing.T) {
 	if got := s.pair(g.Slot); got != policy.ClaimedIdle {
 		t.Fatalf("after the job: %v", got)
 	}
-	s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+	s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
 	const want = "Owner/Idle 5 Claimed/Idle 11 Claimed/Busy 12 Claimed/Cleaning 12 Claimed/Idle 10 Preempting/Killing 25 Owner/Idle 1 Unclaimed/Idle"
 	if got := s.path("slot1_1", 0); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -107,7 +107,7 @@ func TestPreemptionByRank(t *testing.T) {
 		t.Errorf("CurrentRank of jones is %v", rank())
 	}
 	for _, worse := range []string{"davis", "jones"} {
-		r, ok := s.ask(func(ref uint64) Event {
+		r, ok := s.ask(func(ref Ref) Event {
 			return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Owner = \""+worse+"\"\n")}
 		})
 		if !ok || !errs.Is(r.Err, errs.Denied) || r.Code != command.RefusedPreempted {
@@ -116,7 +116,7 @@ func TestPreemptionByRank(t *testing.T) {
 	}
 	from := len(s.moves)
 	garrison := job(t, steady(time.Hour), "Owner = \"garrison\"\n")
-	r, ok := s.ask(func(ref uint64) Event { return ClaimRequested{Ref: ref, Slot: slot1, Job: garrison} })
+	r, ok := s.ask(func(ref Ref) Event { return ClaimRequested{Ref: ref, Slot: slot1, Job: garrison} })
 	if ok {
 		t.Fatalf("the answer came before the slot was free: %+v", r)
 	}
@@ -160,7 +160,7 @@ func TestKillingForBetterClaim(t *testing.T) {
 	s.activate(g.Claim, low)
 	s.run(3 * time.Second)
 	from := len(s.moves)
-	s.ask(func(ref uint64) Event {
+	s.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\n")}
 	})
 	s.run(10 * time.Second)
@@ -180,7 +180,7 @@ func TestWaitingClaimRefusedAtTheEnd(t *testing.T) {
 	low := job(t, script{runs: time.Hour, onSoft: 5 * time.Second}, "Prio = 1\n")
 	s.activate(s.claim(slot1, low).Claim, low)
 	s.run(3 * time.Second)
-	s.ask(func(ref uint64) Event {
+	s.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\n")}
 	})
 	s.publish("Open = False")
@@ -205,7 +205,7 @@ func TestUnretirement(t *testing.T) {
 		g := s.claim(slot1, low)
 		s.activate(g.Claim, low)
 		s.run(3 * time.Second)
-		_, answered := s.ask(func(ref uint64) Event {
+		_, answered := s.ask(func(ref Ref) Event {
 			return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\n")}
 		})
 		if answered || s.pair(slot1) != policy.ClaimedRetiring {
@@ -215,7 +215,7 @@ func TestUnretirement(t *testing.T) {
 			// The owner's word makes the retirement irrevocable.
 			s.step(VacateRequested{Slot: slot1, Manner: Graceful})
 		}
-		s.step(ClaimWithdrawn{Ref: s.ref})
+		s.step(ClaimWithdrawn{Ref: asked(s.ref)})
 		s.run(5 * time.Second)
 		want := policy.ClaimedBusy
 		if !withdrawn {
@@ -261,7 +261,7 @@ func TestStartRefuses(t *testing.T) {
 	for _, text := range []string{static1, ""} {
 		s := newStage(t, 1, text+"START = KeyboardIdle > 60 && TARGET.ImageSize < 1000\n")
 		s.step(Sampled{Sample: machine.Sample{At: s.now, KeyboardIdle: 2 * time.Minute, Fresh: machine.AllReadings}})
-		r, _ := s.ask(func(ref uint64) Event {
+		r, _ := s.ask(func(ref Ref) Event {
 			return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(0), "ImageSize = 1000\n")}
 		})
 		if !errs.Is(r.Err, errs.Denied) || r.Code != command.RefusedNoMatch {
@@ -273,7 +273,7 @@ func TestStartRefuses(t *testing.T) {
 		small := job(t, steady(0), "ImageSize = 999\n")
 		g := s.claim(slot1, small)
 		// The same question again for each activation.
-		r, _ = s.ask(func(ref uint64) Event {
+		r, _ = s.ask(func(ref Ref) Event {
 			return ActivateRequested{Ref: ref, Claim: g.Claim, Job: job(t, steady(0), "ImageSize = 5000\n")}
 		})
 		if !errs.Is(r.Err, errs.Denied) || r.Code != command.RefusedNoMatch || !strings.Contains(r.Err.Error(), "TARGET.ImageSize = 5000") {
@@ -295,23 +295,23 @@ func TestRefusals(t *testing.T) {
 	s.run(time.Second)
 	for _, tt := range []struct {
 		name string
-		ev   func(ref uint64) Event
+		ev   func(ref Ref) Event
 		kind errs.Kind
 		code int
 	}{
-		{"no such slot", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot.ID{N: 5}, Job: ad} }, errs.NotFound, command.RefusedClaimNotFound},
-		{"no job", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot1} }, errs.Invalid, command.RefusedBadRequest},
-		{"too big", func(r uint64) Event { return ClaimRequested{Ref: r, Slot: slot1, Job: big} }, errs.Exhausted, command.RefusedNoMatch},
-		{"not idle", func(r uint64) Event { return ActivateRequested{Ref: r, Claim: g.Claim, Job: ad} }, errs.Conflict, command.RefusedNotIdle},
-		{"activation without a job", func(r uint64) Event { return ActivateRequested{Ref: r, Claim: g.Claim} }, errs.Invalid, command.RefusedBadRequest},
-		{"wrong secret", func(r uint64) Event {
+		{"no such slot", func(r Ref) Event { return ClaimRequested{Ref: r, Slot: slot.ID{N: 5}, Job: ad} }, errs.NotFound, command.RefusedClaimNotFound},
+		{"no job", func(r Ref) Event { return ClaimRequested{Ref: r, Slot: slot1} }, errs.Invalid, command.RefusedBadRequest},
+		{"too big", func(r Ref) Event { return ClaimRequested{Ref: r, Slot: slot1, Job: big} }, errs.Exhausted, command.RefusedNoMatch},
+		{"not idle", func(r Ref) Event { return ActivateRequested{Ref: r, Claim: g.Claim, Job: ad} }, errs.Conflict, command.RefusedNotIdle},
+		{"activation without a job", func(r Ref) Event { return ActivateRequested{Ref: r, Claim: g.Claim} }, errs.Invalid, command.RefusedBadRequest},
+		{"wrong secret", func(r Ref) Event {
 			return ActivateRequested{Ref: r, Claim: claim.ID{Public: g.Claim.Public, Secret: "x"}, Job: ad}
 		}, errs.NotFound, command.RefusedClaimNotFound},
-		{"unknown claim", func(r uint64) Event { return ReleaseRequested{Ref: r, Claim: claim.ID{Public: "<a>#1#2", Secret: "x"}} }, errs.NotFound, command.RefusedClaimNotFound},
-		{"no claim", func(r uint64) Event { return DeactivateRequested{Ref: r} }, errs.NotFound, command.RefusedClaimNotFound},
-		{"nothing suspended", func(r uint64) Event { return ContinueRequested{Ref: r, Claim: g.Claim} }, errs.Conflict, 0},
-		{"vacate of a p-slot", func(r uint64) Event { return VacateRequested{Ref: r, Slot: slot1, Manner: Graceful} }, errs.Conflict, 0},
-		{"vacate of nothing", func(r uint64) Event { return VacateRequested{Ref: r, Slot: slot.ID{N: 1, Sub: 9}} }, errs.NotFound, 0},
+		{"unknown claim", func(r Ref) Event { return ReleaseRequested{Ref: r, Claim: claim.ID{Public: "<a>#1#2", Secret: "x"}} }, errs.NotFound, command.RefusedClaimNotFound},
+		{"no claim", func(r Ref) Event { return DeactivateRequested{Ref: r} }, errs.NotFound, command.RefusedClaimNotFound},
+		{"nothing suspended", func(r Ref) Event { return ContinueRequested{Ref: r, Claim: g.Claim} }, errs.Conflict, 0},
+		{"vacate of a p-slot", func(r Ref) Event { return VacateRequested{Ref: r, Slot: slot1, Manner: Graceful} }, errs.Conflict, 0},
+		{"vacate of nothing", func(r Ref) Event { return VacateRequested{Ref: r, Slot: slot.ID{N: 1, Sub: 9}} }, errs.NotFound, 0},
 	} {
 		moves, before := len(s.moves), s.pair(g.Slot)
 		r, ok := s.ask(tt.ev)
@@ -329,7 +329,7 @@ func TestRefusals(t *testing.T) {
 	moves := len(s.moves)
 	for _, ev := range []Event{
 		JobRunning{Activation: "slot9#1"}, JobEnded{Activation: "x"}, StarterExited{Activation: ""}, StarterFailed{Activation: "x"}, StarterStarted{Activation: "x"},
-		JobUsage{Activation: "x"}, JobSuspended{"x"}, JobContinued{"x"}, LeaseRenewed{}, ClaimWithdrawn{Ref: 99}, Reconfigured{},
+		JobUsage{Activation: "x"}, JobSuspended{"x"}, JobContinued{"x"}, LeaseRenewed{}, ClaimWithdrawn{Ref: asked(99)}, Reconfigured{},
 		ReleaseRequested{Claim: claim.ID{Public: "p"}},
 	} {
 		for _, eff := range s.eng.Step(s.now, ev) {
@@ -356,7 +356,7 @@ func TestStarterTrouble(t *testing.T) {
 	if got := s.path("slot1", from); got != "Claimed/Idle 11 Claimed/Busy 12 Claimed/Idle" {
 		t.Errorf("a starter that dies: %s", got)
 	}
-	r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
+	r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
 	s.step(StarterFailed{Activation: r.Activation, Err: errors.New("no such file")})
 	if got := s.pair(slot1); got != policy.ClaimedIdle {
 		t.Errorf("a starter that never lived: %v", got)
@@ -528,16 +528,16 @@ func TestUserSuspends(t *testing.T) {
 	g := s.claim(slot1, ad)
 	act := s.activate(g.Claim, ad)
 	s.run(5 * time.Second)
-	s.ask(func(ref uint64) Event { return SuspendRequested{Ref: ref, Claim: g.Claim} })
+	s.ask(func(ref Ref) Event { return SuspendRequested{Ref: ref, Claim: g.Claim} })
 	s.run(30 * time.Second)
 	v, _ := s.eng.SlotView(slot1)
 	if v.Pair != policy.ClaimedSuspended || v.RunTime != 5*time.Second {
 		t.Errorf("%v after %v of run time", v.Pair, v.RunTime)
 	}
-	if r, _ := s.ask(func(ref uint64) Event { return SuspendRequested{Ref: ref, Claim: g.Claim} }); !errs.Is(r.Err, errs.Conflict) {
+	if r, _ := s.ask(func(ref Ref) Event { return SuspendRequested{Ref: ref, Claim: g.Claim} }); !errs.Is(r.Err, errs.Conflict) {
 		t.Errorf("suspended twice: %+v", r)
 	}
-	s.ask(func(ref uint64) Event { return ContinueRequested{Ref: ref, Claim: g.Claim} })
+	s.ask(func(ref Ref) Event { return ContinueRequested{Ref: ref, Claim: g.Claim} })
 	s.run(14 * time.Second)
 	if got := s.pair(slot1); got != policy.ClaimedBusy {
 		t.Errorf("%v", got)

@@ -43,7 +43,7 @@ type Published struct {
 // be preempted. The Reply to a preempting request comes when the slot is free
 // for it, or when it is refused.
 type ClaimRequested struct {
-	Ref uint64
+	Ref Ref
 	// Slot is the slot, zero where Capability says it.
 	Slot slot.ID
 	// Capability is the id that the slot offered (SlotView.NextClaim): whoever
@@ -76,11 +76,11 @@ type ClaimRequested struct {
 
 // ClaimWithdrawn takes the ClaimRequested with that Ref back while it waits for
 // a claim to be preempted. There will be no Reply to it.
-type ClaimWithdrawn struct{ Ref uint64 }
+type ClaimWithdrawn struct{ Ref Ref }
 
 // ActivateRequested asks to run Job under a claim.
 type ActivateRequested struct {
-	Ref   uint64
+	Ref   Ref
 	Claim claim.ID
 	Job   *classad.Ad
 	// Fault is what the machine lacks for another starter at this moment, nil if
@@ -171,7 +171,7 @@ type StarterExited struct {
 // DeactivateRequested asks to end the job under a claim and to keep the claim.
 // A Reply that says Closing has given the claim back, unless it was only asked.
 type DeactivateRequested struct {
-	Ref   uint64
+	Ref   Ref
 	Claim claim.ID
 	How   Deactivation
 	// Final says that the job will not run again and its output is wanted all
@@ -192,27 +192,27 @@ const (
 
 // ReleaseRequested gives a claim back. A job under it is killed.
 type ReleaseRequested struct {
-	Ref   uint64
+	Ref   Ref
 	Claim claim.ID
 }
 
 // WorkEnded says that a slot that claimed itself, for work that it fetches, found
 // no more of it: an idle claim is given back, without retiring.
 type WorkEnded struct {
-	Ref   uint64 // 0: no reply wanted
+	Ref   Ref // zero: no reply wanted
 	Claim claim.ID
 }
 
 // SuspendRequested asks to stop the job under a claim until ContinueRequested.
 // While it holds, CONTINUE is not asked.
 type SuspendRequested struct {
-	Ref   uint64
+	Ref   Ref
 	Claim claim.ID
 }
 
 // ContinueRequested takes SuspendRequested back.
 type ContinueRequested struct {
-	Ref   uint64
+	Ref   Ref
 	Claim claim.ID
 }
 
@@ -226,7 +226,7 @@ type LeaseRenewed struct {
 // the zero Slot every claim. A partitionable slot has no claim: its dynamic
 // slots stay as they are.
 type VacateRequested struct {
-	Ref    uint64 // 0: no reply wanted
+	Ref    Ref // zero: no reply wanted
 	Slot   slot.ID
 	Manner Manner
 }

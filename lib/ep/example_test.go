@@ -52,7 +52,7 @@ func ExampleEngine() {
 		job.SetInt("RequestCpus", cpus)
 		job.SetInt("RequestMemory", 1024)
 		job.SetInt("RequestDisk", 1000)
-		for _, effect := range engine.Step(now, ep.ClaimRequested{Ref: 1, Slot: slot.ID{N: 1}, Job: job}) {
+		for _, effect := range engine.Step(now, ep.ClaimRequested{Ref: ep.Ref{By: ep.OwnQueue, N: 1}, Slot: slot.ID{N: 1}, Job: job}) {
 			switch e := effect.(type) {
 			case ep.Transitioned:
 				fmt.Println(e.Slot, e.Decision)

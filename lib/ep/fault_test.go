@@ -234,7 +234,7 @@ func TestFaultBurst(t *testing.T) {
 	failing := a.activate(a.claim(slot1, ad).Claim, ad)
 	g := a.claim(slot1, ad)
 	a.step(StarterFailed{Activation: failing, Err: errors.New("fork"), Fault: &MachineFault{Kind: FaultStarter, Reason: "fork: resource temporarily unavailable"}})
-	r, _ := a.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
+	r, _ := a.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
 	a.refused(r, errs.Transient, "fork: resource temporarily unavailable")
 	if r.Code != command.RefusedBroken {
 		t.Errorf("code %d", r.Code)
@@ -248,7 +248,7 @@ func TestFaultBurst(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	a.run(faultFirst)
-	if _, ok := a.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); !ok {
+	if _, ok := a.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); !ok {
 		t.Fatal("no answer")
 	}
 	if v, _ := a.eng.SlotView(g.Slot); v.Activation == "" {
@@ -271,7 +271,7 @@ func TestFaultClosesClaim(t *testing.T) {
 		f := readOnly
 		f.Doubtful = doubtful
 		a.step(JobEnded{Activation: act, Exit: Exit{Evicted: true, Fault: &f}})
-		r, _ := a.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: JobDone} })
+		r, _ := a.ask(func(ref Ref) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: JobDone} })
 		if r.Closing == doubtful {
 			t.Errorf("doubtful %v: closing %v", doubtful, r.Closing)
 		}
@@ -319,7 +319,7 @@ func TestFaultPlaces(t *testing.T) {
 
 	ad := job(t, steady(time.Hour), "")
 	g := a.claim(two, ad)
-	r, _ := a.ask(func(ref uint64) Event {
+	r, _ := a.ask(func(ref Ref) Event {
 		return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad, Fault: &MachineFault{Kind: FaultDescriptors, Reason: "60 of 64 descriptors are in use"}}
 	})
 	a.refused(r, errs.Transient, "60 of 64 descriptors are in use")
@@ -340,7 +340,7 @@ func TestFaultDescriptors(t *testing.T) {
 	try := func(lack *MachineFault, pause time.Duration) {
 		t.Helper()
 		g := a.claim(slot1, ad)
-		r, _ := a.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad, Fault: lack} })
+		r, _ := a.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad, Fault: lack} })
 		if (r.Err != nil) != (lack != nil) {
 			t.Fatalf("%+v", r)
 		}

@@ -18,7 +18,7 @@ import (
 // request asks for a claim as an access point of a pool does.
 func (s *stage) request(ev ClaimRequested, ad *classad.Ad) Reply {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event {
+	r, ok := s.ask(func(ref Ref) Event {
 		ev.Ref, ev.Job = ref, ad
 		if ev.Client.User == "" {
 			ev.Client.User = "alice@example"
@@ -138,7 +138,7 @@ func TestOffers(t *testing.T) {
 	if r.Err != nil || r.Granted.Claim != third {
 		t.Fatalf("preempting: %+v", r)
 	}
-	s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: third} })
+	s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: third} })
 	if id := s.offer(slot1); id == third || id == second || id == first {
 		t.Errorf("the freed slot offers %v again", id)
 	}
@@ -210,7 +210,7 @@ func TestWholeSlot(t *testing.T) {
 	}
 	s.refused(s.request(ClaimRequested{Slot: slot1, Client: others}, ad), errs.Denied, `claimed as a whole by "a.example"`)
 	s.refused(s.request(ClaimRequested{Slot: slot1, Whole: true, Client: mine}, ad), errs.Conflict, "already")
-	activate, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: id, Job: ad} })
+	activate, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: id, Job: ad} })
 	s.refused(activate, errs.Invalid, "runs no job itself")
 
 	for _, want := range []string{"slot1_1", "slot1_2"} {
@@ -299,7 +299,7 @@ func TestPreemptParts(t *testing.T) {
 		t.Error(err)
 	}
 	s.run(5 * time.Minute)
-	s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: r.Granted.Claim} })
+	s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: r.Granted.Claim} })
 	if got := resourcesOf(s.eng.SlotAd(slot1))["Cpus"]; got != 2 {
 		t.Errorf("in the end %d processors are free", got)
 	}
@@ -353,7 +353,7 @@ func TestPreemptionOfParts(t *testing.T) {
 		t.Errorf("the parent is %v", got)
 	}
 	s.ref++
-	s.step(ClaimRequested{Ref: s.ref, Slot: g.Slot, Job: high, Client: claim.Client{User: "bob@example"}})
+	s.step(ClaimRequested{Ref: asked(s.ref), Slot: g.Slot, Job: high, Client: claim.Client{User: "bob@example"}})
 	s.run(time.Minute)
 	if r := s.replies[s.ref]; r.Granted == nil || r.Granted.Slot != g.Slot {
 		t.Fatalf("%+v", r)

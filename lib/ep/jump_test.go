@@ -175,7 +175,7 @@ func TestNoAgeIsNegative(t *testing.T) {
 		if len(s.ended) != i {
 			t.Fatalf("%v: a claim ended: %+v", by, s.ended)
 		}
-		s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+		s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
 		s.run(time.Second)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func leased(t *testing.T, more string, ask ClaimRequested) (*stage, Grant) {
 	s := newStage(t, 1, static1)
 	ad := job(t, steady(1000*time.Hour), "StarterHandlesAlives = False\n"+more)
-	r, _ := s.ask(func(ref uint64) Event {
+	r, _ := s.ask(func(ref Ref) Event {
 		ask.Ref, ask.Slot, ask.Job = ref, slot1, ad
 		return ask
 	})
@@ -174,7 +174,7 @@ func TestWorklife(t *testing.T) {
 	s.run(21 * time.Second)
 	s.activate(g.Claim, ad) // at 21 s of 30
 	s.run(15 * time.Second)
-	r, _ := s.ask(func(ref uint64) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: Asking} })
+	r, _ := s.ask(func(ref Ref) Event { return DeactivateRequested{Ref: ref, Claim: g.Claim, How: Asking} })
 	if r.Err != nil || !r.Closing {
 		t.Errorf("at 36 s the client was told %+v", r)
 	}

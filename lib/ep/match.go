@@ -17,7 +17,7 @@ import (
 // point is expected to claim it within MATCH_TIMEOUT. It is not needed for a
 // claim. A partitionable slot stays open to further matches.
 type MatchTold struct {
-	Ref  uint64 // 0: no reply wanted
+	Ref  Ref // zero: no reply wanted
 	Slot slot.ID
 }
 
@@ -43,7 +43,7 @@ func (e *Engine) matchTold(ev MatchTold) {
 		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 }

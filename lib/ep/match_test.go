@@ -14,7 +14,7 @@ import (
 
 func (s *stage) match(n int) Reply {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event { return MatchTold{Ref: ref, Slot: slot.ID{N: n}} })
+	r, ok := s.ask(func(ref Ref) Event { return MatchTold{Ref: ref, Slot: slot.ID{N: n}} })
 	if !ok {
 		s.t.Fatal("no reply to the match")
 	}
@@ -46,7 +46,7 @@ func TestMatch(t *testing.T) {
 		}, "Unclaimed/Idle 6 Matched/Idle 9 Claimed/Idle", 60 * time.Second},
 		// row: S0-109
 		{"the claim is refused", "START = TARGET.Good =?= true\n", func(s *stage) {
-			r, _ := s.ask(func(ref uint64) Event { return ClaimRequested{Ref: ref, Slot: one, Job: job(s.t, steady(1), "")} })
+			r, _ := s.ask(func(ref Ref) Event { return ClaimRequested{Ref: ref, Slot: one, Job: job(s.t, steady(1), "")} })
 			if !errs.Is(r.Err, errs.Denied) {
 				s.t.Errorf("claim: %v", r.Err)
 			}

@@ -173,7 +173,7 @@ NUM_SLOTS_TYPE_3 = 1
 		t.Errorf("the backfill job is %v", got)
 	}
 	for _, c := range []Grant{whole, part} {
-		s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: c.Claim} })
+		s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: c.Claim} })
 	}
 	got = shows(s.eng.SlotAd(g.Slot), "Bolts", "ResourceConflict")
 	if d := cmp.Diff(map[string]string{"Bolts": "3"}, got); d != "" {

@@ -20,7 +20,7 @@ func (e *Engine) vacateRequested(ev VacateRequested) {
 		for _, sl := range e.slots {
 			e.vacateSlot(sl, ev.Manner)
 		}
-		if ev.Ref != 0 {
+		if !ev.Ref.IsZero() {
 			e.emit(Reply{Ref: ev.Ref})
 		}
 		return
@@ -38,7 +38,7 @@ func (e *Engine) vacateRequested(ev VacateRequested) {
 		e.refuse(ev.Ref, 0, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("there is no claim to vacate, the slot is %v", sl.pair)))
 		return
 	}
-	if ev.Ref != 0 {
+	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 }

@@ -75,7 +75,7 @@ func TestOwnerAsksTheJob(t *testing.T) {
 				if got := s.pair(part) == policy.ClaimedIdle; got != tt.after {
 					t.Errorf("%s, %s: after the job it is %v, the claim should stay: %v", tt.name, kind.name, s.pair(part), tt.after)
 				}
-				s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: r.Granted.Claim} })
+				s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: r.Granted.Claim} })
 				s.run(time.Second)
 				if got := s.pair(slot1); got != tt.before {
 					t.Errorf("%s, %s: in the end it is %v, want %v", tt.name, kind.name, got, tt.before)
@@ -128,7 +128,7 @@ func TestOwnerAndThePreemptingClaim(t *testing.T) {
 	next := job(t, steady(time.Hour), "Worth = 3\n")
 	s.ref++
 	ref := s.ref
-	s.step(ClaimRequested{Ref: ref, Slot: slot1, Job: next, Client: claim.Client{User: "alice@example"}})
+	s.step(ClaimRequested{Ref: asked(ref), Slot: slot1, Job: next, Client: claim.Client{User: "alice@example"}})
 	s.run(time.Minute)
 	if r := s.replies[ref]; r.Granted == nil || s.pair(slot1) != policy.ClaimedIdle {
 		t.Errorf("%+v, %v", r, s.pair(slot1))

@@ -209,7 +209,7 @@ func (m *model) event() Event {
 		ref := m.nextRef()
 		m.waiting[ref] = true
 		ev := ClaimRequested{
-			Ref: ref, Slot: m.anySlot(), Job: m.job(), Client: claim.Client{User: "u@x", Schedd: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(m.rt, "schedd")},
+			Ref: asked(ref), Slot: m.anySlot(), Job: m.job(), Client: claim.Client{User: "u@x", Schedd: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(m.rt, "schedd")},
 			Lease: time.Duration(rapid.IntRange(0, 900).Draw(m.rt, "lease")) * time.Second, Priority: rapid.Bool().Draw(m.rt, "priority"),
 			Leftovers: rapid.Bool().Draw(m.rt, "leftovers"),
 		}
@@ -229,7 +229,7 @@ func (m *model) event() Event {
 		}
 		return ev
 	case "activate":
-		ev := ActivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), Job: m.job()}
+		ev := ActivateRequested{Ref: asked(m.nextRef()), Claim: m.anyClaim(), Job: m.job()}
 		if rapid.IntRange(0, 3).Draw(m.rt, "good") > 0 {
 			// One that the slot would take, if any waits for a job.
 			for v := range m.eng.Views() {
@@ -272,19 +272,19 @@ func (m *model) event() Event {
 	case "reconfig":
 		return Reconfigured{Snapshot: m.configs[rapid.IntRange(0, len(m.configs)-1).Draw(m.rt, "config")]}
 	case "deactivate":
-		return DeactivateRequested{Ref: m.nextRef(), Claim: m.anyClaim(), How: Deactivation(rapid.IntRange(0, 2).Draw(m.rt, "how"))}
+		return DeactivateRequested{Ref: asked(m.nextRef()), Claim: m.anyClaim(), How: Deactivation(rapid.IntRange(0, 2).Draw(m.rt, "how"))}
 	case "release":
 		if rapid.IntRange(0, 4).Draw(m.rt, "work ended") == 0 {
-			return WorkEnded{Ref: m.nextRef(), Claim: m.anyClaim()}
+			return WorkEnded{Ref: asked(m.nextRef()), Claim: m.anyClaim()}
 		}
-		return ReleaseRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+		return ReleaseRequested{Ref: asked(m.nextRef()), Claim: m.anyClaim()}
 	case "suspend":
 		if rapid.Bool().Draw(m.rt, "suspend") {
-			return SuspendRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+			return SuspendRequested{Ref: asked(m.nextRef()), Claim: m.anyClaim()}
 		}
-		return ContinueRequested{Ref: m.nextRef(), Claim: m.anyClaim()}
+		return ContinueRequested{Ref: asked(m.nextRef()), Claim: m.anyClaim()}
 	case "coalesce":
-		ev := CoalesceRequested{Ref: m.nextRef(), Claims: []claim.ID{m.anyClaim()}, Job: m.job()}
+		ev := CoalesceRequested{Ref: asked(m.nextRef()), Claims: []claim.ID{m.anyClaim()}, Job: m.job()}
 		for v := range m.eng.Views() {
 			if v.Kind == slot.Dynamic && v.Pair == policy.ClaimedIdle && rapid.IntRange(0, 4).Draw(m.rt, "one") > 0 {
 				ev.Claims = append(ev.Claims, v.Claim)
@@ -295,7 +295,7 @@ func (m *model) event() Event {
 		}
 		return ev
 	case "match":
-		return MatchTold{Ref: m.nextRef(), Slot: m.anySlot()}
+		return MatchTold{Ref: asked(m.nextRef()), Slot: m.anySlot()}
 	case "backfill":
 		if rapid.IntRange(0, 3).Draw(m.rt, "gone") > 0 {
 			return BackfillRunning{}
@@ -303,7 +303,7 @@ func (m *model) event() Event {
 		return BackfillExited{}
 	case "drain":
 		ev := DrainRequested{
-			Ref: m.nextRef(), How: Haste(rapid.IntRange(0, 2).Draw(m.rt, "haste")), By: "u@x",
+			Ref: asked(m.nextRef()), How: Haste(rapid.IntRange(0, 2).Draw(m.rt, "haste")), By: "u@x",
 			Then: rapid.SampledFrom([]Completion{ThenStay, ThenResume, ThenReconfigure, ThenResume, ThenExit}).Draw(m.rt, "then"),
 		}
 		if rapid.Bool().Draw(m.rt, "start") {
@@ -314,13 +314,13 @@ func (m *model) event() Event {
 		}
 		return ev
 	case "drained":
-		return DrainCancelled{Ref: m.nextRef(), ID: rapid.SampledFrom([]string{"", "", "1", "77"}).Draw(m.rt, "id")}
+		return DrainCancelled{Ref: asked(m.nextRef()), ID: rapid.SampledFrom([]string{"", "", "1", "77"}).Draw(m.rt, "id")}
 	case "benched":
 		return BenchmarksDone{Complete: rapid.Bool().Draw(m.rt, "complete")}
 	case "renew":
 		return LeaseRenewed{Claim: m.anyClaim()}
 	case "vacate":
-		return VacateRequested{Ref: m.nextRef(), Slot: m.anySlot(), Manner: Manner(rapid.IntRange(0, 2).Draw(m.rt, "manner"))}
+		return VacateRequested{Ref: asked(m.nextRef()), Slot: m.anySlot(), Manner: Manner(rapid.IntRange(0, 2).Draw(m.rt, "manner"))}
 	case "rare":
 		if rapid.IntRange(0, 20).Draw(m.rt, "down") == 5 {
 			return ShutdownRequested{Manner: Manner(rapid.IntRange(0, 2).Draw(m.rt, "manner"))}
@@ -333,7 +333,7 @@ func (m *model) event() Event {
 			ref := rapid.SampledFrom(refs).Draw(m.rt, "withdraw")
 			m.refs[ref] = 2
 			delete(m.waiting, ref)
-			return ClaimWithdrawn{Ref: ref}
+			return ClaimWithdrawn{Ref: asked(ref)}
 		}
 	}
 	return Tick{}
@@ -437,7 +437,7 @@ func (m *model) perform(ev Event) (refused bool) {
 	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
 		switch eff := eff.(type) {
 		case Reply:
-			refused = refused || eff.Err != nil && eff.Ref == m.ref
+			refused = refused || eff.Err != nil && eff.Ref.N == m.ref
 			m.reply(eff)
 		case Transitioned:
 			m.moved(eff)
@@ -532,11 +532,11 @@ func (m *model) perform(ev Event) (refused bool) {
 }
 
 func (m *model) reply(r Reply) {
-	if m.refs[r.Ref] != 1 {
-		m.rt.Fatalf("reply to %d, which is %d", r.Ref, m.refs[r.Ref])
+	if m.refs[r.Ref.N] != 1 {
+		m.rt.Fatalf("reply to %d, which is %d", r.Ref, m.refs[r.Ref.N])
 	}
-	m.refs[r.Ref] = 2
-	delete(m.waiting, r.Ref)
+	m.refs[r.Ref.N] = 2
+	delete(m.waiting, r.Ref.N)
 	if r.Err != nil && errs.KindOf(r.Err) == errs.Internal {
 		m.rt.Fatal(r.Err)
 	}

@@ -54,7 +54,7 @@ func TestParentNeverWorks(t *testing.T) {
 	}
 	s.run(2 * time.Minute)
 	for _, g := range []*Grant{&a, &b} {
-		s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+		s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
 		if s.eng.SlotAd(g.Slot) != nil {
 			t.Errorf("%s still has an ad", g.Name)
 		}

@@ -218,7 +218,7 @@ func (p *pool) negotiate() {
 			p.ref++
 			q.state, q.ref = "asked", p.ref
 			p.asked[p.ref] = q
-			p.step(ClaimRequested{Ref: p.ref, Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: "alice@example"}, Lease: 40 * time.Minute})
+			p.step(ClaimRequested{Ref: asked(p.ref), Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: "alice@example"}, Lease: 40 * time.Minute})
 			break
 		}
 	}
@@ -268,11 +268,11 @@ func (p *pool) hear() {
 }
 
 func (p *pool) replied(r Reply) {
-	q, ok := p.asked[r.Ref]
+	q, ok := p.asked[r.Ref.N]
 	if !ok {
 		return
 	}
-	delete(p.asked, r.Ref)
+	delete(p.asked, r.Ref.N)
 	switch {
 	case r.Err != nil && q.holding != nil: // an activation was refused
 		h := q.holding
@@ -301,7 +301,7 @@ func (p *pool) start(h *holding, q *queued) {
 	p.ref++
 	q.holding, h.job = h, q
 	p.asked[p.ref] = q
-	p.step(ActivateRequested{Ref: p.ref, Claim: h.id, Job: q.ad.Clone()})
+	p.step(ActivateRequested{Ref: asked(p.ref), Claim: h.id, Job: q.ad.Clone()})
 }
 
 func (p *pool) release(h *holding) {
@@ -368,7 +368,7 @@ func (p *pool) starterLeft(a *actor) {
 func (p *pool) remove(q *queued, how Deactivation) {
 	q.removed = true
 	if q.state == "asked" && q.holding == nil {
-		p.step(ClaimWithdrawn{Ref: q.ref})
+		p.step(ClaimWithdrawn{Ref: asked(q.ref)})
 		delete(p.asked, q.ref)
 		q.state = "done"
 		return
@@ -381,7 +381,7 @@ func (p *pool) remove(q *queued, how Deactivation) {
 	p.ref++
 	ref := p.ref
 	suspended := p.pair(h.slot) == policy.ClaimedSuspended
-	p.step(DeactivateRequested{Ref: ref, Claim: h.id, How: how})
+	p.step(DeactivateRequested{Ref: asked(ref), Claim: h.id, How: how})
 	if p.replies[ref].Closing {
 		h.closing = true
 		return

@@ -69,7 +69,7 @@ func TestPreemptionByPriority(t *testing.T) {
 
 	ask := func(prio, user string, priority bool) uint64 {
 		s.ref++
-		s.step(ClaimRequested{Ref: s.ref, Slot: slot1, Priority: priority, Job: job(t, steady(time.Hour), "Prio = "+prio+"\n"), Client: claim.Client{User: user}})
+		s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot1, Priority: priority, Job: job(t, steady(time.Hour), "Prio = "+prio+"\n"), Client: claim.Client{User: user}})
 		return s.ref
 	}
 	first := job(t, steady(time.Hour), "Prio = 5\n")
@@ -128,11 +128,11 @@ func TestRelease(t *testing.T) {
 		tt.do(w)
 		w.seen, w.orders = len(w.moves), nil
 		guess := claim.ID{Public: w.held.Public, Secret: "guess"}
-		if r, _ := w.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: guess} }); r.Code != command.RefusedClaimNotFound {
+		if r, _ := w.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: guess} }); r.Code != command.RefusedClaimNotFound {
 			t.Errorf("%s: released by a stranger: %+v", tt.name, r)
 		}
 		w.goes(tt.name+", a stranger", "")
-		if r, _ := w.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: w.held} }); r.Err != nil {
+		if r, _ := w.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: w.held} }); r.Err != nil {
 			t.Errorf("%s: %+v", tt.name, r)
 		}
 		w.run(3 * time.Second)

@@ -56,7 +56,7 @@ func TestDesktopAmongDedicated(t *testing.T) {
 	s.skip()
 	s.ref++
 	ref := s.ref
-	s.step(ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), dedicated+"Prio = 1\n")})
+	s.step(ClaimRequested{Ref: asked(ref), Slot: slot1, Job: job(t, steady(time.Hour), dedicated+"Prio = 1\n")})
 	s.run(time.Minute)
 	s.expect("a dedicated job", "slot1", "Claimed/Busy 18 Preempting/Vacating 23 Claimed/Idle")
 	if got := s.evaluated(slot1, "CurrentRank"); got != "1000001.0" {

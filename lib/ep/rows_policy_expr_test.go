@@ -349,7 +349,7 @@ func TestWorklives(t *testing.T) {
 		if len(s.ended) != 1 || s.ended[0].Claim != g.Claim {
 			t.Errorf("%s: told %+v", tt.name, s.ended)
 		}
-		if r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); r.Code != command.RefusedClaimNotFound {
+		if r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} }); r.Code != command.RefusedClaimNotFound {
 			t.Errorf("%s: another job under the old claim: %+v", tt.name, r)
 		}
 		if again := s.claim(slot1, ad); again.Claim == g.Claim {

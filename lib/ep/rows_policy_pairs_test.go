@@ -37,7 +37,7 @@ func TestFourCases(t *testing.T) {
 	free, gives := slot.ID{N: 1}, slot.ID{N: 2}
 	comes := func(s *story, id slot.ID, more string, priority bool) Reply {
 		s.ref++
-		s.step(ClaimRequested{Ref: s.ref, Slot: id, Priority: priority, Job: job(t, steady(20*time.Minute), more), Client: claim.Client{User: "bob@example"}, Lease: time.Hour})
+		s.step(ClaimRequested{Ref: asked(s.ref), Slot: id, Priority: priority, Job: job(t, steady(20*time.Minute), more), Client: claim.Client{User: "bob@example"}, Lease: time.Hour})
 		s.run(10 * time.Second)
 		r := s.replies[s.ref]
 		if r.Granted != nil {
@@ -196,7 +196,7 @@ func TestLaterExamples(t *testing.T) {
 	s.skip()
 	for n := range 2 {
 		s.ref++
-		s.step(ClaimRequested{Ref: s.ref, Slot: slot.ID{N: n + 1}, Job: job(t, steady(time.Hour), interactive)})
+		s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot.ID{N: n + 1}, Job: job(t, steady(time.Hour), interactive)})
 	}
 	s.run(10 * time.Second)
 	s.expect("an interactive job", "slot1", "Claimed/Busy 18 Preempting/Vacating 23 Claimed/Idle")

@@ -134,7 +134,7 @@ func TestSixEightStart(t *testing.T) {
 	s.expect("claimed already, under load", "slot1", "Claimed/Idle 11 Claimed/Busy 12 Claimed/Cleaning 12 Claimed/Idle")
 	s.types(time.Second)
 	s.run(10 * time.Second)
-	r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
+	r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
 	if r.Err == nil {
 		t.Error("a job was begun while somebody types")
 	}
@@ -330,7 +330,7 @@ func TestTwoDaysOfRetirement(t *testing.T) {
 		{"condor_vacate", func(s *stage) { s.step(VacateRequested{Slot: slot1, Manner: Graceful}) },
 			"Claimed/Busy 13 Claimed/Retiring 18 Preempting/Vacating 22 Owner/Idle 1 Unclaimed/Idle"},
 		{"a better claim", func(s *stage) {
-			s.ask(func(ref uint64) Event {
+			s.ask(func(ref Ref) Event {
 				return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\n"), Lease: 100 * time.Hour, Client: claim.Client{User: "bob@example"}}
 			})
 		}, "Claimed/Busy 13 Claimed/Retiring 18 Preempting/Vacating 23 Claimed/Idle"},
@@ -361,7 +361,7 @@ func TestTwoDaysOfRetirement(t *testing.T) {
 	ad := job(t, steady(2*time.Hour), "Prio = 1\n")
 	s.activate(s.claim(slot1, ad).Claim, ad)
 	s.run(time.Hour)
-	s.ask(func(ref uint64) Event {
+	s.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\n"), Lease: 100 * time.Hour, Client: claim.Client{User: "bob@example"}}
 	})
 	if _, answered := s.replies[s.ref]; answered {

@@ -90,7 +90,7 @@ func TestStartOfReplacement(t *testing.T) {
 	s.run(time.Minute)
 	s.expect("a better job that START refuses", "slot1", "")
 	s.refused(s.request(ClaimRequested{Slot: slot1}, job(t, steady(time.Hour), "Prio = 0\nGood = True\n")), errs.Denied, "rank")
-	s.ask(func(ref uint64) Event {
+	s.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 9\nGood = True\n")}
 	})
 	s.run(time.Minute)
@@ -101,7 +101,7 @@ func TestStartOfReplacement(t *testing.T) {
 	g := s.busyWith(slot1, steady(time.Minute), "Prio = 1\nImageSize = 500\n")
 	s.refused(s.request(ClaimRequested{Slot: slot1}, job(t, steady(time.Hour), "Prio = 9\nImageSize = 5000\n")), errs.Denied, "START does not accept the job")
 	s.run(2 * time.Minute)
-	r, _ := s.ask(func(ref uint64) Event {
+	r, _ := s.ask(func(ref Ref) Event {
 		return ActivateRequested{Ref: ref, Claim: g.Claim, Job: job(t, steady(time.Minute), "ImageSize = 5000\n")}
 	})
 	if !errs.Is(r.Err, errs.Denied) {
@@ -120,7 +120,7 @@ func TestStartOfWaiting(t *testing.T) {
 	s.activate(s.claim(slot1, first).Claim, first)
 	s.run(time.Minute)
 	from := len(s.moves)
-	s.ask(func(ref uint64) Event {
+	s.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\nImageSize = 5000\n")}
 	})
 	s.publish("KStart = False\n")
@@ -192,7 +192,7 @@ func TestCheckpointPlatform(t *testing.T) {
 		standard, vanilla := job(t, steady(time.Hour), "JobUniverse = 1\n"), job(t, steady(time.Hour), "")
 		s.refused(s.request(ClaimRequested{Slot: slot1}, standard), errs.Unsupported, "standard universe")
 		g := s.claim(slot1, vanilla)
-		r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: standard} })
+		r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: standard} })
 		if !errs.Is(r.Err, errs.Unsupported) || r.Code != command.RefusedNoMatch {
 			t.Errorf("activation of a standard job: %+v", r)
 		}
@@ -204,7 +204,7 @@ func TestCheckpointPlatform(t *testing.T) {
 	}
 	ad := job(t, steady(time.Hour), "NumCkpts = 1\n")
 	g := s.claim(slot1, job(t, steady(time.Hour), "NumCkpts = 0\n"))
-	r, _ := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
+	r, _ := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: g.Claim, Job: ad} })
 	if !errs.Is(r.Err, errs.Denied) {
 		t.Errorf("a job that the owner's clause refuses: %+v", r)
 	}
@@ -236,7 +236,7 @@ func TestRank(t *testing.T) {
 		for i, a := range tt.list {
 			ad := job(t, steady(10*time.Hour), a.more)
 			s.ref++
-			s.step(ClaimRequested{Ref: s.ref, Slot: slot1, Job: ad, Client: claim.Client{User: "bob@example"}})
+			s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot1, Job: ad, Client: claim.Client{User: "bob@example"}})
 			s.run(5 * time.Second)
 			r := s.replies[s.ref]
 			if (r.Granted != nil) != a.wins {

@@ -209,7 +209,7 @@ func TestClaimedState(t *testing.T) {
 	w.goes("SUSPEND while retiring", "Claimed/Retiring 20 Claimed/Suspended")
 	w.set("KSuspend", "false", "KContinue", "true")
 	w.goes("CONTINUE while retiring", "Claimed/Suspended 16 Claimed/Retiring")
-	w.step(ClaimWithdrawn{Ref: ref})
+	w.step(ClaimWithdrawn{Ref: asked(ref)})
 	w.run(2 * time.Second)
 	w.goes("the better claim goes away", "Claimed/Retiring 19 Claimed/Busy")
 	w.set("KSuspend", "true", "KContinue", "false")
@@ -275,7 +275,7 @@ func TestPreemptingState(t *testing.T) {
 	owner := func(s *stage) { s.publish("KPreempt = True\n") }
 	rank := func(s *stage) {
 		s.ref++
-		s.step(ClaimRequested{Ref: s.ref, Slot: slot1, Job: job(t, steady(time.Hour), better), Lease: time.Hour})
+		s.step(ClaimRequested{Ref: asked(s.ref), Slot: slot1, Job: job(t, steady(time.Hour), better), Lease: time.Hour})
 	}
 	for _, tt := range []struct {
 		name string

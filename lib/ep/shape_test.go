@@ -167,7 +167,7 @@ func TestProvisioning(t *testing.T) {
 		t.Errorf("the exhausted parent shows %d processors", got)
 	}
 	s.refused(s.request(ClaimRequested{Slot: slot1}, job(t, steady(time.Hour), "")), errs.Exhausted, "Cpus 1 > 0")
-	s.ask(func(ref uint64) Event { return ReleaseRequested{Ref: ref, Claim: one.Claim} })
+	s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: one.Claim} })
 	if d := s.claim(slot1, job(t, steady(time.Hour), "")); d.Slot.Sub != 4 {
 		t.Errorf("the number of a d-slot that is gone is not used again: %v", d.Slot)
 	}

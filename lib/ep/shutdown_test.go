@@ -65,7 +65,7 @@ func TestShutdown(t *testing.T) {
 			if i := len(s.starters); i > 0 && s.complete {
 				t.Error("complete with a starter still there")
 			}
-			r, _ := s.ask(func(ref uint64) Event { return ClaimRequested{Ref: ref, Slot: slot1, Job: ad} })
+			r, _ := s.ask(func(ref Ref) Event { return ClaimRequested{Ref: ref, Slot: slot1, Job: ad} })
 			if !errs.Is(r.Err, errs.Conflict) || r.Code != 1013 {
 				t.Errorf("a claim during the shutdown: %+v", r)
 			}
@@ -140,7 +140,7 @@ func TestVacate(t *testing.T) {
 				s.publish("Own = False")
 			}
 			from := len(s.moves)
-			r, ok := s.ask(func(ref uint64) Event { return VacateRequested{Ref: ref, Slot: slot1, Manner: tt.manner} })
+			r, ok := s.ask(func(ref Ref) Event { return VacateRequested{Ref: ref, Slot: slot1, Manner: tt.manner} })
 			if !ok || r.Err != nil {
 				t.Fatalf("%+v", r)
 			}

@@ -180,7 +180,7 @@ func (s *stage) perform(effects []Effect) {
 	for _, eff := range effects {
 		switch eff := eff.(type) {
 		case Reply:
-			s.replies[eff.Ref] = eff
+			s.replies[eff.Ref.N] = eff
 			if s.onReply != nil {
 				s.onReply(eff)
 			}
@@ -395,11 +395,14 @@ func job(t testing.TB, sc script, more string) *classad.Ad {
 	return ad
 }
 
+// asked names a request of the tests.
+func asked(n uint64) Ref { return Ref{By: OwnQueue, N: n} }
+
 // ask sends an event that wants a reply and returns the reply, if it came.
-func (s *stage) ask(ev func(ref uint64) Event) (Reply, bool) {
+func (s *stage) ask(ev func(ref Ref) Event) (Reply, bool) {
 	s.ref++
 	ref := s.ref
-	s.step(ev(ref))
+	s.step(ev(asked(ref)))
 	r, ok := s.replies[ref]
 	return r, ok
 }
@@ -407,7 +410,7 @@ func (s *stage) ask(ev func(ref uint64) Event) (Reply, bool) {
 // claim asks for a slot and demands to get it.
 func (s *stage) claim(id slot.ID, ad *classad.Ad) Grant {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event {
+	r, ok := s.ask(func(ref Ref) Event {
 		return ClaimRequested{Ref: ref, Slot: id, Job: ad, Client: claim.Client{User: "alice@example", Owner: "alice"}}
 	})
 	if !ok || r.Err != nil || r.Granted == nil {
@@ -419,7 +422,7 @@ func (s *stage) claim(id slot.ID, ad *classad.Ad) Grant {
 // activate starts a job under a claim and demands that it is let.
 func (s *stage) activate(id claim.ID, ad *classad.Ad) claim.ActivationID {
 	s.t.Helper()
-	r, ok := s.ask(func(ref uint64) Event { return ActivateRequested{Ref: ref, Claim: id, Job: ad} })
+	r, ok := s.ask(func(ref Ref) Event { return ActivateRequested{Ref: ref, Claim: id, Job: ad} })
 	if !ok || r.Err != nil || r.Activation == "" {
 		s.t.Fatalf("activation: %+v", r)
 	}

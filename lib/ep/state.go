@@ -89,7 +89,7 @@ func (a *activation) nameJob() {
 
 // waiting is a request that waits for the slot of a claim to be preempted.
 type waiting struct {
-	ref    uint64
+	ref    Ref
 	claim  *claim.Claim
 	reason policy.Waiting
 	req    ClaimRequested

@@ -68,7 +68,7 @@ func TestClaimWaitsTold(t *testing.T) {
 		s.activate(s.claim(slot1, ad).Claim, ad)
 		told := s.told()
 		better := job(t, steady(time.Hour), fmt.Sprintf("Good = %d\n", tt.good))
-		s.step(ClaimRequested{Ref: 900, Slot: slot1, Job: better, Priority: tt.priority})
+		s.step(ClaimRequested{Ref: asked(900), Slot: slot1, Job: better, Priority: tt.priority})
 		if got := strings.Join(*told, "; "); got != tt.want {
 			t.Errorf("told %q, want %q", got, tt.want)
 		}

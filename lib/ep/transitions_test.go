@@ -86,7 +86,7 @@ func (p *play) set(pairs ...string) {
 func (p *play) request(rank int) uint64 {
 	p.ref++
 	ref := p.ref
-	p.step(ClaimRequested{Ref: ref, Slot: theSlot, Job: job(p.t, steady(time.Hour), fmt.Sprintf("Prio = %d\n", rank))})
+	p.step(ClaimRequested{Ref: asked(ref), Slot: theSlot, Job: job(p.t, steady(time.Hour), fmt.Sprintf("Prio = %d\n", rank))})
 	if r := p.replies[ref]; r.Granted != nil {
 		p.held = r.Granted.Claim
 	}
@@ -230,7 +230,7 @@ func TestTransitions(t *testing.T) {
 			p.busy()
 			ref := p.request(9)
 			p.run(2 * time.Second)
-			p.step(ClaimWithdrawn{Ref: ref})
+			p.step(ClaimWithdrawn{Ref: asked(ref)})
 			p.run(2 * time.Second)
 		}},
 		{20, "Claimed/Retiring > Claimed/Suspended: policy evaluated", func(p *play) { p.retiring(); p.set("KWantSuspend", "true", "KSuspend", "true") }},

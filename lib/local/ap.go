@@ -211,19 +211,20 @@ func (a *AP) env(now clock.Instant) *classad.Env {
 	return a.cfg.Env(now)
 }
 
-func (a *AP) newRef(q ask) uint64 {
+func (a *AP) newRef(q ask) ep.Ref {
 	a.ref++
 	a.asked[a.ref] = q
-	return a.ref
+	return ep.Ref{By: ep.OwnQueue, N: a.ref}
 }
 
-// Reply takes the engine's answer to an earlier event of this access point.
+// Reply takes the engine's answer to an earlier event of this access point. Those
+// to requests of others are not for it.
 func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
-	q, ok := a.asked[r.Ref]
-	if !ok {
+	q, ok := a.asked[r.Ref.N]
+	if !ok || r.Ref.By != ep.OwnQueue {
 		return nil
 	}
-	delete(a.asked, r.Ref)
+	delete(a.asked, r.Ref.N)
 	switch q.kind {
 	case 'c':
 		a.pending--

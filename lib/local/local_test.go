@@ -356,11 +356,16 @@ func TestRefusedRequests(t *testing.T) {
 	}
 	s.clock.Advance(firstRetry)
 	id, req := s.claim(1)
+	for _, by := range []ep.Asker{ep.Nobody, ep.Peer, ep.ControlSocket, ep.Reload} {
+		if out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: ep.Ref{By: by, N: req.Ref.N}, Err: errs.E("ep.Activate", errs.Denied, "", errors.New("START is FALSE"))}); out != nil {
+			t.Errorf("the answer to a request of %v, which has the same number, gives %v", by, out)
+		}
+	}
 	out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: req.Ref, Err: errs.E("ep.Activate", errs.Denied, "", errors.New("START is FALSE"))})
 	if rel, ok := out[0].(ep.ReleaseRequested); !ok || rel.Claim != id {
 		t.Errorf("a claim that cannot be used must be given back: %#v", out)
 	}
-	if out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: 4711}); out != nil {
+	if out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: ep.Ref{By: ep.OwnQueue, N: 4711}}); out != nil {
 		t.Errorf("an answer nobody asked for must change nothing: %v", out)
 	}
 }

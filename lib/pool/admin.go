@@ -136,7 +136,7 @@ func (p *Pool) drainJobs(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return answerDrain(c, ep.Reply{Err: err})
 	}
-	r, err := p.ask(ctx, func(ref uint64) ep.Event { ev.Ref = ref; return ev }, nil)
+	r, err := p.ask(ctx, func(ref ep.Ref) ep.Event { ev.Ref = ref; return ev }, nil)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (p *Pool) cancelDrain(ctx context.Context, c *listen.Call) error {
 		return err
 	}
 	id, _ := ad.EvalString(attrRequestID, nil)
-	r, err := p.ask(ctx, func(ref uint64) ep.Event { return ep.DrainCancelled{Ref: ref, ID: id} }, nil)
+	r, err := p.ask(ctx, func(ref ep.Ref) ep.Event { return ep.DrainCancelled{Ref: ref, ID: id} }, nil)
 	if err != nil {
 		return err
 	}

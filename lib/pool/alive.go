@@ -54,8 +54,8 @@ type asking struct {
 // life enough.
 type lives struct {
 	mu     sync.Mutex
-	asks   map[uint64]*asking // by Ref
-	held   map[string]*life   // by the public part of the id
+	asks   map[ep.Ref]*asking
+	held   map[string]*life // by the public part of the id
 	wake   chan struct{}
 	slots  chan struct{} // one for each conversation under way
 	ending sync.WaitGroup
@@ -66,7 +66,7 @@ type lives struct {
 
 func (l *lives) init() {
 	l.open, l.hangUp = context.WithCancel(context.Background())
-	l.asks = make(map[uint64]*asking)
+	l.asks = make(map[ep.Ref]*asking)
 	l.held, l.wake, l.slots = make(map[string]*life), make(chan struct{}, 1), make(chan struct{}, maxToSchedds)
 }
 
@@ -115,7 +115,7 @@ func (l *lives) replied(now clock.Instant, r ep.Reply) {
 }
 
 // forget drops a request that will have no reply.
-func (l *lives) forget(ref uint64) {
+func (l *lives) forget(ref ep.Ref) {
 	l.mu.Lock()
 	delete(l.asks, ref)
 	l.mu.Unlock()

@@ -132,7 +132,7 @@ func told(c *listen.Call, r ep.Reply) error {
 }
 
 // simple is a command about a claim with nothing but its id.
-func (p *Pool) simple(ctx context.Context, c *listen.Call, event func(ref uint64, id claim.ID) ep.Event) error {
+func (p *Pool) simple(ctx context.Context, c *listen.Call, event func(ref ep.Ref, id claim.ID) ep.Event) error {
 	id, err := claimID(c.Conn, true)
 	if err != nil {
 		return err
@@ -140,8 +140,8 @@ func (p *Pool) simple(ctx context.Context, c *listen.Call, event func(ref uint64
 	return p.pass(ctx, c, id, event)
 }
 
-func (p *Pool) pass(ctx context.Context, c *listen.Call, id claim.ID, event func(ref uint64, id claim.ID) ep.Event) error {
-	r, err := p.ask(ctx, func(ref uint64) ep.Event { return event(ref, id) }, nil)
+func (p *Pool) pass(ctx context.Context, c *listen.Call, id claim.ID, event func(ref ep.Ref, id claim.ID) ep.Event) error {
+	r, err := p.ask(ctx, func(ref ep.Ref) ep.Event { return event(ref, id) }, nil)
 	if err != nil {
 		return err
 	}
@@ -157,13 +157,13 @@ func (p *Pool) releaseClaim(ctx context.Context, c *listen.Call) error {
 	if p.lives.giveUp(id) {
 		return nil
 	}
-	return p.pass(ctx, c, id, func(ref uint64, id claim.ID) ep.Event { return ep.ReleaseRequested{Ref: ref, Claim: id} })
+	return p.pass(ctx, c, id, func(ref ep.Ref, id claim.ID) ep.Event { return ep.ReleaseRequested{Ref: ref, Claim: id} })
 }
 
 func (p *Pool) suspendClaim(ctx context.Context, c *listen.Call) error {
-	return p.simple(ctx, c, func(ref uint64, id claim.ID) ep.Event { return ep.SuspendRequested{Ref: ref, Claim: id} })
+	return p.simple(ctx, c, func(ref ep.Ref, id claim.ID) ep.Event { return ep.SuspendRequested{Ref: ref, Claim: id} })
 }
 
 func (p *Pool) continueClaim(ctx context.Context, c *listen.Call) error {
-	return p.simple(ctx, c, func(ref uint64, id claim.ID) ep.Event { return ep.ContinueRequested{Ref: ref, Claim: id} })
+	return p.simple(ctx, c, func(ref ep.Ref, id claim.ID) ep.Event { return ep.ContinueRequested{Ref: ref, Claim: id} })
 }

@@ -353,7 +353,7 @@ func TestWaitingRequestIsWithdrawn(t *testing.T) {
 // startJob starts a job under a claim, as a shadow would have it.
 func (s *station) startJob(id claim.ID, job string) {
 	s.t.Helper()
-	s.Step(s.t, ep.ActivateRequested{Ref: 7, Claim: id, Job: adOf(s.t, job)})
+	s.Step(s.t, ep.ActivateRequested{Ref: ep.Ref{By: ep.OwnQueue, N: 7}, Claim: id, Job: adOf(s.t, job)})
 	started := effectsOf[ep.StartStarter](s)
 	if len(started) == 0 {
 		s.t.Fatalf("no starter: %+v", effectsOf[ep.Reply](s))

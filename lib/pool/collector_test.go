@@ -126,7 +126,7 @@ func (r *rig) claimBy(id claim.ID, request string) ep.Reply {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.Step(r.t, ep.ClaimRequested{Ref: 1, Capability: id, Job: job, Client: claim.Client{User: "alice@example", Owner: "alice@example"}})
+	r.Step(r.t, ep.ClaimRequested{Ref: ep.Ref{By: ep.OwnQueue, N: 1}, Capability: id, Job: job, Client: claim.Client{User: "alice@example", Owner: "alice@example"}})
 	reply := <-r.replies
 	if reply.Err != nil {
 		r.t.Fatal(reply.Err)
@@ -277,7 +277,7 @@ func TestSessionsOfClaims(t *testing.T) {
 		if id := text(t, d.Private, "ClaimId"); id == "" || !strings.Contains(children, strings.SplitN(id, "#", 4)[2]) || text(t, m.Private, "NumDynamicSlots") != "1" {
 			t.Errorf("ChildClaimIds = %d characters for a child with id %.60q", len(children), id)
 		}
-		r.Step(t, ep.ReleaseRequested{Ref: 2, Claim: offered})
+		r.Step(t, ep.ReleaseRequested{Ref: ep.Ref{By: ep.OwnQueue, N: 2}, Claim: offered})
 		<-r.replies
 		if _, ok := r.sessions.Get(offered.Public); !ok {
 			t.Error("the session is gone at once with the claim: late messages find nothing")
@@ -355,7 +355,7 @@ func TestUpdatesOnChange(t *testing.T) {
 			t.Errorf("sent %q, want %q", got, want)
 		}
 		before = len(cm.Messages())
-		r.Step(t, ep.ReleaseRequested{Ref: 2, Claim: reply.Granted.Claim})
+		r.Step(t, ep.ReleaseRequested{Ref: ep.Ref{By: ep.OwnQueue, N: 2}, Claim: reply.Granted.Claim})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		got = nil

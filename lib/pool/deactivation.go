@@ -61,7 +61,7 @@ func (p *Pool) deactivate(ctx context.Context, c *listen.Call) error {
 		// Closed without an answer, as the original does.
 		return errs.E("pool."+c.Command.Name, errs.Conflict, id.String(), errors.New("the claim has ended already"))
 	}
-	r, err := p.ask(ctx, func(ref uint64) ep.Event { ev.Ref, ev.Claim = ref, id; return ev }, nil)
+	r, err := p.ask(ctx, func(ref ep.Ref) ep.Event { ev.Ref, ev.Claim = ref, id; return ev }, nil)
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func New(cfg Config, s Settings) *Pool {
 	p.admin.Address = func() string { return cfg.Address().String() }
 	p.reread.Store(cfg.Start)
 	p.settings.Store(&s)
-	p.refs.waiting = make(map[uint64]chan ep.Reply)
+	p.refs.waiting = make(map[ep.Ref]chan ep.Reply)
 	p.held.byslot = make(map[slot.ID]string)
 	p.attaching = make(chan struct{}, 1)
 	p.news.init()
@@ -226,7 +226,7 @@ func (p *Pool) Commands() []listen.Command {
 // ask passes a request to the engine and waits for its reply. make is given
 // the Ref that the request must have. When ctx ends first, the request may
 // still be granted: withdraw, if not nil, makes the event that takes it back.
-func (p *Pool) ask(ctx context.Context, request func(ref uint64) ep.Event, withdraw func(ref uint64) ep.Event) (ep.Reply, error) {
+func (p *Pool) ask(ctx context.Context, request func(ref ep.Ref) ep.Event, withdraw func(ref ep.Ref) ep.Event) (ep.Reply, error) {
 	ref, reply := p.refs.new()
 	defer p.refs.drop(ref)
 	if err := p.cfg.Owner.Do(ctx, func(t Turn) { t.Step(request(ref)) }); err != nil {
@@ -250,34 +250,30 @@ func (p *Pool) ask(ctx context.Context, request func(ref uint64) ep.Event, withd
 	}
 }
 
-// firstRef is where the numbers of our requests begin; those of the embedded
-// access point and of the owner's socket are elsewhere.
-const firstRef = 1 << 62
-
-// refs are the requests that wait for a reply.
+// refs are the requests of peers that wait for a reply.
 type refs struct {
 	mu      sync.Mutex
 	last    uint64
-	waiting map[uint64]chan ep.Reply
+	waiting map[ep.Ref]chan ep.Reply
 }
 
-func (r *refs) new() (uint64, <-chan ep.Reply) {
+func (r *refs) new() (ep.Ref, <-chan ep.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
-	ref, ch := firstRef+r.last, make(chan ep.Reply, 1)
+	ref, ch := ep.Ref{By: ep.Peer, N: r.last}, make(chan ep.Reply, 1)
 	r.waiting[ref] = ch
 	return ref, ch
 }
 
-func (r *refs) drop(ref uint64) {
+func (r *refs) drop(ref ep.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.waiting, ref)
 }
 
 // waited reports whether somebody waits for the reply to this request.
-func (r *refs) waited(ref uint64) bool {
+func (r *refs) waited(ref ep.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, ok := r.waiting[ref]
@@ -285,9 +281,9 @@ func (r *refs) waited(ref uint64) bool {
 }
 
 // deliver hands a reply to who waits for it, and reports whether the request
-// was one of ours, waited for or not.
+// was a peer's, waited for or not.
 func (r *refs) deliver(reply ep.Reply) bool {
-	if reply.Ref <= firstRef || reply.Ref >= firstRef<<1 {
+	if reply.Ref.By != ep.Peer {
 		return false
 	}
 	r.mu.Lock()

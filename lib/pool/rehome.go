@@ -152,7 +152,7 @@ func (p *Pool) rehomeBy(ctx context.Context, c *listen.Call, ad *classad.Ad) (wh
 	m := move{schedd: schedd, patience: time.Duration(min(max(timeout, 0), 1<<31)) * time.Second}
 	if reboot {
 		m.reboot = s.Rehome.Reboot
-		r, err := p.ask(ctx, func(ref uint64) ep.Event {
+		r, err := p.ask(ctx, func(ref ep.Ref) ep.Event {
 			return ep.DrainRequested{Ref: ref, How: ep.DrainFast, Reason: "rehome, before the reboot", By: c.Request.Peer.User}
 		}, nil)
 		if err != nil {

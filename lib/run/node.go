@@ -409,14 +409,15 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 	}
 	switch e := eff.(type) {
 	case ep.Reply:
-		if e.Ref == ownerRef {
+		switch e.Ref.By {
+		case ep.ControlSocket: // one request at a time
 			n.ownerReply = &e
-			return
+		case ep.OwnQueue:
+			if e.Err != nil {
+				n.o.Log.Info("request refused", "err", e.Err)
+			}
+			n.queue = append(n.queue, n.ap.Reply(now, e)...)
 		}
-		if e.Err != nil {
-			n.o.Log.Info("request refused", "err", e.Err)
-		}
-		n.queue = append(n.queue, n.ap.Reply(now, e)...)
 	case ep.StartStarter:
 		n.start(e)
 	case ep.OrderStarter:

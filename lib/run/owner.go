@@ -16,10 +16,6 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// ownerRef marks the requests of the control socket. Those of the access point
-// count from 1 and never come so far.
-const ownerRef = 1 << 63
-
 // endless is more time than anybody waits for: who is promised that much may
 // stay as long as it likes.
 const endless = 365 * 24 * time.Hour
@@ -57,7 +53,7 @@ func (n *node) drain(now clock.Instant, r observe.Request) observe.Response {
 	if r.Drain != nil {
 		want = *r.Drain
 	}
-	ev := ep.DrainRequested{Ref: ownerRef, Reason: want.Reason, By: n.address(r.By)}
+	ev := ep.DrainRequested{Ref: ep.Ref{By: ep.ControlSocket}, Reason: want.Reason, By: n.address(r.By)}
 	switch want.How {
 	case "", "graceful":
 	case "quick":
@@ -110,7 +106,7 @@ func (n *node) address(who string) string {
 // resume takes a drain back.
 func (n *node) resume(now clock.Instant, r observe.Request) observe.Response {
 	d, on := n.eng.Drain()
-	resp := n.command(now, ep.DrainCancelled{Ref: ownerRef, ID: r.Subject})
+	resp := n.command(now, ep.DrainCancelled{Ref: ep.Ref{By: ep.ControlSocket}, ID: r.Subject})
 	if resp.Err == "" && on {
 		resp.DrainID = d.ID
 		n.o.Log.Info("draining cancelled", "id", d.ID, "by", n.address(r.By))
@@ -120,7 +116,7 @@ func (n *node) resume(now clock.Instant, r observe.Request) observe.Response {
 
 // vacate ends the claim of one slot, or of every slot.
 func (n *node) vacate(now clock.Instant, r observe.Request) observe.Response {
-	ev := ep.VacateRequested{Ref: ownerRef, Manner: ep.Graceful}
+	ev := ep.VacateRequested{Ref: ep.Ref{By: ep.ControlSocket}, Manner: ep.Graceful}
 	if r.Fast {
 		ev.Manner = ep.Fast
 	}

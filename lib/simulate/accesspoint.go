@@ -98,6 +98,9 @@ type holding struct {
 	gone    bool
 }
 
+// own names a request of the access point.
+func own(n uint64) ep.Ref { return ep.Ref{By: ep.OwnQueue, N: n} }
+
 func newAccessPoint(w *world) *accessPoint {
 	return &accessPoint{
 		w: w, held: map[string]*holding{}, running: map[claim.ActivationID]*queued{}, asked: map[uint64]*queued{},
@@ -168,11 +171,11 @@ func (p *accessPoint) claims() []*holding {
 
 // replied takes an answer of the Execution Point.
 func (p *accessPoint) replied(r ep.Reply) {
-	q, ok := p.asked[r.Ref]
+	q, ok := p.asked[r.Ref.N]
 	if !ok {
 		return
 	}
-	delete(p.asked, r.Ref)
+	delete(p.asked, r.Ref.N)
 	switch {
 	case r.Err != nil && q.holding != nil: // an activation was refused
 		h := q.holding
@@ -272,7 +275,7 @@ func (p *accessPoint) start(h *holding, q *queued) {
 		q.behaviour = q.plays()
 	}
 	p.asked[p.ref] = q
-	p.w.step(ep.ActivateRequested{Ref: p.ref, Claim: h.id, Job: q.ad.Clone()})
+	p.w.step(ep.ActivateRequested{Ref: own(p.ref), Claim: h.id, Job: q.ad.Clone()})
 }
 
 func (p *accessPoint) release(h *holding) {

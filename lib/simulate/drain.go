@@ -97,17 +97,17 @@ func (w *world) drain(text string) error {
 	w.ap.ref++
 	switch ev := ev.(type) {
 	case ep.DrainRequested:
-		ev.Ref = w.ap.ref
+		ev.Ref = own(w.ap.ref)
 		refused = w.answered(ev, ev.Ref)
 	case ep.DrainCancelled:
-		ev.Ref = w.ap.ref
+		ev.Ref = own(w.ap.ref)
 		refused = w.answered(ev, ev.Ref)
 	}
 	return refused
 }
 
 // answered tells the core what happened, and returns the error of its answer.
-func (w *world) answered(ev ep.Event, ref uint64) error {
+func (w *world) answered(ev ep.Event, ref ep.Ref) error {
 	var err error
 	effects := w.eng.Step(w.now, ev)
 	for _, eff := range effects {

@@ -148,7 +148,7 @@ func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, w
 		return
 	}
 	if q.state == asking && q.holding == nil {
-		p.w.step(ep.ClaimWithdrawn{Ref: q.ref})
+		p.w.step(ep.ClaimWithdrawn{Ref: own(q.ref)})
 		delete(p.asked, q.ref)
 		if becomes == waiting {
 			p.requeue(q)
@@ -170,7 +170,7 @@ func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, w
 	closing := false
 	late := p.w.pair(h.slot) == policy.ClaimedSuspended
 	for _, eff := range p.deactivate(h, how) {
-		if r, ok := eff.(ep.Reply); ok && r.Ref == p.ref {
+		if r, ok := eff.(ep.Reply); ok && r.Ref == own(p.ref) {
 			closing = r.Closing
 		}
 	}
@@ -184,7 +184,7 @@ func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, w
 }
 
 func (p *accessPoint) deactivate(h *holding, how ep.Deactivation) []ep.Effect {
-	effects := slices.Clone(p.w.eng.Step(p.w.now, ep.DeactivateRequested{Ref: p.ref, Claim: h.id, How: how}))
+	effects := slices.Clone(p.w.eng.Step(p.w.now, ep.DeactivateRequested{Ref: own(p.ref), Claim: h.id, How: how}))
 	p.w.perform(effects)
 	return effects
 }

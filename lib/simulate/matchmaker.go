@@ -51,7 +51,7 @@ func (p *accessPoint) negotiate() {
 		if informs, _ := p.w.snap.Bool("NEGOTIATOR_INFORM_STARTD"); informs && v.Kind != slot.Partitionable {
 			p.w.step(ep.MatchTold{Slot: v.ID})
 		}
-		p.w.step(ep.ClaimRequested{Ref: p.ref, Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease, Priority: priority, Evict: evict})
+		p.w.step(ep.ClaimRequested{Ref: own(p.ref), Slot: v.ID, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease, Priority: priority, Evict: evict})
 	}
 }
 
@@ -60,7 +60,7 @@ func (p *accessPoint) claim(q *queued, id slot.ID) {
 	p.ref++
 	q.ref = p.ref
 	p.asked[p.ref] = q
-	p.w.step(ep.ClaimRequested{Ref: p.ref, Slot: id, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease})
+	p.w.step(ep.ClaimRequested{Ref: own(p.ref), Slot: id, Job: q.ad.Clone(), Client: claim.Client{User: q.user, Owner: q.user}, Lease: p.lease})
 }
 
 // spare returns a claim that is kept for a next job.

@@ -1,0 +1,38 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ep
+
+// Asker says who asks the engine for something. A Reply goes to him alone.
+type Asker uint8
+
+// Who asks.
+const (
+	Nobody        Asker = iota // waits for a reply
+	OwnQueue                   // the embedded access point, for its jobs
+	Peer                       // who has a connection to the pool's side: a schedd, a shadow, a negotiator, an administrator's tool
+	ControlSocket              // a tool of this machine
+	Reload                     // the daemon itself, which has read its configuration again
+	askers
+)
+
+var askerNames = [...]string{Nobody: "nobody", OwnQueue: "the own queue", Peer: "a peer", ControlSocket: "the control socket", Reload: "a reload"}
+
+// String names who asks.
+func (a Asker) String() string {
+	if a < askers {
+		return askerNames[a]
+	}
+	return "unknown asker"
+}
+
+// Ref names a request: who asks, and which of his requests it is. Two of different
+// askers are different whatever their numbers are. The zero Ref is that of an event
+// that nobody awaits a Reply to.
+type Ref struct {
+	By Asker
+	N  uint64
+}
+
+// IsZero reports whether nobody waits for a reply.
+func (r Ref) IsZero() bool { return r.By == Nobody }
