@@ -66,6 +66,8 @@ func (c *checker) directories() {
 			continue
 		}
 		switch facts, err := c.Files.Facts(path); {
+		case errors.Is(err, fs.ErrNotExist) && strings.EqualFold(bare(s.Name), "EXECUTE"):
+			c.add(found(ToBeMade, s, "names a directory that does not exist; the daemon makes it", "a directory, made beforehand"))
 		case errors.Is(err, fs.ErrNotExist):
 			c.add(found(NoDirectory, s, "names a directory that does not exist", "a directory, made beforehand"))
 		case err == nil && !facts.Dir:
@@ -104,7 +106,7 @@ func (c *checker) daemonList() {
 func (c *checker) program(s config.Setting, path string) {
 	facts, err := c.Files.Facts(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && c.templates(s, path):
+	case errors.Is(err, fs.ErrNotExist) && (c.templates(s, path) || abilities[strings.ToUpper(bare(s.Name))] == path):
 	case errors.Is(err, fs.ErrNotExist):
 		c.add(found(NoSuchFile, s, "names a program that does not exist", "the path of an executable file"))
 	case err != nil:
@@ -117,6 +119,11 @@ func (c *checker) program(s config.Setting, path string) {
 		c.add(found(OthersWrite, s, "would run as root what others may change: they can write to "+facts.OthersMay, "chmod o-w "+facts.OthersMay))
 	}
 }
+
+// abilities are programs that HTCondor's packages name where they would be, be
+// they installed or not. The daemon looks for them, and a machine without one
+// does not offer what it is for.
+var abilities = map[string]string{"SINGULARITY": "/usr/bin/singularity", "JAVA": "/usr/bin/java"}
 
 // templates reports whether a template names a program of HTCondor's by itself:
 // FEATURE:GPUs brings a monitor in, which not every machine has installed. The

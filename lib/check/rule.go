@@ -60,6 +60,7 @@ const (
 	OthersWrite  Code = "EP062"
 	ConfigUnsafe Code = "EP063"
 	NoDirectory  Code = "EP064"
+	ToBeMade     Code = "EP065"
 )
 
 // Rule is one row of the table of findings.
@@ -268,8 +269,12 @@ var ruleTable = [...]Rule{
 		"Who may write to it decides what the daemon does and, through programs it names, may run anything as root.",
 		"chmod o-w, and give it to root.",
 		"include : /tmp/shared.conf\n"},
-	{NoDirectory, Error, "a directory that is not there",
-		"Jobs run below EXECUTE. Without it no job can be started.",
+	{NoDirectory, Error, "a directory in which no job can run",
+		"SLOT<N>_EXECUTE is a place that the owner has prepared, such as a disk of its own: the daemon makes none, and the slot is broken without it. A file is no place for jobs either.",
+		"Make the directory, mount the disk, or correct the path.",
+		"SLOT1_EXECUTE = /no/such/directory\n"},
+	{ToBeMade, Warning, "a directory for jobs that is not there yet",
+		"The daemon makes the directory EXECUTE where it is missing; HTCondor's own does not begin without it. A misspelt path, and a disk that is not mounted, look the same.",
 		"Make the directory, or correct the path.",
 		"EXECUTE = /no/such/directory\n"},
 }
