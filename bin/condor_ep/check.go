@@ -110,6 +110,13 @@ func machineRoot() (string, error) {
 	return root, err
 }
 
+// nowhere reports whether nobody has configured anything on this machine. A
+// CONDOR_CONFIG that names what is not there is another matter.
+func nowhere() bool {
+	_, err := machineRoot()
+	return err != nil && os.Getenv(config.RootKnob) == ""
+}
+
 // checkedMachine is what a configuration is checked for.
 type checkedMachine struct {
 	*machine.Inventory                   // nil where it cannot be looked at

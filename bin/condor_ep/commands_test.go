@@ -55,6 +55,7 @@ func TestCommandLine(t *testing.T) {
 		{"help drian", exitUsage, "", "condor_ep: unknown command \"drian\"; did you mean drain?\ncondor_ep -help shows them\n"},
 		{"classads", exitUsage, "", "condor_ep: unknown command \"classads\"; did you mean classad?\ncondor_ep -help shows them\n"},
 		{"submit", exitUsage, "", "condor_ep: unknown command \"submit\"; there are run, status, explain, history, drain, vacate, rehome, check, slots, simulate, classad\ncondor_ep -help shows them\n"},
+		{"x/a.sub -keep", exitUsage, "", "condor_ep: to run the jobs of a submit file: condor_ep run x/a.sub -keep\n"},
 		{"run -kep x", exitUsage, "", "condor_ep run: unknown option -kep; did you mean -keep?\ncondor_ep run -help shows the options\n"},
 		{"run", exitUsage, "", "condor_ep run: want one submit file, got 0\n\nUsage: condor_ep run [-config FILE] [-local-name NAME] [-json] [-keep] JOB.sub\ncondor_ep run -help says more\n"},
 	} {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/asstarter"
 	"github.com/execpoint/execpoint/bin/internal/commands"
@@ -79,6 +80,10 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		}
 		fmt.Fprint(stdout, commands.EP.Overview())
 		return exitOK
+	}
+	if strings.HasSuffix(args[0], ".sub") {
+		fmt.Fprintf(stderr, "condor_ep: to run the jobs of a submit file: condor_ep run %s\n", strings.Join(args, " "))
+		return exitUsage
 	}
 	return commands.EP.Unknown(stderr, "", args[0])
 }

@@ -57,8 +57,11 @@ func cmdSimulate(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 		return status
 	}
-	if fs.NArg() != 1 || f.width < 20 || f.width > 10000 {
-		return fs.Misuse("want one scenario, and a -width from 20 to 10000")
+	if fs.NArg() != 1 {
+		return fs.Misuse("want one scenario, got %d", fs.NArg())
+	}
+	if f.width < 20 || f.width > 10000 {
+		return fs.Misuse("-width is from 20 to 10000, not %d", f.width)
 	}
 	status, err := f.simulate(fs.Arg(0), stdout)
 	if err != nil {

@@ -179,9 +179,9 @@ func TestSimulateRefusals(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"want one scenario"}},
+		{nil, []string{"want one scenario, got 0\n"}},
 		{[]string{good, good}, []string{"want one scenario"}},
-		{[]string{"-width", "3", good}, []string{"-width"}},
+		{[]string{"-width", "3", good}, []string{"-width is from 20 to 10000, not 3"}},
 		{[]string{"-record", good}, []string{"-record stands alone"}},
 		{[]string{filepath.Join(p.dir, "none.scn")}, []string{"none.scn"}},
 		{[]string{bad}, []string{bad + ":2:9:", bad + ":3:7:", "dance"}},

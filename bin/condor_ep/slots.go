@@ -67,6 +67,9 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		printError(stderr, "condor_ep slots", err)
 		return exitUsage
 	}
+	if f.config == "" && nowhere() {
+		fmt.Fprintln(stderr, "condor_ep slots: this machine has no configuration: these are the slots of condor_ep run; -config FILE tries another")
+	}
 	for _, w := range d.warnings {
 		fmt.Fprintf(stderr, "condor_ep slots: warning: %s\n", warningText(w))
 	}
@@ -99,10 +102,11 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return status
 }
 
-// divide reads what the options name, and divides the machine.
+// divide reads what the options name, and divides the machine. Without a
+// configuration it is that of condor_ep run.
 func (f slotsFlags) divide() (*division, error) {
 	root := f.config
-	if root == "" {
+	if root == "" && !nowhere() {
 		var err error
 		if root, err = machineRoot(); err != nil {
 			return nil, err

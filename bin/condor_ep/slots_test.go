@@ -12,6 +12,28 @@ import (
 	"testing"
 )
 
+// A newcomer has no configuration, and sees what condor_ep run would make of the
+// machine. One that is named and not there is an error.
+func TestSlotsWithoutConfiguration(t *testing.T) {
+	p := newPlace(t)
+	small := p.write(t, "small.json", `{"cpus": 4, "memory_mb": 8000, "disk_kb": 80000}`)
+	t.Setenv("CONDOR_CONFIG", "")
+	if !nowhere() {
+		t.Skip("needs a machine on which HTCondor is not configured")
+	}
+	const told = "this machine has no configuration: these are the slots of condor_ep run"
+	var out, errOut bytes.Buffer
+	if status := cmdSlots([]string{"-machine", small}, nil, &out, &errOut); status != exitOK || !strings.Contains(out.String(), "Partitionable  4     8000 MiB") || !strings.Contains(errOut.String(), told) {
+		t.Errorf("status %d\n%s%s", status, &out, &errOut)
+	}
+	t.Setenv("CONDOR_CONFIG", "/no/such/file")
+	out.Reset()
+	errOut.Reset()
+	if status := cmdSlots([]string{"-machine", small}, nil, &out, &errOut); status != exitUsage || out.Len() > 0 || !strings.Contains(errOut.String(), "/no/such/file") {
+		t.Errorf("status %d\n%s%s", status, &out, &errOut)
+	}
+}
+
 const gpuMachine = `{"name": "big.example.org", "cpus": 16, "memory_mb": 64000, "disk_kb": 1000000000, "swap_kb": 0, "resources": {
   "GPUs": {"DetectedGPUs": "GPU-a, GPU-b, GPU-c, GPU-d", "Common": {"DriverVersion": 12.2},
            "GPU_a": {"id": "GPU-a", "Capability": 7.5}, "GPU_b": {"id": "GPU-b", "Capability": 8.0},

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +82,11 @@ func TestParse(t *testing.T) {
 		status            int
 	}{
 		{"-json -limit 3 x", "", "", OK},
+		{"x -json", "", "", OK},
+		{"x -limit 3 y -json z", "", "", OK},
+		{"x -jsno", "", "tool run: unknown option -jsno; did you mean -json?\ntool run -help shows the options\n", Misused},
+		{"x -help", small.Help("run"), "", OK},
+		{"-- -x", "", "", OK},
 		{"-help", "Usage: tool run [-json] [-limit N] FILE\n\nRun.\n\n  -json     so\n  -limit N  so many\n\nExit status:\n   0  done\n", "", OK},
 		{"-h", small.Help("run"), "", OK},
 		{"--help", small.Help("run"), "", OK},
@@ -96,6 +103,25 @@ func TestParse(t *testing.T) {
 		if out.String() != tt.out || errOut.String() != tt.errOut || StatusOf(err) != tt.status {
 			t.Errorf("%s: %v\n%q\n%q", tt.args, err, out.String(), errOut.String())
 		}
+	}
+	for _, tt := range []struct{ args, want string }{
+		{"", "[] false 0"}, {"x", "[x] false 0"}, {"x -json", "[x] true 0"}, {"x -limit 3 y -json z", "[x y z] true 3"}, {"- -json -", "[- -] true 0"},
+		{"-json -- -limit 3", "[-limit 3] true 0"}, {"x -- y -json", "[x y -json] false 0"}, {"--", "[] false 0"},
+	} {
+		fs := small.Flags("run", io.Discard, io.Discard)
+		asJSON, limit := fs.Bool("json", false, ""), fs.Int("limit", 0, "")
+		err := fs.Parse(strings.Fields(tt.args))
+		if got := fmt.Sprint(fs.Args(), *asJSON, *limit); err != nil || got != tt.want {
+			t.Errorf("%s: %s, %v, want %s", tt.args, got, err, tt.want)
+		}
+	}
+	first := small
+	first.Commands = []Command{{Name: "run", OptionsFirst: true, Options: small.Commands[0].Options}}
+	fs := first.Flags("run", io.Discard, io.Discard)
+	fs.Bool("json", false, "")
+	fs.Int("limit", 0, "")
+	if err := fs.Parse([]string{"-json", "1", "-1"}); err != nil || fmt.Sprint(fs.Args()) != "[1 -1]" {
+		t.Errorf("%v, %v", fs.Args(), err)
 	}
 	if got := StatusOf(errors.New("x")); got != Misused {
 		t.Error(got)

@@ -36,6 +36,9 @@ type Command struct {
 	Does     string   // paragraphs
 	Options  []Option
 	Statuses []Status
+	// OptionsFirst has every word behind the first that is no option taken as
+	// it is, as an expression such as -1 has to be.
+	OptionsFirst bool
 }
 
 // Option is one option of a command. One without a name is a heading for those

@@ -7,7 +7,7 @@ import "slices"
 
 // Options that several commands have.
 var (
-	optConfig  = Option{Name: "config", Arg: "FILE", Text: "the configuration (default: that of this machine)"}
+	optConfig  = Option{Name: "config", Arg: "FILE", Text: "the configuration (default: that of this machine, or where it has none, that of condor_ep run)"}
 	optMachine = Option{Name: "machine", Arg: "FILE", Text: "a machine to divide instead of this one: a JSON object with cpus, memory_mb, disk_kb, swap_kb and resources"}
 	optJSON    = Option{Name: "json", Text: "JSON instead of text"}
 	optRuns    = Option{Name: "config", Arg: "FILE", Text: "the condor_startd that runs with this configuration (default: what runs of this user, and with the configuration of this machine)"}
@@ -170,7 +170,7 @@ const adFiles = "An ad file holds one ad; - is the standard input."
 
 var epClassad = []Command{{
 	Name: "classad eval", Brief: "print what expressions come to",
-	Synopsis: []string{"[-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...", "-batch"},
+	Synopsis: []string{"[-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...", "-batch"}, OptionsFirst: true,
 	Does:     "Print what expressions come to. " + adFiles + " Put -- before an expression that begins with a minus sign.",
 	Options: []Option{
 		{Name: "my", Arg: "FILE", Text: "the ad they belong to"},

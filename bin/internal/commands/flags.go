@@ -37,14 +37,15 @@ func StatusOf(err error) int {
 	return Misused
 }
 
-// Parse reads a command line. It prints the help that was asked for, or what
-// is wrong. It panics if the flags are not those of the table, which only a
+// Parse reads a command line, in which options may also stand behind other
+// words, as with HTCondor's programs; behind -- there are none. It prints the
+// help that was asked for, or what is wrong. It panics if the flags are not those of the table, which only a
 // change to the program can bring about.
 func (f *Flags) Parse(args []string) error {
 	if lacks := f.compare(); lacks != "" {
 		panic(lacks)
 	}
-	err := f.FlagSet.Parse(args)
+	err := f.parse(args)
 	switch {
 	case err == nil:
 	case errors.Is(err, flag.ErrHelp):
@@ -55,6 +56,23 @@ func (f *Flags) Parse(args []string) error {
 		fmt.Fprintf(f.stderr, "%s: %s\n%s -help shows the options\n", f.Name(), f.reason(err), f.Name())
 	}
 	return err
+}
+
+// parse reads options wherever they stand and leaves the other words as Args.
+func (f *Flags) parse(args []string) error {
+	var words []string
+	for len(args) > 0 {
+		if err := f.FlagSet.Parse(args); err != nil {
+			return err
+		}
+		rest := f.Args()
+		if read := len(args) - len(rest); len(rest) == 0 || f.command.OptionsFirst || read > 0 && args[read-1] == "--" {
+			words = append(words, rest...)
+			break
+		}
+		words, args = append(words, rest[0]), rest[1:]
+	}
+	return f.FlagSet.Parse(append([]string{"--"}, words...))
 }
 
 // reason is what was wrong with a command line, in our words where those of
