@@ -171,7 +171,7 @@ const adFiles = "An ad file holds one ad; - is the standard input."
 var epClassad = []Command{{
 	Name: "classad eval", Brief: "print what expressions come to",
 	Synopsis: []string{"[-my FILE] [-target FILE] [-new] [-format F] [-syntax S] EXPR...", "-batch"}, OptionsFirst: true,
-	Does:     "Print what expressions come to. " + adFiles + " Put -- before an expression that begins with a minus sign.",
+	Does: "Print what expressions come to. " + adFiles + " Put -- before an expression that begins with a minus sign.",
 	Options: []Option{
 		{Name: "my", Arg: "FILE", Text: "the ad they belong to"},
 		{Name: "target", Arg: "FILE", Text: "the other ad of a match"},
