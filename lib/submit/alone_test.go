@@ -26,6 +26,12 @@ func TestAlone(t *testing.T) {
 		{"executable = gone\nqueue\n", `t.sub:1:14: executable: there is no such file (value "/home/ann/gone", expected a file`},
 		{"executable = sub\nqueue\n", `t.sub:1:14: executable: this is a directory`},
 		{"executable = /bin/gone\ntransfer_executable = false\nqueue\n", `t.sub:1:14: executable: there is no such file`},
+		{"executable = empty\nqueue\n", `t.sub:1:14: executable: this file is empty (value "/home/ann/empty"`},
+		{"executable = dos.sh\nqueue\n", `t.sub:1:14: executable: this script has line ends of Windows, so that its interpreter is not found (value "/home/ann/dos.sh", expected the line ends of Unix`},
+		{"executable = empty\ntransfer_executable = false\nqueue\n", ""},
+		{"executable = dos.sh\ntransfer_executable = false\nqueue\n", ""},
+		{"executable = dos.sh\nskip_filechecks = true\nqueue\n", ""},
+		{"executable = dosdata\nqueue\n", ""},
 		// The executable counts from where the user is, not from the initialdir.
 		{"executable = e.dat\ninitialdir = sub\nqueue\n", `t.sub:1:14: executable: there is no such file (value "/home/ann/e.dat"`},
 		{"executable = prog\ntransfer_input_files = a.dat, gone, b.dat\nqueue\n", `t.sub:2:31: transfer_input_files: there is no such file or directory (value "/home/ann/gone"`},

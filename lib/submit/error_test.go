@@ -204,6 +204,10 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q:\ngot  %s\nwant %s", tt.text, got, tt.want)
 		}
 	}
+	// Where there is no job no command is looked at, and none is a typo.
+	if d, err := Parse("t.sub", "executable = prog\narguments = 1\nqueue 0\n", options()); err != nil || len(d.Warnings()) > 0 {
+		t.Errorf("%v, %v", d, err)
+	}
 	// Used through a macro, an attribute, a condition or a dotted name of one's own.
 	d, err := Parse("t.sub", "executable = prog\nA = 1\nB = $(A)\n+C = $(B)\nMY.D = 2\nmine.E = 3\nF = 1\nif defined F\nendif\nG = $(A)\nG = $(G) 2\narguments = $(G)\nqueue\n", options())
 	if err != nil {

@@ -4,7 +4,9 @@
 package submit
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -19,10 +21,14 @@ func (b *builder) files() {
 	if b.d.opts.DirFS == nil || b.boolean(false, "skip_filechecks") {
 		return
 	}
+	program := aProgram
+	if !b.boolean(true, "transfer_executable", "TransferExecutable") {
+		program = aFile
+	}
 	if name, ok := b.fileName("executable", "Cmd"); ok && b.text("Cmd") != "/bin/sh" {
 		// One that is not transferred may be relative to the job's own directory.
 		if cmd := b.text("Cmd"); isAbs(cmd) {
-			b.mustBe(name, cmd, aFile)
+			b.mustBe(name, cmd, program)
 		}
 	}
 	if name, ok := b.fileName("input", "stdin"); ok {
@@ -69,7 +75,16 @@ const (
 	aFile      being = "a file"
 	aDirectory being = "a directory"
 	anything   being = "a file or directory"
+	aProgram   being = "a program" // a file that is moved to the job and run
 )
+
+// said is what a user reads of it.
+func (k being) said() string {
+	if k == aProgram {
+		return string(aFile)
+	}
+	return string(k)
+}
 
 // mustBe reports that there is nothing of the kind under a name, which the user
 // wrote as short in the command looked at last.
@@ -78,7 +93,14 @@ func (b *builder) mustBe(short, name string, want being) {
 	if wrong == "" {
 		return
 	}
-	b.bad(max(strings.Index(b.value.raw, short), 0), Problem{Value: name, Message: wrong, Want: string(want) + " that exists, or skip_filechecks = true"})
+	expected := want.said() + " that exists, or skip_filechecks = true"
+	switch wrong {
+	case isEmpty:
+		expected = "a program or script, or skip_filechecks = true"
+	case isWindows:
+		expected = "the line ends of Unix, as dos2unix makes them, or skip_filechecks = true"
+	}
+	b.bad(max(strings.Index(b.value.raw, short), 0), Problem{Value: name, Message: wrong, Want: expected})
 }
 
 // wrong says what is wrong with a file, with a memory, as many jobs have the same.
@@ -90,12 +112,14 @@ func (d *Description) wrong(name string, want being) string {
 	said := ""
 	switch info, err := d.opts.look(name); {
 	case err != nil:
-		said = "there is no such " + strings.TrimPrefix(string(want), "a ")
+		said = "there is no such " + strings.TrimPrefix(want.said(), "a ")
 		if errors.Is(err, fs.ErrPermission) {
 			said = "it cannot be looked at: permission denied"
 		}
-	case want == aFile && info.IsDir():
+	case want != anything && want != aDirectory && info.IsDir():
 		said = "this is a directory"
+	case want == aProgram && info.Mode().IsRegular():
+		said = d.opts.neverRuns(name, info)
 	case want == aDirectory && !info.IsDir():
 		said = "this is no directory"
 	}
@@ -104,6 +128,32 @@ func (d *Description) wrong(name string, want being) string {
 	}
 	d.found[key] = said
 	return said
+}
+
+// What condor_submit refuses of a program that is moved to the job, too.
+const (
+	isEmpty   = "this file is empty"
+	isWindows = "this script has line ends of Windows, so that its interpreter is not found"
+)
+
+// neverRuns says why a file cannot be run, "" if nothing speaks against it.
+func (o *Options) neverRuns(name string, info fs.FileInfo) string {
+	if info.Size() == 0 {
+		return isEmpty
+	}
+	dir, base := splitDir(name)
+	f, err := o.DirFS(dir).Open(base)
+	if err != nil {
+		return "" // who may only execute it can run it
+	}
+	head := make([]byte, 127) // what Linux reads of a first line
+	n, _ := io.ReadFull(f, head)
+	_ = f.Close() // nothing was written
+	line, _, whole := bytes.Cut(head[:n], []byte("\n"))
+	if whole && bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("\r")) {
+		return isWindows
+	}
+	return ""
 }
 
 // alone speaks of what nobody does without a pool: what would change when or

@@ -111,10 +111,12 @@ func Parse(name, text string, o Options) (*Description, error) {
 		// The commands are looked at all the same, so that all mistakes are told.
 		return nil, append(p.problems, d.tentative(p.table.now())...).unique()
 	}
+	some := false // without a job no command is looked at
 	for _, q := range d.queues {
 		if q.jobs() == 0 {
 			continue
 		}
+		some = true
 		b := d.builder(q)
 		b.job(q, 0)
 		p.problems = append(p.problems, b.problems...)
@@ -122,7 +124,10 @@ func Parse(name, text string, o Options) (*Description, error) {
 			return nil, p.problems.unique()
 		}
 	}
-	d.warnings = append(p.problems, p.unused()...).unique()
+	if some {
+		p.problems = append(p.problems, p.unused()...)
+	}
+	d.warnings = p.problems.unique()
 	return d, nil
 }
 
