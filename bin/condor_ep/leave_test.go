@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -296,28 +298,72 @@ func TestLeavingText(t *testing.T) {
 	}
 }
 
-// called is this program, or another, under a name of its own.
-func called(t *testing.T, p place, program, name string) string {
+// stranger is a place of another user, whose name is returned, and how to become
+// that user. Who is not root cannot, and has a second place.
+func stranger(t *testing.T) (p place, name string, as *syscall.SysProcAttr) {
 	t.Helper()
-	path := filepath.Join(p.dir, "bin", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	// All above the directories of a test are one user's alone.
+	base, err := os.MkdirTemp("", "stranger")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(program, path); err != nil {
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p = place{dir: filepath.Join(base, "dir"), tmp: filepath.Join(base, "tmp")}
+	who, err := user.Current()
+	if os.Geteuid() == 0 {
+		who, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, err1 := strconv.Atoi(who.Uid)
+	gid, err2 := strconv.Atoi(who.Gid)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	for _, dir := range []string{p.dir, p.tmp} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Geteuid() == 0 {
+		as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	}
+	return p, who.Username, as
+}
+
+// called is a program under a name of its own.
+func (p place) called(t *testing.T, program, name string) string {
+	t.Helper()
+	path := filepath.Join(p.dir, name)
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.ForkLock.RLock() // no child may hold it open for writing
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// TestStrangersBeside tells of a run that is not among this user's records, and of
-// a condor_startd, each in one line.
+// TestStrangersBeside tells of a run of another user, which is not among this
+// user's records, and of a condor_startd, each in one line.
 func TestStrangersBeside(t *testing.T) {
 	t.Parallel()
-	other, p := newPlace(t), newPlace(t)
+	p := newPlace(t)
+	other, who, as := stranger(t)
 	other.write(t, "job.sh", "#!/bin/sh\necho $$ >daemon.pid\nsleep 600\n")
 	other.write(t, "job.sub", small+"executable = job.sh\nqueue\n")
 	c, _, _ := other.cmd(t, "run", "job.sub")
-	c.Path = called(t, other, c.Path, "condor_ep")
+	c.Path, c.SysProcAttr = other.called(t, c.Path, "condor_ep"), as
 	c.Args[0] = "\x1b[31mcondor_ep"
 	w := other.watched(t, c)
 	w.running(t, other)
@@ -326,7 +372,8 @@ func TestStrangersBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	daemon := exec.Command(called(t, p, sh, "condor_startd"), "-c", "echo ready; read line; exit 0")
+	daemon := exec.Command(other.called(t, sh, "condor_startd"), "-c", "echo ready; read line; exit 0")
+	daemon.SysProcAttr = as
 	in, err1 := daemon.StdinPipe()
 	out, err2 := daemon.StdoutPipe()
 	if err1 != nil || err2 != nil {
@@ -346,8 +393,8 @@ func TestStrangersBeside(t *testing.T) {
 	}
 	stdout := both.String()
 	for want, more := range map[string]string{
-		fmt.Sprintf("warning: another condor_ep run (process %d of ", w.pid):        " more processes are called condor_ep run",
-		fmt.Sprintf("warning: a condor_startd (process %d of ", daemon.Process.Pid): " more processes are called condor_startd",
+		fmt.Sprintf("warning: another condor_ep run (process %d of %s) uses this machine, too; ", w.pid, who):        " more processes are called condor_ep run",
+		fmt.Sprintf("warning: a condor_startd (process %d of %s) uses this machine, too; ", daemon.Process.Pid, who): " more processes are called condor_startd",
 	} {
 		// Other tests have such processes, too, and only a few are named.
 		if n := strings.Count(stdout, want); n != 1 && !strings.Contains(stdout, more) {
