@@ -5,7 +5,6 @@ package local
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,6 +87,8 @@ type AP struct {
 	policed  []*job        // that something is to be asked about
 	look     clock.Instant // when the first of them is to be asked
 	released int           // held jobs that may be released by their own policy
+
+	unlogged map[string]bool // event logs that could not be written, and were told of
 }
 
 // ask is a request that waits for its reply.
@@ -102,6 +103,7 @@ type ask struct {
 func New(cfg Config, named func(attr string) bool) (*AP, error) {
 	a := &AP{
 		cfg: cfg, leases: make(map[string]*lease), runs: make(map[claim.ActivationID]*run), asked: make(map[uint64]ask),
+		unlogged: make(map[string]bool),
 	}
 	sigs := make(map[string]int)
 	for i, ad := range cfg.Jobs {
@@ -488,13 +490,19 @@ func (a *AP) problem(err error) {
 	}
 }
 
-// log appends to the job's event log, if it has one.
+// log appends to the job's event log, if it has one. That one cannot be written
+// is said once, until it can be.
 func (a *AP) log(at time.Time, j *job, ev eventlog.Event) {
 	path, ok := j.ad.EvalString("UserLog", nil)
 	if !ok || path == "" || a.cfg.Log == nil {
 		return
 	}
-	if err := a.cfg.Log(path, eventlog.Header{Cluster: j.id.Cluster, Proc: j.id.Proc, Time: at}, ev); err != nil {
-		a.problem(errors.Join(fmt.Errorf("job %s: event log", j.id), err))
+	err := a.cfg.Log(path, eventlog.Header{Cluster: j.id.Cluster, Proc: j.id.Proc, Time: at}, ev)
+	switch {
+	case err == nil:
+		delete(a.unlogged, path)
+	case !a.unlogged[path]:
+		a.unlogged[path] = true
+		a.problem(fmt.Errorf("job %s: the event log lacks what happens: %w", j.id, err))
 	}
 }

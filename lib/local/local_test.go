@@ -434,12 +434,16 @@ func TestJudge(t *testing.T) {
 
 func TestLogThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, jobs(t, 1, "UserLog = \"/elsewhere\"\n"))
-	if len(s.errs) != 1 || !strings.Contains(s.errs[0].Error(), "job 7.0: event log") {
-		t.Errorf("got %v", s.errs)
+	const elsewhere = "UserLog = \"/elsewhere\"\n"
+	s := newStage(t, jobs(t, 2, elsewhere, elsewhere))
+	_, req := s.claim(1)
+	if req.Job == nil {
+		t.Fatal("the job goes on without its log")
 	}
-	if _, req := s.claim(1); req.Job == nil {
-		t.Error("the job goes on without its log")
+	s.end(s.activate(req, 1), exited(0))
+	// Two jobs with several events each: one line.
+	if len(s.errs) != 1 || s.errs[0].Error() != "job 7.0: the event log lacks what happens: log /elsewhere" {
+		t.Errorf("got %q", s.errs)
 	}
 }
 
