@@ -13,8 +13,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,16 +39,66 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a private place with its own runs.
+// place is a private place with its own runs.
 type place struct {
 	dir string // the submit directory
 	tmp string // TMPDIR of the runs
+	// owner is whose the submit directory is, nil for who runs the test.
+	owner *user.User
 }
 
+// newPlace makes a place. For root the submit directory is an ordinary user's, who
+// may do there what who tests may do otherwise: no job runs as root.
 func newPlace(t testing.TB) place {
 	t.Helper()
-	p := place{dir: t.TempDir(), tmp: t.TempDir()}
+	if os.Geteuid() != 0 {
+		return place{dir: t.TempDir(), tmp: t.TempDir()}
+	}
+	p := place{dir: openDir(t, "submit"), tmp: openDir(t, "tmp"), owner: ordinary(t)}
+	p.give(t, p.dir)
 	return p
+}
+
+// ordinary is an ordinary user whom every system has.
+func ordinary(t testing.TB) *user.User {
+	t.Helper()
+	who, err := user.Lookup("nobody")
+	if err != nil || who.Gid == "0" {
+		t.Skipf("there is no ordinary user nobody: %v", err)
+	}
+	return who
+}
+
+// openDir is a directory through which every user may pass, unlike those of
+// testing.T.
+func openDir(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "execpoint-test-"+name+"-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// give makes what is at path the submitter's.
+func (p place) give(t testing.TB, path string) {
+	t.Helper()
+	if p.owner == nil {
+		return
+	}
+	uid, err1 := strconv.Atoi(p.owner.Uid)
+	gid, err2 := strconv.Atoi(p.owner.Gid)
+	if err := errors.Join(err1, err2, os.Lchown(path, uid, gid)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (p place) write(t testing.TB, name, text string) string {
@@ -61,6 +113,10 @@ func (p place) write(t testing.TB, name, text string) string {
 	}
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
+	}
+	p.give(t, path)
+	for dir := filepath.Dir(path); dir != p.dir && strings.HasPrefix(dir, p.dir+"/"); dir = filepath.Dir(dir) {
+		p.give(t, dir)
 	}
 	return path
 }

@@ -150,9 +150,8 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	var jobsOf *host.Identity
-	var told string
-	begin.during("whose directory the submit file is in", func() { jobsOf, told, err = jobOwner(p, f.job) })
+	var by submitter
+	begin.during("whose directory the submit file is in", func() { by, err = submitterOf(p, snap, f.job) })
 	if err != nil {
 		return res, err
 	}
@@ -160,9 +159,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	if jobsOf != nil {
+	if by.user != nil {
 		_, domain, _ := strings.Cut(who, "@")
-		who = jobsOf.Name + "@" + domain
+		who = by.user.Name + "@" + domain
 	}
 
 	var removed []string
@@ -208,11 +207,15 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	var jobs []*classad.Ad
 	var warnings []string
 	begin.during("the submit file "+f.job+" and the files that it names", func() {
-		err = asOwner(p, jobsOf, func() (err error) {
-			jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(jobsOf), snap, inv)
+		err = asOwner(p, by.user, func() (err error) {
+			jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(by.user), snap, inv)
 			return err
 		})
 	})
+	if err != nil {
+		return res, err
+	}
+	told, err := by.told(p, snap, jobs)
 	if err != nil {
 		return res, err
 	}
@@ -220,7 +223,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	if err := letIn(jobsOf, dir, execute); err != nil {
+	if err := by.letIn(p, snap, dir, execute); err != nil {
 		return res, err
 	}
 	h, err := p.Host(execute, snap)
@@ -298,7 +301,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: jobsOf, Keep: f.keep, Log: log, Name: "condor_ep run",
+		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: by.user, Keep: f.keep, Log: log, Name: "condor_ep run",
 		Interrupt: interrupt, Settled: begin.settled, Waiting: begin.waiting,
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,

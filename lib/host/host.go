@@ -92,6 +92,11 @@ type Access interface {
 	// program with its rights, has made there. One that is u's already is none of
 	// its business, and one that is anybody else's or has a second name is Denied.
 	Give(u *Identity, root *os.Root, name string) error
+	// Alone is nil if nobody but this process's user can have put there what an
+	// absolute path leads to, or can put something there: not the file, not a link,
+	// not a directory on the way. Only with such a path the rights of this process
+	// may serve a job of another user.
+	Alone(path string) error
 }
 
 // Unlimited is the value of a limit that does not limit.

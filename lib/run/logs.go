@@ -13,22 +13,34 @@ const maxLogs = 64
 // logs keeps the job event logs of a submit file open between events. It
 // belongs to the owner's goroutine.
 type logs struct {
-	as    func(func() error) error // with the rights of whose logs they are
+	as    func(path string, f func() error) error // with the rights of whose logs they are
 	open  map[string]*eventlog.Writer
 	order []string // oldest first
 }
 
-func newLogs(as func(func() error) error) *logs {
+func newLogs(as func(string, func() error) error) *logs {
 	return &logs{as: as, open: make(map[string]*eventlog.Writer)}
 }
 
-// asOwner calls f, whose dealings with files are then those of the owner of the
-// jobs: what a submit file names may be a link to what is not theirs.
-func (o *Options) asOwner(f func() error) error {
-	if o.RunAs == nil || o.Host.Access == nil {
+// asOwner calls f, whose dealings with the file at path are then those of the owner
+// of the jobs: what a submit file names may be a link to what is not theirs. Root's
+// jobs have logs of root's where nobody else can have put anything in the way, and
+// elsewhere those of the account that jobs without one of their own have.
+func (o *Options) asOwner(path string, f func() error) error {
+	owner, access := o.RunAs, o.Host.Access
+	if access == nil || o.Host.Account == nil {
 		return f()
 	}
-	return o.Host.Access.As(o.RunAs, f)
+	if owner == nil {
+		if access.Alone(path) == nil {
+			return f()
+		}
+		var err error
+		if owner, err = o.Host.Account(Nobody(o.Config)); err != nil {
+			return err
+		}
+	}
+	return access.As(owner, f)
 }
 
 func (l *logs) append(path string, h eventlog.Header, ev eventlog.Event) error {
@@ -42,7 +54,7 @@ func (l *logs) append(path string, h eventlog.Header, ev eventlog.Event) error {
 			}
 			delete(l.open, oldest)
 		}
-		err := l.as(func() (err error) {
+		err := l.as(path, func() (err error) {
 			w, err = eventlog.Open(path)
 			return err
 		})

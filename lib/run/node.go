@@ -491,9 +491,6 @@ func (n *node) start(e ep.StartStarter) {
 		told.MachineAd = n.shown(e)
 	}
 	plan := n.plan(told)
-	if !shadow {
-		plan.RunAs = n.o.RunAs
-	}
 	var choose runAs
 	if n.serving() {
 		var err error
@@ -504,6 +501,8 @@ func (n *node) start(e ep.StartStarter) {
 	if shadow {
 		plan.Shadow, plan.Keep = n.shadowSide(), false
 		choose = runAsFrom(n.o.Config, e.Slot, e.MachineAd, e.Job)
+	} else if n.o.Host.Account != nil {
+		choose = runAsHere(n.o.Config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
 	}
 	n.around.Go(func() {
 		h, err := n.launch(e, plan, shadow, choose)

@@ -111,8 +111,11 @@ type Options struct {
 	Jobs []*classad.Ad
 	User string
 	Keep bool // leave sandboxes in place
-	// RunAs is as whom those jobs run, with whose rights their files are moved
-	// and their event logs written; nil is who runs this.
+	// RunAs is whose those jobs are: with its rights their files are moved and
+	// their event logs written, and as that user they run unless they or the
+	// configuration have it otherwise (RunAsOwner, STARTER_ALLOW_RUNAS_OWNER). nil
+	// is who runs this. No job runs as root: root's run as SLOT<N>_USER or
+	// NOBODY_SLOT_USER say, or as nobody.
 	RunAs *host.Identity
 
 	Log *slog.Logger // the daemon log; required

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +24,8 @@ import (
 // namesPatience bounds the question which names a submit machine has.
 const namesPatience = 5 * time.Second
 
-// runAs is all that decides as whom a job of a pool runs, on an Execution Point
-// that may choose. It is a value: ads are read when it is made.
+// runAs is all that decides as whom a job runs, on an Execution Point that may
+// choose. It is a value: ads are read when it is made.
 type runAs struct {
 	submitter string // the name at the access point, "" if it does not say
 	domain    string // in which that name means somebody
@@ -39,7 +40,56 @@ type runAs struct {
 	problem    error          // of that
 
 	local bool     // the access point is on this machine
+	here  bool     // it is the embedded one, whose submitters are users of this machine
 	hosts []string // names of the machine of the access point
+}
+
+// runAsHere is runAsFrom for a job of the embedded access point, whose files are
+// owner's. nil is root, who is no job's user: root's jobs have no account of their
+// own.
+func runAsHere(s *config.Snapshot, id slot.ID, machine, job *classad.Ad, owner *host.Identity) runAs {
+	r := runAsFrom(s, id, machine, job)
+	r.submitter, r.here, r.soft = "", true, false
+	if owner != nil {
+		r.submitter = owner.Name
+	}
+	return r
+}
+
+// Nobody is the account of jobs without one of their own, in a slot that has none
+// for itself.
+func Nobody(s *config.Snapshot) string { return slotAccount(s, slot.ID{}) }
+
+// userOfSlot are the knobs that name an account for one slot.
+var userOfSlot = regexp.MustCompile(`(?i)^SLOT[0-9]+(_[0-9]+)?_USER$`)
+
+// JobUsers names as whom the jobs of the embedded access point run, whose files
+// are owner's, nil for root's, where account finds users. An error says why one of
+// them cannot run.
+func JobUsers(s *config.Snapshot, account func(string) (*host.Identity, error), owner *host.Identity, jobs []*classad.Ad) ([]string, error) {
+	set, _ := s.Lookup("NOBODY_SLOT_USER")
+	bySlot := strings.Contains(strings.ToUpper(set.Raw), "$(STARTER_SLOT_NAME)") || slices.ContainsFunc(s.Names(), userOfSlot.MatchString)
+	always := s.String("STARTER_ALLOW_RUNAS_OWNER") == ""
+	asked := make(map[bool]bool)
+	var names []string
+	for _, job := range jobs {
+		wants, said := job.EvalBool("RunAsOwner", nil)
+		if wants = wants || !said; always && asked[wants] {
+			continue
+		}
+		asked[wants] = true
+		r := runAsHere(s, slot.ID{}, classad.NewAd(), job, owner)
+		name, own := r.wanted()
+		if !own && bySlot {
+			name = "the users of SLOT<N>_USER and NOBODY_SLOT_USER"
+		} else if _, err := r.identity(account); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // runAsFrom reads the configuration and the job.
@@ -123,7 +173,7 @@ func submitter(job *classad.Ad) string {
 // mayBeOwner reports whether the job may run as its submitter: the owner of the
 // machine allows it, the job does not decline, and the name means the same
 // person here.
-func (r *runAs) mayBeOwner() bool { return r.owner && r.sameDomain() }
+func (r *runAs) mayBeOwner() bool { return r.owner && (r.here || r.sameDomain()) }
 
 // allowsOwner evaluates STARTER_ALLOW_RUNAS_OWNER for a job. Unset it is true.
 func allowsOwner(text string, machine, job *classad.Ad) bool {
@@ -178,7 +228,7 @@ func (r *runAs) identity(account func(string) (*host.Identity, error)) (chosen, 
 	id, err := account(name)
 	switch {
 	case err == nil && (id == nil || id.UID == 0 || id.GID == 0):
-		return chosen{}, errs.E(op, errs.Denied, name, errors.New("no job of a pool runs as root or with the group of root"))
+		return chosen{}, errs.E(op, errs.Denied, name, errors.New("no job runs as root or with the group of root"))
 	case err == nil:
 		return chosen{user: id, dedicated: r.dedicated != nil && r.dedicated.MatchString(id.Name)}, nil
 	case owner && errs.Is(err, errs.NotFound) && r.soft:

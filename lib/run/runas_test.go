@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter"
 )
 
 // accounts is a machine with these users besides root.
@@ -111,6 +112,73 @@ func TestRunAs(t *testing.T) {
 				}
 			case got != tt.want || id.user != nil && (id.user.UID == 0 || id.user.GID == 0):
 				t.Errorf("it runs as %+v (%s), want %s", id.user, got, tt.want)
+			}
+		})
+	}
+}
+
+// The embedded access point's jobs are chosen a user by the same rules; whose they
+// are is known without a domain, and is not what their ads say.
+func TestRunAsHere(t *testing.T) {
+	t.Parallel()
+	find := accounts("alice", "bob", "nobody", "slot2_1")
+	alice, err := find("alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const forged = "Owner = \"bob\"\nUser = \"bob@x\"\n"
+	for _, tt := range []struct {
+		name, config, job string
+		owner             *host.Identity
+		user              string // of the job, or part of the error
+		as                string // whose the files are if they are not the job's user's
+		all               string // what is told of the jobs before they begin
+	}{
+		{"a user's", "", forged, alice, "alice", "", "alice"},
+		{"a user's, in any domain", "UID_DOMAIN = other.org\nTRUST_LOCAL_UID_DOMAIN = false\n", forged, alice, "alice", "", "alice"},
+		{"a user's who does not want to", "NOBODY_SLOT_USER = bob\n", "RunAsOwner = false", alice, "bob", "alice", "bob"},
+		{"a user's who may not", "STARTER_ALLOW_RUNAS_OWNER = false\n", forged, alice, "nobody", "alice", "nobody"},
+		{"root's", "", "Owner = \"root\"\nRunAsOwner = true\n", nil, "nobody", "root", "nobody"},
+		{"root's, with another name in the ad", "UID_DOMAIN = x\n", forged, nil, "nobody", "root", "nobody"},
+		{"root's, as the configuration says", "NOBODY_SLOT_USER = bob\n", "", nil, "bob", "root", "bob"},
+		{"root's, in a slot with a user", "SLOT2_USER = bob\n", "", nil, "bob", "root", "the users of SLOT<N>_USER and NOBODY_SLOT_USER"},
+		{"root's, with a user for each slot", "NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)\n", "", nil, "slot2_1", "root", "the users of SLOT<N>_USER and NOBODY_SLOT_USER"},
+		{"root's, with root in the configuration", "NOBODY_SLOT_USER = root\n", "", nil, "nobody", "root", "nobody"},
+		{"root's, with another name of root", "NOBODY_SLOT_USER = toor\n", "", nil, "no job runs as root", "", "no job runs as root"},
+		{"root's, with the group of root", "NOBODY_SLOT_USER = wheel\n", "", nil, "no job runs as root", "", "no job runs as root"},
+		{"root's, with nobody who is there", "NOBODY_SLOT_USER = nouser\n", "", nil, "no such user", "", "no such user"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			snap, err := config.Parse("ep.conf", tt.config, config.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			job, err := classad.ParseAd(tt.job, classad.Old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := &node{o: Options{RunAs: tt.owner, Host: Host{Account: find}}}
+			plan := new(starter.Plan)
+			switch err := n.chooseHere(plan, runAsHere(snap, slot.ID{N: 2, Sub: 1}, classad.NewAd(), job, tt.owner)); {
+			case err != nil:
+				if !strings.Contains(err.Error(), tt.user) || plan.RunAs != nil {
+					t.Errorf("%v, want %s; %+v", err, tt.user, plan.RunAs)
+				}
+			default:
+				as := ""
+				if plan.Submit.Own {
+					as = "root"
+				} else if plan.Submit.As != nil {
+					as = plan.Submit.As.Name
+				}
+				if plan.RunAs.Name != tt.user || plan.RunAs.UID == 0 || as != tt.as {
+					t.Errorf("it runs as %+v and its files are %q's, want %s and %q", plan.RunAs, as, tt.user, tt.as)
+				}
+			}
+			names, err := JobUsers(snap, find, tt.owner, []*classad.Ad{job, job})
+			if all := strings.Join(names, "+"); err == nil && all != tt.all || err != nil && !strings.Contains(err.Error(), tt.all) {
+				t.Errorf("told %q, %v; want %q", all, err, tt.all)
 			}
 		})
 	}

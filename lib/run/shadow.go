@@ -25,6 +25,9 @@ const mostLaunching = 16
 // shadow asked for the job. It blocks, and is not called by the owner.
 func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (Starter, error) {
 	if !shadow {
+		if err := n.chooseHere(plan, choose); err != nil {
+			return nil, err
+		}
 		return n.launchWith(plan, nil)
 	}
 	sh, err := n.pool.Shadow(context.Background(), e.Activation)
@@ -90,6 +93,26 @@ func (n *node) chooseUser(plan *starter.Plan, nc net.Conn, choose runAs) error {
 		return err
 	}
 	plan.RunAs, plan.AskUser, plan.Dedicated = who.user, who.ask, who.dedicated
+	return nil
+}
+
+// chooseHere finds out as whom a job of the embedded access point runs, and whose
+// its files are.
+func (n *node) chooseHere(plan *starter.Plan, choose runAs) error {
+	if n.o.Host.Account == nil {
+		return nil
+	}
+	who, err := choose.identity(n.o.Host.Account)
+	if err != nil {
+		return err
+	}
+	plan.RunAs, plan.Dedicated = who.user, who.dedicated
+	switch owner := n.o.RunAs; {
+	case owner == nil:
+		plan.Submit.Own = true
+	case owner.UID != who.user.UID:
+		plan.Submit.As = owner
+	}
 	return nil
 }
 

@@ -35,8 +35,8 @@ type Plan struct {
 	Config       map[string]string `json:"config,omitempty"` // the starter's knobs by name, already expanded; see Knobs
 	Keep         bool              `json:"keep,omitempty"`   // leave the sandbox in place at the end
 	MaxVacate    time.Duration     `json:"max_vacate,omitempty"`
-	// RunAs is the user of the job's processes, nil the starter's own. Only for
-	// jobs that run where they are: the starter would move files as itself.
+	// RunAs is the user of the job's processes, with whose rights everything in its
+	// sandbox is done; nil is the starter's own, which is never root.
 	RunAs *host.Identity `json:"run_as,omitempty"`
 	// AskUser is who the job runs as where no account of that name is here: the
 	// shadow knows the numbers of that user and group. "" is RunAs.
@@ -106,6 +106,10 @@ func (s *ShadowSide) UnmarshalJSON(b []byte) error {
 type SubmitSide struct {
 	Local bool   `json:"local"` // the submit directory is on this machine
 	Iwd   string `json:"iwd"`   // the job's initial directory there; "" takes Iwd of the job ad
+	// As is whose the files of the submit side are, if that is not RunAs.
+	As *host.Identity `json:"as,omitempty"`
+	// Own says that they are those of the starter's own user, which is root.
+	Own bool `json:"own,omitempty"`
 }
 
 // The operations of an Order.

@@ -16,25 +16,61 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/transfer"
 )
 
 // canRunAs says whether this starter can act for the user of the plan. One that
-// can act for others never runs a job of a pool with its own rights, whatever
-// the plan says.
+// can act for others never runs a job with its own rights, whatever the plan
+// says.
 func (a *activation) canRunAs() error {
 	const op = "starter.RunAs"
-	u := a.plan.RunAs
+	u, files := a.plan.RunAs, a.plan.Submit.As
 	switch {
-	case u == nil && a.plan.Shadow != nil && a.host.Access != nil:
-		return errs.E(op, errs.Denied, a.plan.Activation, errors.New("the plan names no user; no job of a pool runs as root"))
+	case u == nil && a.host.Access != nil:
+		return errs.E(op, errs.Denied, a.plan.Activation, errors.New("the plan names no user, and no job runs as root"))
 	case u == nil:
 		return nil
 	case a.host.Access == nil:
 		return errs.E(op, errs.Unsupported, u.Name, errors.New("this starter cannot run programs for other users"))
 	case u.UID == 0 || u.GID == 0:
 		return errs.E(op, errs.Denied, u.Name, errors.New("no job runs for another user as root or with the group of root"))
+	case files != nil && (files.UID == 0 || files.GID == 0):
+		return errs.E(op, errs.Denied, files.Name, errors.New("root's files are moved as the plan's own alone"))
 	}
 	return nil
+}
+
+// apart reports whether the files of the submit side are not those of the job's
+// user.
+func (a *activation) apart() bool {
+	return a.plan.RunAs != nil && (a.plan.Submit.Own || a.plan.Submit.As != nil)
+}
+
+// submitSide is with whose rights the files of the submit side are dealt with, by
+// somebody who has those of the job's user. Root's own serve where nobody but root
+// can have put something in the way; what lies elsewhere is reached as the job's
+// user would reach it.
+func (a *activation) submitSide() transfer.SubmitSide {
+	access := a.host.Access
+	switch s := a.plan.Submit; {
+	case !a.apart():
+		return nil
+	case s.Own:
+		return func(path string, f func() error) (err error) {
+			alone := false
+			beside(func() {
+				if alone = access.Alone(path) == nil; alone {
+					err = f()
+				}
+			})
+			if !alone {
+				return f()
+			}
+			return err
+		}
+	default:
+		return func(_ string, f func() error) error { return access.As(s.As, f) }
+	}
 }
 
 // primaryGroup makes the group that the job names with PrimaryUnixGroup the first of

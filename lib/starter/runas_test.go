@@ -60,6 +60,14 @@ func (a *access) Give(u *host.Identity, _ *os.Root, name string) error {
 	return a.reach("gets", u, name)
 }
 
+// Alone says no of what is closed.
+func (a *access) Alone(path string) error {
+	if a.closed != "" && filepath.Base(path) == a.closed {
+		return fs.ErrPermission
+	}
+	return nil
+}
+
 // As notes nothing: what is done is seen by who does it.
 func (a *access) As(_ *host.Identity, f func() error) error { return f() }
 
@@ -159,7 +167,9 @@ func TestNeverAsRoot(t *testing.T) {
 	}{
 		{"its own user, with a shadow", Plan{Shadow: &ShadowSide{}}, Host{}, true},
 		{"root, with a shadow", Plan{Shadow: &ShadowSide{}}, Host{Access: &access{}}, false},
-		{"root, of the embedded access point", Plan{}, Host{Access: &access{}}, true},
+		{"root, of the embedded access point", Plan{}, Host{Access: &access{}}, false},
+		{"a user, with root's files", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: SubmitSide{Own: true}}, Host{Access: &access{}}, true},
+		{"a user, with root's files by name", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: SubmitSide{As: &host.Identity{Name: "b", GID: 5}}}, Host{Access: &access{}}, false},
 		{"a user, with a shadow", Plan{Shadow: &ShadowSide{}, RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{Access: &access{}}, true},
 		{"a user without the rights", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{}, false},
 		{"root by name", Plan{RunAs: &host.Identity{Name: "a", GID: 5}}, Host{Access: &access{}}, false},

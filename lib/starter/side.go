@@ -47,7 +47,8 @@ func (here) learn(a *activation) {
 }
 
 func (here) read(a *activation, ad *classad.Ad) (*job, error) {
-	return readJob(ad, a.plan.Submit.Iwd, a.box.Scratch(), transfer.Wanted(ad))
+	move := transfer.Wanted(ad) || a.apart() && transfer.IfNeeded(ad)
+	return readJob(ad, a.plan.Submit.Iwd, a.box.Scratch(), move)
 }
 
 func (here) bring(a *activation) {
@@ -56,6 +57,7 @@ func (here) bring(a *activation) {
 		return
 	}
 	in, err := transfer.InputOf(a.job.ad, a.job.iwd)
+	in.Submit = a.submitSide()
 	a.say(Report{Op: OpTransferInStart})
 	if err == nil && len(in.Items) == 0 {
 		a.say(Report{Op: OpTransferInDone})
@@ -88,7 +90,7 @@ func (here) send(a *activation) {
 		return
 	}
 	out, err := a.job.outputs(a.box.Scratch(), whole)
-	out.Progress = a.flow.add
+	out.Progress, out.Submit, out.Guarded = a.flow.add, a.submitSide(), a.plan.Submit.Own
 	a.say(Report{Op: OpTransferOutStart})
 	sending := func(ctx context.Context) func() []duty {
 		var sent transfer.Result

@@ -26,7 +26,7 @@ func (in Input) CopyIn(ctx context.Context, scratch *os.Root) (Result, error) {
 		if err := ctx.Err(); err != nil {
 			return got, err
 		}
-		c := copier{ctx: ctx, into: scratch, got: &got}
+		c := copier{ctx: ctx, into: scratch, submit: in.Submit, got: &got}
 		if f := c.item(item); f != nil {
 			if errors.Is(f.Err, context.Canceled) {
 				return got, f.Err
@@ -39,13 +39,43 @@ func (in Input) CopyIn(ctx context.Context, scratch *os.Root) (Result, error) {
 
 // copier writes below a root.
 type copier struct {
-	ctx  context.Context
-	into *os.Root
-	got  *Result
+	ctx    context.Context
+	into   *os.Root
+	submit SubmitSide
+	got    *Result
+}
+
+// stat follows links.
+func (s SubmitSide) stat(path string) (info fs.FileInfo, err error) {
+	err = s.do(path, func() (err error) {
+		info, err = os.Stat(path)
+		return err
+	})
+	return info, err
+}
+
+func (s SubmitSide) readDir(path string) (entries []fs.DirEntry, err error) {
+	err = s.do(path, func() (err error) {
+		entries, err = os.ReadDir(path)
+		return err
+	})
+	return entries, err
+}
+
+// open opens a plain file and nothing else.
+func (s SubmitSide) open(path string) (f *os.File, err error) {
+	err = s.do(path, func() (err error) {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
+			return errPlain
+		}
+		f, err = os.Open(path)
+		return err
+	})
+	return f, err
 }
 
 func (c copier) item(item Item) *Failure {
-	info, err := os.Stat(item.Source)
+	info, err := c.submit.stat(item.Source)
 	if err != nil {
 		return &Failure{Path: item.Source, Err: cause(err)}
 	}
@@ -64,7 +94,7 @@ func (c copier) dir(source, name string, depth int) *Failure {
 		return &Failure{Path: source, Err: errors.New("directories are nested too deep")}
 	}
 	if name != "" {
-		info, err := os.Stat(source)
+		info, err := c.submit.stat(source)
 		if err != nil {
 			return &Failure{Path: source, Err: cause(err)}
 		}
@@ -73,13 +103,13 @@ func (c copier) dir(source, name string, depth int) *Failure {
 			return &Failure{Path: name, Writing: true, Err: cause(err)}
 		}
 	}
-	entries, err := os.ReadDir(source)
+	entries, err := c.submit.readDir(source)
 	if err != nil {
 		return &Failure{Path: source, Err: cause(err)}
 	}
 	for _, e := range entries {
 		from, to := filepath.Join(source, e.Name()), filepath.Join(name, e.Name())
-		info, err := os.Stat(from) // of a link: what it leads to
+		info, err := c.submit.stat(from) // of a link: what it leads to
 		switch {
 		case err != nil:
 			return &Failure{Path: from, Err: cause(err)}
@@ -101,10 +131,7 @@ func (c copier) dir(source, name string, depth int) *Failure {
 // file copies one plain file. The copy has the mode and the time of the
 // original, so that a change of it by the job shows.
 func (c copier) file(source, name string, executable bool) *Failure {
-	if info, err := os.Stat(source); err == nil && !info.Mode().IsRegular() { // to open a pipe is to wait for who writes to it
-		return &Failure{Path: source, Err: errPlain}
-	}
-	from, err := os.Open(source)
+	from, err := c.submit.open(source)
 	if err != nil {
 		return &Failure{Path: source, Err: cause(err)}
 	}

@@ -60,7 +60,7 @@ func top(scratch *os.Root) ([]fs.DirEntry, error) {
 // copy of it. A failure to write ends it; a listed file that is not there is
 // counted, and the others are still sent. The error is a *Failure or ctx's.
 func (o Output) CopyOut(ctx context.Context, scratch *os.Root, before Listing) (Result, error) {
-	s := sender{ctx: ctx, from: scratch, progress: o.Progress}
+	s := sender{ctx: ctx, from: scratch, submit: o.Submit, guarded: o.Guarded, progress: o.Progress}
 	for _, std := range o.Std {
 		if f := s.file(std.Name, std.Dest); f != nil {
 			return s.got, f.orCancelled()
@@ -154,7 +154,9 @@ type sender struct {
 	ctx  context.Context
 	from *os.Root
 	got  Result
-	// progress is Output's.
+	// These are Output's.
+	submit   SubmitSide
+	guarded  bool
 	progress func(int64)
 }
 
@@ -174,7 +176,7 @@ func (s *sender) dir(name, dest string, depth int) *Failure {
 	if depth > maxDepth {
 		return &Failure{Path: path, Err: errors.New("directories are nested too deep")}
 	}
-	if err := os.Mkdir(dest, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := s.submit.do(dest, func() error { return os.Mkdir(dest, 0o755) }); err != nil && !errors.Is(err, fs.ErrExist) {
 		return &Failure{Path: dest, Writing: true, Err: cause(err)}
 	}
 	dir, err := s.from.Open(name)
@@ -227,12 +229,20 @@ func (s *sender) file(name, dest string) *Failure {
 	if !info.Mode().IsRegular() {
 		return &Failure{Path: path, Err: errPlain}
 	}
-	to, commit, err := create(dest, info.Mode().Perm())
-	if err != nil {
+	mode := info.Mode().Perm()
+	if s.guarded {
+		mode &^= 0o022
+	}
+	var to *os.File
+	var commit func(error) error
+	if err := s.submit.do(dest, func() (err error) {
+		to, commit, err = create(dest, mode)
+		return err
+	}); err != nil {
 		return &Failure{Path: dest, Writing: true, Err: cause(err)}
 	}
 	n, err := copyAll(s.ctx, to, from, s.progress)
-	if err = commit(err); err != nil {
+	if err = s.submit.do(dest, func() error { return commit(err) }); err != nil {
 		return &Failure{Path: dest, Writing: true, Err: cause(err)}
 	}
 	s.got.Files++

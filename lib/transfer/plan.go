@@ -24,6 +24,26 @@ func Wanted(job *classad.Ad) bool {
 	return strings.EqualFold(strings.TrimSpace(word), "YES")
 }
 
+// IfNeeded reports whether the files of job are moved where its user is not the
+// one whose submit directory it is, and may not be able to work there:
+// ShouldTransferFiles is IF_NEEDED.
+func IfNeeded(job *classad.Ad) bool {
+	word, _ := job.EvalString("ShouldTransferFiles", nil)
+	return strings.EqualFold(strings.TrimSpace(word), "IF_NEEDED")
+}
+
+// SubmitSide calls f, which deals with path of the submit side, with the rights
+// that are good for that. f is called by whichever goroutine has them. nil is to
+// call it as it is.
+type SubmitSide func(path string, f func() error) error
+
+func (s SubmitSide) do(path string, f func() error) error {
+	if s == nil {
+		return f()
+	}
+	return s(path, f)
+}
+
 // Item is one file or directory on its way into the scratch directory.
 type Item struct {
 	Source     string // absolute path
@@ -34,6 +54,8 @@ type Item struct {
 // Input is what goes into the scratch directory.
 type Input struct {
 	Items []Item
+	// Submit is with whose rights the items are read.
+	Submit SubmitSide
 }
 
 // InputOf reads from job what it needs: its executable, its standard input and
@@ -79,7 +101,12 @@ type Output struct {
 	Names  []string          // files or directories in the scratch directory
 	Remaps map[string]string // destination by the name in the scratch directory
 	Std    []Std             // the standard files
-	Quiet  map[string]bool   // names in the scratch directory that are never sent
+	Quiet  map[string]bool   // names in the scratch directory that are not sent unless they are listed
+	// Submit is with whose rights the files are put in place. Guarded says that
+	// those are more than the job's user has: then a file gets no mode by which
+	// others could change it.
+	Submit  SubmitSide
+	Guarded bool
 	// Progress is told about bytes of files as they are copied; nil is none.
 	Progress func(bytes int64)
 }
@@ -95,6 +122,9 @@ type Std struct {
 // names that transfer_output_remaps gives them.
 func OutputOf(job *classad.Ad, iwd string) (Output, error) {
 	out := Output{Iwd: iwd, Quiet: map[string]bool{}}
+	if cmd, ok := job.EvalString("Cmd", nil); ok && cmd != "" {
+		out.Quiet[filepath.Base(cmd)] = true // as in HTCondor, whatever the job made of its own program
+	}
 	if list, ok := job.EvalString("TransferOutput", nil); ok {
 		out.Listed, out.Names = true, names(list)
 	}
