@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -55,7 +56,7 @@ func newPlace(t testing.TB) place {
 		return place{dir: t.TempDir(), tmp: t.TempDir()}
 	}
 	p := place{dir: openDir(t, "submit"), tmp: openDir(t, "tmp"), owner: ordinary(t)}
-	p.give(t, p.dir)
+	p.give(t)
 	return p
 }
 
@@ -88,15 +89,24 @@ func openDir(t testing.TB, name string) string {
 	return dir
 }
 
-// give makes what is at path the submitter's.
-func (p place) give(t testing.TB, path string) {
+// give makes all that is in the submit directory the submitter's.
+func (p place) give(t testing.TB) {
 	t.Helper()
 	if p.owner == nil {
 		return
 	}
 	uid, err1 := strconv.Atoi(p.owner.Uid)
 	gid, err2 := strconv.Atoi(p.owner.Gid)
-	if err := errors.Join(err1, err2, os.Lchown(path, uid, gid)); err != nil {
+	err := filepath.WalkDir(p.dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = os.Lchown(path, uid, gid)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // a job removed it meanwhile
+			return nil
+		}
+		return err
+	})
+	if err := errors.Join(err1, err2, err); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,10 +123,6 @@ func (p place) write(t testing.TB, name, text string) string {
 	}
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
-	}
-	p.give(t, path)
-	for dir := filepath.Dir(path); dir != p.dir && strings.HasPrefix(dir, p.dir+"/"); dir = filepath.Dir(dir) {
-		p.give(t, dir)
 	}
 	return path
 }
@@ -137,6 +143,7 @@ func (p place) cmd(t testing.TB, args ...string) (c *exec.Cmd, stdout, stderr *b
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.give(t)
 	c = exec.Command(self, args...)
 	c.Dir = p.dir
 	c.Env = append(os.Environ(), beTool+"=1", "TMPDIR="+p.tmp, run.BaseVariable+"="+filepath.Join(p.tmp, "runs"))

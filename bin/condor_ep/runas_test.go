@@ -298,7 +298,7 @@ func TestRootDeclinesTheOwner(t *testing.T) {
 	t.Parallel()
 	s := newRootStage(t)
 	s.owner = ordinary(t)
-	s.give(t, s.dir)
+	s.give(t)
 	s.write(t, "in.txt", "input\n")
 	s.write(t, "job.sh", "#!/bin/sh\nid -un\ncat in.txt\n")
 	if err := os.Chmod(filepath.Join(s.dir, "in.txt"), 0o600); err != nil {
@@ -337,7 +337,7 @@ func TestRootRunsAsTheOwner(t *testing.T) {
 	t.Parallel()
 	s := newRootStage(t)
 	s.owner = ordinary(t)
-	s.give(t, s.dir)
+	s.give(t)
 	s.write(t, "in.txt", "input\n")
 	s.write(t, "job.sh", "#!/bin/sh\nid -un\ncat in.txt\necho \"[$SECRET]\" >made\nps -o user= -p $$ >&2\n")
 	s.write(t, "job.sub", small+"executable = job.sh\ntransfer_input_files = in.txt\ngetenv = true\noutput = out\nerror = err\nlog = job.log\nqueue\n")

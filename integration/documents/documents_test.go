@@ -147,9 +147,47 @@ func environment(t *testing.T, home string) []string {
 		"GOCACHE="+dirs[0], "GOMODCACHE="+dirs[1], "GOPATH="+dirs[2], "GOFLAGS=-buildvcs=false")
 }
 
+// rootsPage shows the line that root alone sees of a run, and rootsBegin is how that
+// line begins.
+const (
+	rootsPage  = "docs/job-user.md"
+	rootsBegin = "warning: the jobs run as nobody, not as root, whose directory "
+)
+
+// rootsLine is that line with … for the directory.
+func rootsLine(t *testing.T, root string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, rootsPage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "\n    "+rootsBegin)
+	line, _, _ := strings.Cut(after, "\n")
+	_, end, is := strings.Cut(line, " is; ")
+	if !found || !is {
+		t.Fatalf("%s does not show what root sees", rootsPage)
+	}
+	return rootsBegin + "… is; " + end
+}
+
+// withoutRootsLine takes out of what a run printed for root the line that nobody
+// else sees, and reports how often it is there.
+func withoutRootsLine(out, want string) (rest string, times int) {
+	var b strings.Builder
+	for line := range strings.Lines(out) {
+		if matches(want, strings.TrimRight(line, "\n")) {
+			times++
+			continue
+		}
+		b.WriteString(line)
+	}
+	return b.String(), times
+}
+
 // session is one person at one page.
 type session struct {
 	*testing.T
+	rootsLine   string // "" for an ordinary user
 	root, clone string
 	env         []string
 	machine     string
@@ -163,6 +201,9 @@ func newSession(t *testing.T, root, home string) *session {
 		t.Fatal(err)
 	}
 	s := &session{T: t, root: root, clone: open(t, "clone"), machine: name}
+	if os.Geteuid() == 0 {
+		s.rootsLine = rootsLine(t, root)
+	}
 	s.env = append(environment(t, home), "EXECPOINT_RUNTIME_DIR="+open(t, "runs"), "TMPDIR="+open(t, "tmp"))
 	for _, file := range tracked(t, root) {
 		copyFile(t, filepath.Join(root, file), filepath.Join(s.clone, file))
@@ -226,6 +267,13 @@ func (s *session) check(page string, e example, want string) {
 	s.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		out, err := s.command(e.command)
+		if s.rootsLine != "" {
+			var times int
+			out, times = withoutRootsLine(out, s.rootsLine)
+			if runs := strings.HasPrefix(e.command, "condor_ep run "); times > 1 || runs && times != 1 {
+				s.Errorf("%s:%d: $ %s\nroot is told %d times that the jobs are nobody's, want once\n%s", page, e.line, e.command, times, out)
+			}
+		}
 		got := settled(strings.ReplaceAll(out, s.clone+"/", "…/"), s.machine)
 		ok := err == nil && (want == "" || matches(settled(want, s.machine), got))
 		switch {
@@ -272,6 +320,22 @@ func (s *session) command(line string) (string, error) {
 	c.Dir, c.Env, c.Stdout, c.Stderr, c.WaitDelay = dir, s.env, &out, &out, 10*time.Second
 	err := c.Run()
 	return out.String(), err
+}
+
+// Root sees one line more than the pages show, which one of them has.
+func TestRootsLine(t *testing.T) {
+	t.Parallel()
+	root, err := source.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := rootsLine(t, root)
+	line := strings.Replace(want, "…", "/root/work", 1) + "\n"
+	for out, times := range map[string]int{"a\nb\n": 0, "a\n" + line + "b\n": 1, line + "a\nb\n" + line: 2} {
+		if rest, n := withoutRootsLine(out, want); rest != "a\nb\n" || n != times {
+			t.Errorf("%q: %q without %d, want %d", out, rest, n, times)
+		}
+	}
 }
 
 // The README is two screens, keeps the table of systems, and leads every kind

@@ -46,6 +46,9 @@ func ExampleRun() {
 			return err
 		}
 		defer os.RemoveAll(dir)
+		if err := os.Chmod(dir, 0o755); err != nil { // the jobs of root are nobody's, and run in a directory below
+			return err
+		}
 		sys, err := system.New()
 		if err != nil {
 			return err
