@@ -418,6 +418,13 @@ func TestBackfillKnobs(t *testing.T) {
 			}
 			return nil
 		})
+		// It stays while nothing else wants the slot, and goes with the daemon.
+		l.reconfigured(1, "")
+		l.reconfigured(2, "")
+		if log := l.log(); strings.Contains(log, "backfill client has ended") {
+			t.Errorf("the client does not stay:\n%s", log)
+		}
+		l.says("slot1: Changing activity: Idle -> Busy")
 		l.end()
 	})
 }

@@ -254,7 +254,8 @@ func (n *node) tendBackfill(now clock.Instant) {
 		h := c.handle
 		n.around.Go(func() { _ = h.Kill() }) // if it lives on, so does the wait for it
 	}
-	if !n.back.leaving && n.ap.Finished() && len(n.starters) == 0 {
+	// A daemon has no jobs of its own, and is never done.
+	if !n.back.leaving && !n.serving() && n.ap.Finished() && len(n.starters) == 0 {
 		n.back.leaving = true
 		patience := backfillGrace
 		if times, err := policy.TimesFrom(n.o.Config); err == nil {
