@@ -102,7 +102,7 @@ func (c *graphCheck) inside(r *Rule, i Import, test bool) {
 	case to == nil:
 		c.add(i.Where, r.Path, path, "the imported package is not in ci/layers.txt")
 	case to.TestOnly && test:
-	case to.TestOnly && !(r.TestOnly && r.Group == to.Group):
+	case to.TestOnly && !r.TestOnly:
 		c.add(i.Where, r.Path, path, fmt.Sprintf("the package is for tests only (ci/layers.txt:%d)", to.Line))
 	case test && slices.Contains(r.TestMay, path):
 	default:

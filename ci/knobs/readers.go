@@ -9,6 +9,7 @@ package knobs
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"path"
 	"regexp"
 	"strconv"
@@ -30,6 +31,8 @@ type texts struct {
 	patterns map[string]bool
 	// words are all texts, without the underscores around them.
 	words map[string]bool
+	// lent are the packages that types of it come from: type Level = command.Level.
+	lent map[string]bool
 }
 
 // hole stands for a part of a name that is not known before the program runs.
@@ -42,7 +45,7 @@ func Find(files []source.File) *Readers {
 	for _, f := range files {
 		dir := path.Dir(f.Path)
 		if r.packages[dir] == nil {
-			r.packages[dir] = &texts{map[string]bool{}, map[string]bool{}}
+			r.packages[dir] = &texts{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 		}
 		skip := published(f.AST)
 		ast.Inspect(f.AST, func(n ast.Node) bool {
@@ -60,8 +63,54 @@ func Find(files []source.File) *Readers {
 			}
 			return true
 		})
+		for _, p := range lenders(f.AST) {
+			r.packages[dir].lent[p] = true
+		}
 	}
+	r.lend()
 	return r
+}
+
+// lenders are the import paths of packages whose types a file calls by names of
+// its own.
+func lenders(f *ast.File) (all []string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !spec.Assign.IsValid() {
+			return true
+		}
+		sel, ok := spec.Type.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		for _, i := range f.Imports {
+			p, err := strconv.Unquote(i.Path.Value)
+			if x, ok := sel.X.(*ast.Ident); ok && err == nil && i.Name == nil && path.Base(p) == x.Name {
+				all = append(all, p)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// lend adds to the words of each package those of the packages that its types
+// come from: the names of levels stand in one, and the knobs that have them in
+// their names are put together in another.
+func (r *Readers) lend() {
+	own := map[string]map[string]bool{}
+	for dir, t := range r.packages {
+		own[dir] = maps.Clone(t.words)
+	}
+	for _, t := range r.packages {
+		for p := range t.lent {
+			for dir, words := range own {
+				if strings.HasSuffix(p, "/"+dir) {
+					maps.Copy(t.words, words)
+				}
+			}
+		}
+	}
 }
 
 func (r *Readers) add(dir, text string) {

@@ -330,7 +330,7 @@ func TestRootsLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := rootsLine(t, root)
-	line := strings.Replace(want, "…", "/root/work", 1) + "\n"
+	line := strings.Replace(want, "…", "/srv/work", 1) + "\n"
 	for out, times := range map[string]int{"a\nb\n": 0, "a\n" + line + "b\n": 1, line + "a\nb\n" + line: 2} {
 		if rest, n := withoutRootsLine(out, want); rest != "a\nb\n" || n != times {
 			t.Errorf("%q: %q without %d, want %d", out, rest, n, times)
