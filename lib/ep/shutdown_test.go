@@ -191,6 +191,14 @@ func TestShutdownView(t *testing.T) {
 			if v, ok := s.eng.Shutdown(); !ok || v != tt.want {
 				t.Errorf("%+v, want %+v", v, tt.want)
 			}
+			for _, o := range s.orders {
+				if o.Reason != "Startd was shutdown" || o.Code != 1013 { // as a pool knows it
+					t.Errorf("the job is told %q, code %d", o.Reason, o.Code)
+				}
+			}
+			if (len(s.orders) > 0) != (tt.want.Retiring == 0) {
+				t.Errorf("%d orders", len(s.orders))
+			}
 		})
 	}
 	s := newStage(t, 1, static1)
