@@ -99,21 +99,26 @@ func TestHistory(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// A job that was made to leave is kept with the reason.
+// A job that was made to leave is kept with the reason, which its user is told.
 func TestHistoryOfEvicted(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	file := filepath.Join(p.dir, "startd_history")
-	pr, output := p.running(t, "STARTD_HISTORY = "+file+"\n")
-	p.accepted(t, "request id 1", "drain", "-quick", "-exit-on-completion")
-	if stdout, stderr := output(); pr.status != exitSomeFailed {
-		t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
-	}
-	_, stdout, stderr := p.ep(t, "history", "-file", file, "-long")
-	for _, want := range []string{"VacateReason = \"Startd was draining\"", "VacateReasonCode = 1014", "BadputCausedByDraining = true", "BadputCausedByPreemption = false"} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %s\n%s%s", want, stdout, stderr)
-		}
+	for _, how := range []string{"-quick", "-graceful"} { // a graceful drain has nothing to wait for
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			file := filepath.Join(p.dir, "startd_history")
+			pr, output := p.running(t, "STARTD_HISTORY = "+file+"\n")
+			p.accepted(t, "request id 1", "drain", how, "-exit-on-completion")
+			if stdout, stderr := output(); pr.status != exitSomeFailed || !strings.Contains(stdout, ": Startd was draining") {
+				t.Errorf("status %d\n%s%s", pr.status, stdout, stderr)
+			}
+			_, stdout, stderr := p.ep(t, "history", "-file", file, "-long")
+			for _, want := range []string{"VacateReason = \"Startd was draining\"", "VacateReasonCode = 1014", "BadputCausedByDraining = true", "BadputCausedByPreemption = false"} {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("no %s\n%s%s", want, stdout, stderr)
+				}
+			}
+		})
 	}
 }
 

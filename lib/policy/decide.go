@@ -211,10 +211,17 @@ func (v *View) retired() Decision {
 	}
 	d := v.move(to, cause, "claim retirement ended/expired")
 	d.Code = v.waitingCode()
-	if cause == ByDraining {
+	if cause == ByDraining || v.drainedAtOnce() {
 		d.Code = int(reason.StartdDraining)
 	}
 	return d
+}
+
+// drainedAtOnce reports whether draining ends a job that has no retirement. Of
+// one that has, the reason was told when its retirement began.
+func (v *View) drainedAtOnce() bool {
+	a := v.Activation
+	return v.Draining && v.Waiting == NobodyWaits && v.Pair.Activity != Retiring && a != nil && !a.Irrevocable && !a.PreemptWasTrue
 }
 
 func (v *View) decideIdleClaim() Decision {

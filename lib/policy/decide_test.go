@@ -226,6 +226,8 @@ var decisions = []struct {
 		want: "Claimed/Busy -> Claimed/Retiring (13): retiring due to preempting claim", code: 1018},
 	{name: "preempting claim, no retirement", situation: situation{pair: ClaimedBusy, ran: time.Minute, with: byPriority},
 		want: "Claimed/Busy -> Preempting/Vacating (18): claim retirement ended/expired", code: 1019},
+	{name: "draining without retirement", situation: situation{pair: ClaimedBusy, with: draining},
+		want: "Claimed/Busy -> Preempting/Vacating (18): claim retirement ended/expired", code: 1014},
 	{name: "draining with retirement", situation: situation{config: "MAXJOBRETIREMENTTIME = 3600\nMachineMaxVacateTime = 10", pair: ClaimedBusy, with: draining},
 		want: "Claimed/Busy -> Claimed/Retiring (13): retiring due to draining", code: 1014},
 
