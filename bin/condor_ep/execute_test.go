@@ -68,11 +68,7 @@ func TestSlotExecute(t *testing.T) {
 // one, and keep a startd from it meanwhile.
 func TestExecuteOfStartd(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	execute := filepath.Join(p.dir, "execute")
-	if err := os.Mkdir(execute, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	p, execute := newPlace(t), openDir(t, "execute")
 	file := filepath.Join(execute, ".execpoint.lock")
 	p.write(t, "ep.conf", "EXECUTE = "+execute+"\n")
 	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
@@ -115,7 +111,10 @@ func TestExecuteOfStartd(t *testing.T) {
 // then returns what it said.
 func (p place) blocked(t *testing.T) (end func(), wait func() string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := openDir(t, "signs")
+	if err := os.Chmod(dir, 0o777); err != nil { // the job may be another user's
+		t.Fatal(err)
+	}
 	begun, over := filepath.Join(dir, "begun"), filepath.Join(dir, "over")
 	p.write(t, "wait.sh", "#!/bin/sh\ntouch $1\nwhile [ ! -e $2 ]; do sleep 0.05; done\n")
 	p.write(t, "wait.sub", small+"executable = wait.sh\narguments = "+begun+" "+over+"\nqueue\n")
@@ -126,7 +125,7 @@ func (p place) blocked(t *testing.T) (end func(), wait func() string) {
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	waitFor(t, "the job runs", func() bool { _, err := os.Stat(begun); return err == nil })
 	end = func() {
-		if err := os.WriteFile(over, nil, 0o600); err != nil {
+		if err := os.WriteFile(over, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,13 +48,15 @@ func benchLauncher(b *testing.B, exe string, standby int) *starter.Launcher {
 	return l
 }
 
-func benchPlan(dir, cmd, args string, slot int, cgroup string) *starter.Plan {
+func benchPlan(b *testing.B, dir, cmd, args string, slot int, cgroup string) *starter.Plan {
+	user := jobUser(b)
+	give(b, user, dir)
 	machine, _ := os.ReadFile("testdata/machine.ad")
 	job, _ := os.ReadFile("testdata/job.ad")
 	ad := string(job) + fmt.Sprintf("Cmd = %q\nArguments = %q\nIwd = %q\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\n", cmd, args, dir)
 	return &starter.Plan{
 		Activation: "slot1_1#1", SlotName: fmt.Sprintf("slot1_%d", slot), SlotFullName: fmt.Sprintf("slot1_%d@bench", slot),
-		Execute: dir, JobAd: ad, MachineAd: string(machine), Cpus: 1, Orphan: starter.OrphanDie,
+		Execute: dir, JobAd: ad, MachineAd: string(machine), Cpus: 1, Orphan: starter.OrphanDie, RunAs: user,
 		Config: map[string]string{
 			"STARTER_NUM_THREADS_ENV_VARS": "CUBACORES GOMAXPROCS JULIA_NUM_THREADS MKL_NUM_THREADS NUMEXPR_NUM_THREADS OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_NUM_THREADS PYTHON_CPU_COUNT ROOT_MAX_THREADS TF_LOOP_PARALLEL_ITERATIONS TF_NUM_THREADS",
 			"STARTER_SETS_HOME_ENV":        "true", "JOB_RENICE_INCREMENT": "0", "BASE_CGROUP": cgroup,
@@ -76,8 +78,8 @@ func BenchmarkActivation(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			groupsGoAfter(b)
 			l := benchLauncher(b, exe, c.standby)
-			dir := b.TempDir()
-			plan := benchPlan(dir, clockJob(b), "", 1, c.cgroup)
+			dir := openDir(b)
+			plan := benchPlan(b, dir, clockJob(b), "", 1, c.cgroup)
 			var starts, ends, gone []time.Duration
 			for b.Loop() {
 				plan.JobAd += "\n"
@@ -118,7 +120,7 @@ func report(b *testing.B, d []time.Duration, name string) {
 // clockJob compiles a program whose whole life is to write the time.
 func clockJob(b *testing.B) string {
 	b.Helper()
-	dir := b.TempDir()
+	dir := openDir(b)
 	src := filepath.Join(dir, "clock.go")
 	text := "package main\nimport (\"os\";\"strconv\";\"time\")\nfunc main(){ t:=time.Now().UnixNano(); os.WriteFile(\"stamp\", []byte(strconv.FormatInt(t,10)), 0o644) }\n"
 	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
@@ -154,7 +156,7 @@ func BenchmarkJobs(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			groupsGoAfter(b)
 			l := benchLauncher(b, exe, c.standby)
-			dir := b.TempDir()
+			dir := openDir(b)
 			var left atomic.Int64
 			left.Store(int64(b.N))
 			before := cpu(b)
@@ -162,7 +164,7 @@ func BenchmarkJobs(b *testing.B) {
 			var slots sync.WaitGroup
 			for slot := range 8 {
 				slots.Go(func() {
-					plan := benchPlan(dir, "/bin/true", "", slot+1, c.cgroup)
+					plan := benchPlan(b, dir, "/bin/true", "", slot+1, c.cgroup)
 					for left.Add(-1) >= 0 {
 						h, err := l.Launch(context.Background(), plan, nil)
 						if err != nil {

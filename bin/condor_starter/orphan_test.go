@@ -98,11 +98,7 @@ func (d *aStartd) last(s *stage) starter.Report {
 // will stand in the file that is returned.
 func (s *stage) hiding(kind string) string {
 	s.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		s.Fatal(err)
-	}
-	file := filepath.Join(s.submit, "pid")
+	exe, file := jobProgram(s), filepath.Join(s.submit, "pid")
 	s.sh(fmt.Sprintf(`%s=%s:%s %s; exec sleep 600`, roleEnv, kind, file, exe))
 	return file
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -74,7 +75,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, submit: t.TempDir(), execute: t.TempDir()}
+	s := &stage{T: t, submit: openDir(t), execute: openDir(t)}
 	s.attrs = map[string]string{
 		"ClusterId": "7", "ProcId": "2", "Iwd": strconv.Quote(s.submit), "ShouldTransferFiles": `"YES"`,
 		"TransferExecutable": "false", "WhenToTransferOutput": `"ON_EXIT"`, "Out": `"out"`, "Err": `"err"`,
@@ -83,8 +84,79 @@ func newStage(t *testing.T) *stage {
 		Activation: "slot1_1#1", SlotName: "slot1_1", SlotFullName: "slot1_1@node1.example.org", Execute: s.execute,
 		MachineAd: "Name = \"slot1_1@node1.example.org\"\n", Cpus: 2, Orphan: starter.OrphanDie,
 		Config: map[string]string{"STARTER_NUM_THREADS_ENV_VARS": "OMP_NUM_THREADS", "STARTER_SETS_HOME_ENV": "true"},
+		RunAs:  jobUser(t),
 	}
 	return s
+}
+
+// jobUser is who jobs run as: who runs the tests or, for root, nobody.
+func jobUser(tb testing.TB) *host.Identity {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	who, err := account.Lookup("nobody")
+	if err != nil || who.GID == 0 {
+		tb.Skipf("there is no ordinary user nobody: %v", err)
+	}
+	who.Home = "/nowhere"
+	return who
+}
+
+// openDir is a directory through which every user may pass.
+func openDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "starter-test-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+// jobProgram is this program where jobs can execute it.
+func jobProgram(tb testing.TB) string {
+	tb.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		return exe
+	}
+	text, err := os.ReadFile(exe)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(openDir(tb), "program")
+	if err := os.WriteFile(path, text, 0o755); err != nil { //nolint:gosec // for others to execute
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// give makes all of a submit directory the job's user's.
+func give(tb testing.TB, u *host.Identity, dir string) {
+	tb.Helper()
+	if u == nil {
+		return
+	}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(u.UID), int(u.GID))
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // sh makes the job a shell script.
@@ -131,6 +203,7 @@ func (s *stage) ready() *starter.Plan {
 		fmt.Fprintf(&ad, "%s = %s\n", name, expr)
 	}
 	s.plan.JobAd = ad.String()
+	give(s, s.plan.RunAs, s.submit)
 	return s.plan
 }
 
@@ -478,10 +551,7 @@ func TestLeftoversAreKilled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	pidFile := filepath.Join(s.submit, "pid")
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := jobProgram(t)
 	s.sh(fmt.Sprintf(`%s=detach:%s %s; exit 0`, roleEnv, pidFile, exe))
 	got := s.run()
 	pid := await(t, pidFile)
@@ -548,7 +618,7 @@ func TestDiskFull(t *testing.T) {
 // smallFS mounts a file system of one MiB.
 func smallFS(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := openDir(t)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("needs the right to mount a small file system: %v", err)
 	}

@@ -91,6 +91,9 @@ func runJobs(sys *system.System, path string) (status int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o711); err != nil { // root's jobs run as nobody, in a directory below
+		return 1, err
+	}
 	o, _, err := sys.Run(ctx, system.Configuration{Dir: dir, Texts: []config.Text{policy}})
 	if err != nil {
 		return 1, err
