@@ -75,11 +75,11 @@ func (c *checker) exclusive(s config.Setting, n *node) {
 					continue
 				}
 				if m.name == "&&" && a.excludes(b) {
-					c.add(found(NeverMet, s, "asks for "+oneLine(a.node.text)+" and "+oneLine(b.node.text)+", which is never true together", meant(a, b)))
+					c.add(found(NeverMet, s, "asks for "+oneLine(a.node.written())+" and "+oneLine(b.node.written())+", which is never true together", meant(a, b)))
 					return
 				}
 				if m.name == "||" && a.not().excludes(b.not()) && !a.isText {
-					c.add(found(NeverMet, s, "asks for "+oneLine(a.node.text)+" or "+oneLine(b.node.text)+", which is true of every number", a.node.text+" && "+b.node.text))
+					c.add(found(NeverMet, s, "asks for "+oneLine(a.node.written())+" or "+oneLine(b.node.written())+", which is true of every number", a.node.written()+" && "+b.node.written()))
 					return
 				}
 			}
@@ -130,7 +130,7 @@ func (b bound) excludes(o bound) bool {
 // meant is what was probably wanted of two comparisons that exclude each
 // other.
 func meant(a, b bound) string {
-	either := oneLine(a.node.text) + " || " + oneLine(b.node.text)
+	either := oneLine(a.node.written()) + " || " + oneLine(b.node.written())
 	if strings.HasSuffix(a.attr, ".clockmin") || strings.HasSuffix(a.attr, ".clockday") || a.isText {
 		return either // over midnight, or the end of the week
 	}
@@ -149,7 +149,7 @@ func (c *checker) unquoted(s config.Setting, n *node) {
 		}
 		for i, word := range m.args {
 			if text := m.args[1-i]; c.isText(text) && word.op == opAttr && word.scope == "" && !c.isKnown(word.name) && !c.isResource(word.name) {
-				c.add(found(Unquoted, s, "compares "+text.text+" with "+word.name+", the name of an attribute that no ad has", text.text+" "+m.name+` "`+word.name+`"`))
+				c.add(found(Unquoted, s, "compares "+text.written()+" with "+word.name+", the name of an attribute that no ad has", text.written()+" "+m.name+` "`+word.name+`"`))
 			}
 		}
 		return true

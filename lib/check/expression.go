@@ -67,7 +67,7 @@ func (c *checker) alwaysError(s config.Setting, n *node) bool {
 	if n.op == opCall {
 		instead = "give " + n.name + " what it takes"
 	}
-	c.add(found(AlwaysError, s, "contains "+oneLine(n.text)+", which is always error", instead))
+	c.add(found(AlwaysError, s, "contains "+oneLine(n.written())+", which is always error", instead))
 	return true
 }
 

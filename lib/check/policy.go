@@ -271,7 +271,7 @@ func (r *ruleset) owner() {
 		case m.isAttr("State") || m.isAttr("Activity"):
 			state = m.name
 		case m.scope == "TARGET" || ofJob && !slot && !own:
-			job = m.text
+			job = m.written()
 		}
 		return true
 	})

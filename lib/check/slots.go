@@ -59,7 +59,7 @@ func (c *checker) slotWeight() {
 			if m.op != opAttr || m.isAttr("Cpus") || m.isAttr("Memory") || m.isAttr("Disk") {
 				return true
 			}
-			c.add(found(WeightOther, s, "looks at "+m.text, "Cpus, Memory and Disk only"))
+			c.add(found(WeightOther, s, "looks at "+m.written(), "Cpus, Memory and Disk only"))
 			return false
 		})
 	}

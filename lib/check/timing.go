@@ -46,7 +46,7 @@ func (c *checker) times(s config.Setting, n *node) {
 		switch m.name {
 		case "+":
 			if qa.isPoint() && qb.isPoint() {
-				c.add(found(TimeMisuse, s, "adds two points in time: "+oneLine(m.text), "their difference"))
+				c.add(found(TimeMisuse, s, "adds two points in time: "+oneLine(m.written()), "their difference"))
 				return false
 			}
 		case "<", "<=", ">", ">=":
@@ -74,13 +74,13 @@ func misused(m, a, b *node, qa, qb measure) (Finding, bool) {
 	}
 	switch {
 	case qa.isPoint() && small:
-		instead := "(time() - " + oneLine(a.text) + ") " + m.name + " " + oneLine(b.text)
+		instead := "(time() - " + oneLine(a.written()) + ") " + m.name + " " + oneLine(b.written())
 		if qa == now {
-			instead = "the time since something: (time() - EnteredCurrentActivity) " + m.name + " " + oneLine(b.text)
+			instead = "the time since something: (time() - EnteredCurrentActivity) " + m.name + " " + oneLine(b.written())
 		}
-		return Finding{Message: "compares a point in time with a duration: " + oneLine(m.text), Instead: instead}, true
+		return Finding{Message: "compares a point in time with a duration: " + oneLine(m.written()), Instead: instead}, true
 	case qa == negative && positive && qb != unknown:
-		return Finding{Message: "counts time backwards, so that " + oneLine(a.text) + " is never above zero", Instead: "time() - the earlier point in time"}, true
+		return Finding{Message: "counts time backwards, so that " + oneLine(a.written()) + " is never above zero", Instead: "time() - the earlier point in time"}, true
 	}
 	return Finding{}, false
 }

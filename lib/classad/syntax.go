@@ -10,7 +10,8 @@ type SyntaxKind uint8
 
 // The sorts of expressions.
 const (
-	SyntaxOther   SyntaxKind = iota // a list, an ad, an element of one, a selection from something else than MY and TARGET
+	SyntaxOther   SyntaxKind = iota // a list, an element of a list or an ad, a selection from something else than MY and TARGET
+	SyntaxScoped                    // an ad, or .name: its names are not looked up where those around it are
 	SyntaxLiteral                   // a constant
 	SyntaxName                      // an attribute by name, bare or behind MY. or TARGET.
 	SyntaxUnary                     // -x, !x
@@ -30,10 +31,14 @@ type Syntax struct {
 	// "" for a bare name.
 	Scope string
 	Args  []*Expr // operands, in order
+	// Held are the parts of a SyntaxOther: the elements of a list, the list
+	// and the index, what is selected from. They are no operands: what becomes
+	// of their values is not said.
+	Held []*Expr
 }
 
-// Syntax takes e apart, one level. The parts are expressions of the same ad.
-func (e *Expr) Syntax() Syntax {
+// Bare returns e without the parentheses around it.
+func (e *Expr) Bare() *Expr {
 	n := e.n
 	for {
 		p, ok := n.(*paren)
@@ -42,6 +47,14 @@ func (e *Expr) Syntax() Syntax {
 		}
 		n = p.x
 	}
+	if n == e.n {
+		return e
+	}
+	return &Expr{n: n, scope: e.scope}
+}
+
+// Syntax takes e apart, one level. The parts are expressions of the same ad.
+func (e *Expr) Syntax() Syntax {
 	part := func(ns ...node) []*Expr {
 		out := make([]*Expr, len(ns))
 		for i, n := range ns {
@@ -49,37 +62,42 @@ func (e *Expr) Syntax() Syntax {
 		}
 		return out
 	}
-	switch n := n.(type) {
+	switch n := e.Bare().n.(type) {
 	case *literal:
 		return Syntax{Kind: SyntaxLiteral}
 	case *attrRef:
-		if !n.absolute {
-			return Syntax{Kind: SyntaxName, Word: n.name.text}
+		if n.absolute {
+			return Syntax{Kind: SyntaxScoped}
 		}
+		return Syntax{Kind: SyntaxName, Word: n.name.text}
+	case *adNode, *bound:
+		return Syntax{Kind: SyntaxScoped}
 	case *selection:
-		of, ok := n.of.(*attrRef)
-		if !ok || of.absolute {
-			break
+		if of, ok := n.of.(*attrRef); ok && !of.absolute {
+			switch of.name.role {
+			case roleMy:
+				return Syntax{Kind: SyntaxName, Word: n.name.text, Scope: "MY"}
+			case roleTarget:
+				return Syntax{Kind: SyntaxName, Word: n.name.text, Scope: "TARGET"}
+			}
 		}
-		switch of.name.role {
-		case roleMy:
-			return Syntax{Kind: SyntaxName, Word: n.name.text, Scope: "MY"}
-		case roleTarget:
-			return Syntax{Kind: SyntaxName, Word: n.name.text, Scope: "TARGET"}
-		}
+		return Syntax{Kind: SyntaxOther, Held: part(n.of)}
+	case *listNode:
+		return Syntax{Kind: SyntaxOther, Held: part(n.elems...)}
 	case *unary:
 		return Syntax{Kind: SyntaxUnary, Word: strings.TrimSpace(opText[n.op]), Args: part(n.x)}
 	case *binary:
-		if n.op != opSubscript {
-			word := strings.TrimSpace(opText[n.op])
-			switch n.op {
-			case opIs:
-				word = "=?="
-			case opIsnt:
-				word = "=!="
-			}
-			return Syntax{Kind: SyntaxBinary, Word: word, Args: part(n.x, n.y)}
+		if n.op == opSubscript {
+			return Syntax{Kind: SyntaxOther, Held: part(n.x, n.y)}
 		}
+		word := strings.TrimSpace(opText[n.op])
+		switch n.op {
+		case opIs:
+			word = "=?="
+		case opIsnt:
+			word = "=!="
+		}
+		return Syntax{Kind: SyntaxBinary, Word: word, Args: part(n.x, n.y)}
 	case *ternary:
 		return Syntax{Kind: SyntaxChoice, Word: "?", Args: part(n.cond, n.yes, n.no)}
 	case *call:

@@ -18,13 +18,34 @@ func TestSyntax(t *testing.T) {
 		{"x isnt undefined", "=!=(x, #undefined)"},
 		{"c ? 1 : (2 + 3)", "?(c, #1, +(#2, #3))"},
 		{"ifThenElse(a, b ?: 1, -2)", "ifThenElse[a, ?:(b, #1), #-2]"},
-		{"a.b", "other"},
-		{".a", "other"},
-		{"a[1]", "other"},
-		{"{1, 2}", "other"},
+		{"a.b", "other[a]"},
+		{"(a).b", "other[a]"},
+		{"a.MY.b", "other[other[a]]"},
+		{"a[1 + b]", "other[a, +(#1, b)]"},
+		{"{1, c.d}", "other[#1, other[c]]"},
+		{"{}", "other[]"},
+		{".a", "scoped"},
+		{".a.b", "other[scoped]"},
+		{"[a = 1].a", "other[scoped]"},
 		{"- x", "-(x)"},
 	} {
 		if got := shown(MustParseExpr(c.text)); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+// TestBare takes off the parentheses around an expression and no others.
+func TestBare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{"a", "a"},
+		{"((a + 1))", "a + 1"},
+		{"(a) + (b)", "(a) + (b)"},
+		{"(a ? b : c) && (d)", "(a ? b : c) && (d)"},
+	} {
+		e := MustParseExpr(c.text)
+		if got := e.Bare().String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
 		}
 	}
@@ -46,8 +67,14 @@ func shown(e *Expr) string {
 		return s.Word
 	case SyntaxCall:
 		return s.Word + "[" + strings.Join(parts, ", ") + "]"
+	case SyntaxScoped:
+		return "scoped"
 	case SyntaxOther:
-		return "other"
+		held := make([]string, len(s.Held))
+		for i, a := range s.Held {
+			held[i] = shown(a)
+		}
+		return "other[" + strings.Join(held, ", ") + "]"
 	}
 	return s.Word + "(" + strings.Join(parts, ", ") + ")"
 }

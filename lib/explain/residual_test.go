@@ -105,6 +105,7 @@ var asked = []string{
 	"IsSuspendableSlot!=True && IsSuspendableJob=!=True",
 	"Scheduler =?= \"DedicatedScheduler@full.host.name\"",
 	"LoadAvg < 0.3 && KeyboardIdle > 2",
+	"(IsDesktop ? KeyboardIdle : LoadAvg) + (Cpus) > 99",
 	"{1} == 2",
 	"[a = 1].a > 2",
 }

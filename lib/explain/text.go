@@ -43,17 +43,7 @@ func short(s string) string {
 }
 
 // bare is the text of an expression without parentheses around it.
-func bare(e *classad.Expr) string {
-	text := e.String()
-	for len(text) > 1 && text[0] == '(' && text[len(text)-1] == ')' {
-		inner, err := classad.ParseExpr(text[1:len(text)-1], classad.Old)
-		if err != nil {
-			break
-		}
-		text = inner.String()
-	}
-	return text
-}
+func bare(e *classad.Expr) string { return e.Bare().String() }
 
 // condition is what an expression would have to be: sides that depend on
 // nothing are given by their value.
