@@ -37,6 +37,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beTool) != "" {
 		os.Exit(tool(os.Args[1:], os.Stdout, os.Stderr))
 	}
+	if os.Getenv(beChirper) != "" {
+		if err := chirper(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

@@ -6,11 +6,13 @@ package chirp
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,15 +33,12 @@ type world struct {
 func newWorld(t testing.TB, allow Allow, change ...func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
-	root, err := os.OpenRoot(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	job, err := classad.ParseAd("Owner = \"alice\"\nRequirements = Memory > 10\nChirpOld = 1 + 1\nClaimId = \"<a>#1#2#secret\"", classad.Old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.local = NewLocal(root, w.dir, job)
+	w.local = NewLocal(w.dir, job)
+	w.local.System.Errno = errno
 	w.local.Event = func(ad *classad.Ad) { w.events = append(w.events, ad) }
 	cfg := Config{Remote: w.local, Allow: allow, Job: job, Knob: func(string) string { return "" }}
 	for _, f := range change {
@@ -56,9 +55,14 @@ func newWorld(t testing.TB, allow Allow, change ...func(*Config)) *world {
 			t.Errorf("Serve: %v", err)
 		}
 		w.local.Shut()
-		_ = root.Close()
 	})
 	return w
+}
+
+func errno(err error) (int, string, bool) {
+	var n syscall.Errno
+	ok := errors.As(err, &n)
+	return int(n), n.Error(), ok
 }
 
 func (w *world) write(name, text string) {
@@ -253,7 +257,13 @@ func TestUpdateRequests(t *testing.T) {
 		{"get_job_attr New\n", "5\n1 + 1"},
 		{"set_job_attr New ((\n", "-8\n"},
 		{"constrain Disk\\ >\\ 5\n", "0\n"},
-		{"get_job_attr Requirements\n", "8\nDisk > 5"},
+		{"get_job_attr Requirements\n", "34\n(Memory > 10) && AgentRequirements"},
+		{"get_job_attr AgentRequirements\n", "8\nDisk > 5"},
+		{"constrain Disk\\ >\\ 6\n", "0\n"},
+		{"get_job_attr Requirements\n", "34\n(Memory > 10) && AgentRequirements"},
+		{"get_job_attr AgentRequirements\n", "8\nDisk > 6"},
+		{"set_job_attr owner \"root\"\n", "-2\n"},
+		{"set_job_attr ProcId 5\n", "-2\n"},
 		{"ulog a\\ line rest\n", "0\n"},
 		{"open a r 0\n", "-8\n"},
 		{"set_job_attr_delayed ChirpA 1\n", "-8\n"},

@@ -83,6 +83,7 @@ type AP struct {
 	counts  Counts
 	stopped bool
 	pending int // claim requests without an answer
+	own     int // signatures given to jobs that changed their ads
 
 	policed  []*job        // that something is to be asked about
 	look     clock.Instant // when the first of them is to be asked

@@ -241,6 +241,42 @@ func TestEvictedJobRunsAgain(t *testing.T) {
 	}
 }
 
+// TestJobSetsAttributes has a job change its own ad: the queue goes by the new
+// one from then on, and takes no other job for one that the same slots accept.
+func TestJobSetsAttributes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, jobs(t, 2))
+	id, req := s.claim(1)
+	act := s.activate(req, 1)
+	s.report(act, starter.Report{Op: starter.OpAttributes, Text: "Requirements = false\nJobPrio = 5\nPeriodicRemove = JobStatus == 1"})
+	s.report(act, starter.Report{Op: starter.OpAttributes, Text: "ChirpStep = 3", Delayed: true})
+	s.report(act, starter.Report{Op: starter.OpAttributes, Text: "no ad"})
+	s.report(act, starter.Report{Op: starter.OpEvent, Text: "a line"})
+	if len(s.errs) != 1 {
+		t.Errorf("what is no ad was taken: %v", s.errs)
+	}
+	s.errs = nil
+	if ad, ok := s.ap.Ad(ID{7, 0}); !ok || ad.Eval("ChirpStep", nil).String() != "3" {
+		t.Errorf("the ad is %v", ad)
+	}
+	want := []string{"7.0 SUBMIT", "7.1 SUBMIT", "7.0 FILE_TRANSFER", "7.0 FILE_TRANSFER", "7.0 EXECUTE",
+		"7.0 ATTRIBUTE_UPDATE", "7.0 ATTRIBUTE_UPDATE", "7.0 ATTRIBUTE_UPDATE", "7.0 GENERIC"}
+	if d := cmp.Diff(want, s.events); d != "" {
+		t.Error(d)
+	}
+	s.ap.ClaimEnded(s.clock.Now(), ep.ClaimEnded{Claim: id, Code: 1011, Reason: "PREEMPT"})
+	s.ap.StarterExited(s.clock.Now(), act, "")
+	_, req = s.claim(2) // of the first job, were its ad as it was
+	if n, _ := req.Job.EvalInt("ProcId", nil); n != 1 {
+		t.Errorf("the job 7.%d starts, want 7.1", n)
+	}
+	s.clock.Advance(2 * time.Second)
+	s.ap.Look(s.clock.Now())
+	if j, ok := s.ap.Job(ID{7, 0}); !ok || j.Status != Removed {
+		t.Errorf("the job's own PeriodicRemove was not asked: %+v", j)
+	}
+}
+
 func TestHeldJobLetsOthersRun(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, jobs(t, 2))

@@ -72,11 +72,43 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 				ReasonCode: rep.Hold.Code, ReasonSubcode: rep.Hold.Subcode,
 			})
 		}
+	case starter.OpAttributes:
+		a.setAttrs(now, at, j, rep)
+	case starter.OpEvent:
+		a.log(at, j, eventlog.Generic{Info: rep.Text})
 	case starter.OpEnded:
 		if rep.Record != nil {
 			a.ended(now, r, *rep.Record)
 		}
 	}
+}
+
+// setAttrs takes what the job says about itself into its ad. As a schedd does it
+// writes each attribute that the job sets at once into the job's event log, and
+// none that waited for an update.
+func (a *AP) setAttrs(now clock.Instant, at time.Time, j *job, rep starter.Report) {
+	ad, err := classad.ParseAd(rep.Text, classad.Old)
+	if err != nil {
+		a.problem(fmt.Errorf("job %s: the attributes that it set: %w", j.id, err))
+		return
+	}
+	for name, e := range ad.All() {
+		ev := eventlog.AttributeUpdate{Name: name, Value: e.Text(classad.Old)}
+		if was, ok := j.ad.Lookup(name); ok {
+			ev.OldValue = was.Text(classad.Old)
+		}
+		if j.ad.Set(name, e); !rep.Delayed {
+			a.log(at, j, ev)
+		}
+	}
+	j.prio, _ = j.ad.EvalInt("JobPrio", nil)
+	a.own++
+	j.sig = -a.own // no other job is known to match the same slots
+	if !j.policed && a.cfg.System.Has(j.ad) {
+		j.policed = true
+		a.policed = append(a.policed, j)
+	}
+	a.lookSoon(j, now)
 }
 
 func (a *AP) unsuspend(at time.Time, r *run) {

@@ -23,7 +23,7 @@ func (n *node) plan(e ep.StartStarter) *starter.Plan {
 		MachineAd:    e.MachineAd.Text(classad.Old),
 		Cpus:         max(1, int(math.Ceil(e.Given.Cpus))),
 		Orphan:       starter.OrphanDie,
-		Submit:       starter.SubmitSide{Local: true},
+		Submit:       starter.SubmitSide{Local: true, Chirp: true},
 		Config:       n.knobs,
 		Keep:         n.o.Keep,
 		MaxVacate:    e.MaxVacate,

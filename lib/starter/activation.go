@@ -17,6 +17,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -67,6 +68,9 @@ type Host struct {
 	// Acknowledge has the system acknowledge at once what came on a connection
 	// (Linux: TCP_QUICKACK), nil where it cannot be told.
 	Acknowledge func(net.Conn)
+	// Files is what the files of a job without a shadow are asked beyond Go's
+	// library, for Chirp. Errno is filled in.
+	Files chirp.System
 	// System is what registering with a broker needs of this process. nil knows
 	// no method that needs anything.
 	System func() authn.System
@@ -275,7 +279,7 @@ func (a *activation) take(o Order) []duty {
 	if o.Op == OpPlan && o.Plan != nil && a.plan == nil {
 		a.plan = o.Plan
 		a.openLog()
-		a.side = here{}
+		a.side = &here{}
 		if o.Plan.Shadow != nil {
 			a.side = newAfar(a, o.Plan.Shadow)
 		}

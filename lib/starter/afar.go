@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -370,7 +371,7 @@ func (s *afar) bring(a *activation) {
 		missed := false
 		var opened *streams
 		if err == nil {
-			err = s.openChirp()
+			s.chirp, err = a.openChirp(s.caller, chirp.AllowFrom(a.job.ad, a.plan.knob), s.log)
 		}
 		if err == nil {
 			missed, err = s.awaitStart(ctx, a.job.ad)

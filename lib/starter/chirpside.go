@@ -5,13 +5,14 @@ package starter
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
-// chirpSide is what a job uses to speak with its shadow. A nil one is a job
-// that may not.
+// chirpSide is what a job uses to speak with its shadow, or with the embedded
+// access point. A nil one is a job that may not.
 type chirpSide struct {
 	proxy *chirp.Proxy
 	end   context.CancelFunc
@@ -19,33 +20,29 @@ type chirpSide struct {
 	path  string        // of its configuration
 }
 
-// openChirp starts the proxy, if the job may use one, and tells it where that
-// is.
-func (s *afar) openChirp() error {
-	a := s.a
-	allow := chirp.AllowFrom(a.job.ad, a.plan.knob)
+// openChirp starts the proxy in front of remote and tells the job where that is.
+func (a *activation) openChirp(remote chirp.Remote, allow chirp.Allow, log *slog.Logger) (*chirpSide, error) {
 	if !allow.Any() {
-		return nil
+		return nil, nil
 	}
-	proxy, err := chirp.Listen(chirp.Config{Remote: s.caller, Allow: allow, Job: a.job.ad, Knob: a.plan.knob, Log: s.log, Acknowledge: a.host.Acknowledge})
+	proxy, err := chirp.Listen(chirp.Config{Remote: remote, Allow: allow, Job: a.job.ad, Knob: a.plan.knob, Log: log, Acknowledge: a.host.Acknowledge})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c := &chirpSide{proxy: proxy, over: make(chan struct{})}
 	if c.path, err = a.box.WriteChirp(proxy.ConfigText()); err != nil {
 		proxy.Close()
-		return err
+		return nil, err
 	}
 	var ctx context.Context
 	ctx, c.end = context.WithCancel(context.Background())
 	go func() {
 		defer close(c.over)
 		if err := proxy.Serve(ctx); err != nil {
-			s.log.Warn("the job cannot chirp any more", "err", err)
+			log.Warn("the job cannot chirp any more", "err", err)
 		}
 	}()
-	s.chirp = c
-	return nil
+	return c, nil
 }
 
 // config is the path of the configuration, "" if there is none.

@@ -110,6 +110,8 @@ type SubmitSide struct {
 	As *host.Identity `json:"as,omitempty"`
 	// Own says that they are those of the starter's own user, which is root.
 	Own bool `json:"own,omitempty"`
+	// Chirp says that OpAttributes and OpEvent are heard: the job may use Chirp.
+	Chirp bool `json:"chirp,omitempty"`
 }
 
 // The operations of an Order.
@@ -178,6 +180,9 @@ const (
 	OpContact          = "contact" // the starter has an address of its own
 	OpTaken            = "taken"   // an order was read, the plan excepted; whether it can be obeyed is another matter
 	OpRefused          = "refused" // an order that this starter cannot carry out; nothing has changed
+	// What a job without a shadow says by Chirp.
+	OpAttributes = "attributes" // it sets attributes of its ad
+	OpEvent      = "event"      // it has a line for its event log
 )
 
 // Report is one line from the starter to the startd. Which fields are set
@@ -197,6 +202,8 @@ type Report struct {
 	Address string       `json:"address,omitempty"`  // contact: where the starter is reached, a sinful
 	Order   string       `json:"order,omitempty"`    // taken, refused: the operation
 	Why     string       `json:"why,omitempty"`      // refused
+	Text    string       `json:"text,omitempty"`     // attributes: an ad in old syntax; event: the line
+	Delayed bool         `json:"delayed,omitempty"`  // attributes: they waited for an update, and no event tells of them
 }
 
 // Hold is why the job cannot go on without its owner: HTCondor's hold reason

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -40,18 +41,26 @@ type side interface {
 }
 
 // here is the embedded access point.
-type here struct{}
+type here struct {
+	submit *chirp.Local // what the job reaches by Chirp; nil without
+	chirp  *chirpSide
+	told   string // the delayed attributes as they were told last
+}
 
-func (here) learn(a *activation) {
+func (*here) learn(a *activation) {
 	a.perform(a.learned(classad.ParseAd(a.plan.JobAd, classad.Old)))
 }
 
-func (here) read(a *activation, ad *classad.Ad) (*job, error) {
+func (*here) read(a *activation, ad *classad.Ad) (*job, error) {
 	move := transfer.Wanted(ad) || a.apart() && transfer.IfNeeded(ad)
 	return readJob(ad, a.plan.Submit.Iwd, a.box.Scratch(), move)
 }
 
-func (here) bring(a *activation) {
+func (h *here) bring(a *activation) {
+	if hold := h.openChirp(a); hold != nil {
+		a.perform(a.life.prepared(hold))
+		return
+	}
 	if !a.job.transfer {
 		a.perform(a.life.prepared(nil)) // nothing to bring
 		return
@@ -83,7 +92,8 @@ func (here) bring(a *activation) {
 	})
 }
 
-func (here) send(a *activation) {
+func (h *here) send(a *activation) {
+	h.tellDelayed(a)
 	some, whole := a.output()
 	if !some {
 		a.perform(a.life.finished(nil))
@@ -116,21 +126,26 @@ func (here) send(a *activation) {
 	a.beside(sending)
 }
 
+func (h *here) chirpConfig() string { return h.chirp.config() }
+
+// changed is an update: the access point is told what the job set for the next
+// one. send tells the rest when the job has ended.
+func (h *here) changed(a *activation) { h.tellDelayed(a) }
+
+func (h *here) close(context.Context) { h.closeChirp() }
+
 // Nobody hears the rest: the reports are all there is.
 
-func (here) chirpConfig() string      { return "" }
-func (here) piped() [3]*os.File       { return [3]*os.File{} }
-func (here) starting(*activation)     {}
-func (here) executed(*activation)     {}
-func (here) changed(*activation)      {}
-func (here) exited(*activation)       {}
-func (here) scriptFailed(*activation) {}
-func (here) tell(*activation)         {}
-func (here) hold(*activation)         {}
-func (here) rejoined(*activation)     {}
-func (here) lease() time.Duration     { return 0 }
-func (here) close(context.Context)    {}
+func (*here) piped() [3]*os.File       { return [3]*os.File{} }
+func (*here) starting(*activation)     {}
+func (*here) executed(*activation)     {}
+func (*here) exited(*activation)       {}
+func (*here) scriptFailed(*activation) {}
+func (*here) tell(*activation)         {}
+func (*here) hold(*activation)         {}
+func (*here) rejoined(*activation)     {}
+func (*here) lease() time.Duration     { return 0 }
 
-func (here) saving(*activation) bool { return false } // nobody keeps it
+func (*here) saving(*activation) bool { return false } // nobody keeps it
 
-func (here) total(u host.Usage) host.Usage { return u } // there is one run
+func (*here) total(u host.Usage) host.Usage { return u } // there is one run

@@ -70,6 +70,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		},
 		Reuse:  linux.ReuseAddress,
 		Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
+		Files:  files,
 		System: Credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
 		OpenLog: openLog, OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) }, Outside: access.Outside,
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },

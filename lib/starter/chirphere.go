@@ -1,0 +1,69 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/execpoint/execpoint/lib/chirp"
+	"github.com/execpoint/execpoint/lib/classad"
+)
+
+// openChirp lets the job use Chirp, where the access point hears it: for the files
+// of its submit directory (WantIOProxy), its ad and its event log. As HTCondor
+// does, it lets every job set attributes for the next update, unless the job or a
+// knob says no. A job that asked for Chirp does not start without it.
+func (h *here) openChirp(a *activation) *Hold {
+	allow := chirp.AllowFrom(a.job.ad, a.plan.knob)
+	if !a.plan.Submit.Chirp || !allow.Any() {
+		return nil
+	}
+	h.submit = chirp.NewLocal(a.job.iwd, a.job.ad)
+	h.submit.As = a.asUser
+	h.submit.System = a.host.Files
+	h.submit.System.Errno = a.host.Errno
+	// These two are called by the goroutines of the proxy. A report is one write.
+	h.submit.Changed = func(name string, e *classad.Expr) {
+		ad := classad.NewAd()
+		ad.Set(name, e)
+		a.say(Report{Op: OpAttributes, Text: ad.Text(classad.Old)})
+	}
+	h.submit.Event = func(event *classad.Ad) {
+		info, _ := event.EvalString("Info", nil)
+		a.say(Report{Op: OpEvent, Text: info})
+	}
+	log := a.log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if h.chirp, err = a.openChirp(h.submit, allow, log); err != nil {
+		if allow.IO || allow.Updates {
+			return a.holds.broken(fmt.Errorf("chirp, for which the job asks: %w", err))
+		}
+		a.problem(fmt.Errorf("the job cannot use chirp: %w", err))
+	}
+	return nil
+}
+
+// tellDelayed reports the attributes that the job set for the next update, if
+// they are others than at the last one.
+func (h *here) tellDelayed(a *activation) {
+	ad := h.chirp.delayed()
+	if ad == nil {
+		return
+	}
+	if text := ad.Text(classad.Old); text != h.told {
+		h.told = text
+		a.say(Report{Op: OpAttributes, Text: text, Delayed: true})
+	}
+}
+
+func (h *here) closeChirp() {
+	h.chirp.close()
+	if h.submit != nil {
+		h.submit.Shut()
+	}
+}
