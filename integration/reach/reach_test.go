@@ -23,7 +23,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +30,6 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
-	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -327,115 +325,97 @@ func TestSSHToJobWithoutServer(t *testing.T) {
 	}
 }
 
-// The real client of Chirp against our proxy in front of a directory.
+// The real client of Chirp in a job of condor_ep run, which has no shadow: it
+// reaches the submit directory, the job's ad and its event log.
 func TestCondorChirp(t *testing.T) {
 	htcondor := realpool.Find(t)
 	tool := htcondor.Program("condor_chirp")
 	if tool == "" {
 		realpool.Missing(t, "this HTCondor has no condor_chirp", "install an HTCondor that has it in LIBEXEC")
 	}
-	submit, here := t.TempDir(), t.TempDir()
-	root, err := os.OpenRoot(submit)
-	if err != nil {
-		t.Fatal(err)
+	ep := filepath.Join(t.TempDir(), "condor_ep")
+	if out, err := exec.Command("go", "build", "-o", ep, "github.com/execpoint/execpoint/bin/condor_ep").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	defer root.Close()
-	ad, err := classad.ParseAd("Owner = \"alice\"\nWantIOProxy = true", classad.Old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	local := chirp.NewLocal(root, submit, ad)
-	defer local.Shut()
-	var events []string
-	local.Event = func(e *classad.Ad) {
-		text, _ := e.EvalString("Info", nil)
-		events = append(events, text)
-	}
-	none := func(string) string { return "" }
-	proxy, err := chirp.Listen(chirp.Config{
-		Remote: local, Allow: chirp.AllowFrom(ad, none), Job: ad, Knob: none,
-		Acknowledge: func(nc net.Conn) {
-			if raw, err := nc.(*net.TCPConn).SyscallConn(); err == nil {
-				_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK, 1) })
-			}
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = proxy.Serve(t.Context()) }()
-	defer proxy.Close()
-	config := filepath.Join(here, ".chirp.config")
-	if err := os.WriteFile(config, []byte(proxy.ConfigText()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := func(args ...string) string {
+	submit := t.TempDir()
+	write := func(name, text string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, tool, args...)
-		cmd.Dir = here
-		cmd.Env = append(htcondor.Env(), "_CONDOR_CHIRP_CONFIG="+config, "_CONDOR_SCRATCH_DIR="+here, "TZ=UTC")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			return fmt.Sprintf("%s(%v)", out, err)
-		}
-		return string(out)
-	}
-	write := func(path, text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(submit, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	big := strings.Repeat("0123456789abcdef", 300_000)
-	write(filepath.Join(submit, "in file"), "from the submit side\n")
-	write(filepath.Join(submit, "big"), big)
-	write(filepath.Join(here, "up"), big)
-	for _, c := range []struct {
-		args []string
-		want string // part of it
+	write("in file", "from the submit side\n")
+	write("big", big)
+	write("up", big)
+	cases := []struct {
+		args string // as the shell reads them
+		want string // part of what is printed, with the exit status in parentheses
 	}{
-		{[]string{"fetch", "in file", "got"}, ""},
-		{[]string{"fetch", "big", "gotbig"}, ""},
-		{[]string{"put", "-mode", "cwt", "-perm", "600", "up", "sent up"}, ""},
-		{[]string{"get_job_attr", "Owner"}, `"alice"`},
-		{[]string{"set_job_attr", "Answer", "40 + 2"}, ""},
-		{[]string{"get_job_attr", "Answer"}, "40 + 2"},
-		{[]string{"set_job_attr_delayed", "ChirpStep", `"two words"`}, ""},
-		{[]string{"get_job_attr_delayed", "ChirpStep"}, `"two words"`},
-		{[]string{"ulog", "half way there"}, ""},
-		{[]string{"read", "-offset", "5", "in file", "3"}, "the"},
-		{[]string{"write", "-offset", "5", "in file", "got"}, "(exit status 21)"},
-		{[]string{"getdir", "."}, "in file"},
-		{[]string{"stat", "in file"}, "size: 2"},
-		{[]string{"access", "in file", "r"}, ""},
-		{[]string{"link", "big", "other"}, ""},
-		{[]string{"truncate", "other", "10"}, ""},
-		{[]string{"rmdir", "-r", "none"}, "exit status"},
-		{[]string{"remove", "other"}, ""},
-		{[]string{"fetch", "none", "x"}, "exit status"},
-		{[]string{"fetch", "/etc/passwd", "x"}, "exit status"},
-		{[]string{"whoami"}, "CONDOR"},
-	} {
-		got := run(c.args...)
-		if !strings.Contains(got, c.want) || c.want == "" && strings.Contains(got, "(") {
-			t.Errorf("condor_chirp %q: %q, want %q", c.args, got, c.want)
+		{`fetch "in file" got`, "(0)"},
+		{`fetch big gotbig`, "(0)"},
+		{`put -mode cwt -perm 600 up "sent up"`, "(0)"},
+		{`get_job_attr Answer`, "41\n(0)"},
+		{`set_job_attr Answer "40 + 2"`, "(0)"},
+		{`get_job_attr Answer`, "40 + 2\n(0)"},
+		{`set_job_attr Owner '"root"'`, "exit 1"},
+		{`set_job_attr_delayed ChirpStep '"two words"'`, "(0)"},
+		{`get_job_attr_delayed ChirpStep`, `"two words"`},
+		{`ulog "half way there"`, "(0)"},
+		{`read -offset 5 "in file" 3`, "the"},
+		{`write -offset 5 "in file" got`, "(21)"},
+		{`getdir .`, "in file"},
+		{`stat "in file"`, "size: 2"},
+		{`statfs "in file"`, "f_bsize"},
+		{`access "in file" r`, "(0)"},
+		{`link big other`, "(0)"},
+		{`truncate other 10`, "(0)"},
+		{`rmdir -r none`, "exit 1"},
+		{`remove other`, "(0)"},
+		{`fetch none x`, "exit 1"},
+		{`fetch /etc/passwd x`, "exit 1"},
+		{`whoami`, "CONDOR"},
+	}
+	script := "#!/bin/sh\n"
+	for i, c := range cases {
+		script += fmt.Sprintf("%s %s >said.%d 2>&1; echo \"($?)\" >>said.%d\n", tool, c.args, i, i)
+	}
+	write("job.sh", script)
+	env := ""
+	for _, e := range append(htcondor.Env(), "TZ=UTC") {
+		env += " '" + e + "'"
+	}
+	write("job.sub", "executable = job.sh\nshould_transfer_files = YES\ntransfer_input_files = up\nenvironment = \""+env[1:]+"\"\nrequest_cpus = 1\nrequest_memory = 16\n"+
+		"request_disk = 64 MB\nwant_io_proxy = true\n+Answer = 41\non_exit_hold = Answer == 42\non_exit_hold_reason = ChirpStep\nlog = job.log\nqueue\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, ep, "run", "job.sub")
+	cmd.Dir = submit
+	out, _ := cmd.CombinedOutput() // its status says that the job is held, which is looked for below
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(submit, name))
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return string(b)
+	}
+	for i, c := range cases {
+		got := read(fmt.Sprint("said.", i))
+		if failed := !strings.HasSuffix(got, "(0)\n"); c.want == "exit 1" && !failed || c.want != "exit 1" && !strings.Contains(got, c.want) {
+			t.Errorf("condor_chirp %s: %q, want %q", c.args, got, c.want)
 		}
 	}
-	for path, want := range map[string]string{
-		filepath.Join(here, "got"): "from the submit side\n", filepath.Join(here, "gotbig"): big, filepath.Join(submit, "sent up"): big,
-		filepath.Join(submit, "in file"): "from from the submit side\n", filepath.Join(submit, "big"): big[:10],
+	for name, want := range map[string]string{
+		"got": "from the submit side\n", "gotbig": big, "sent up": big, "in file": "from from the submit side\n", "big": big[:10],
 	} {
-		b, err := os.ReadFile(path)
-		if err != nil || string(b) != want {
-			t.Errorf("%s has %d bytes (%.40q), %v; want %d", path, len(b), b, err, len(want))
+		if got := read(name); got != want {
+			t.Errorf("%s has %d bytes (%.40q), want %d", name, len(got), got, len(want))
 		}
 	}
-	if len(events) != 1 || events[0] != "half way there" {
-		t.Errorf("events %q", events)
+	if log := read("job.log"); !strings.Contains(log, "half way there\n") || !strings.Contains(log, "Changing job attribute Answer from 41 to 40 + 2\n") {
+		t.Errorf("the event log is\n%s", log)
 	}
-	if d := proxy.Delayed(); d == nil || d.Len() != 1 {
-		t.Errorf("delayed %v", d)
+	if !strings.Contains(string(out), "two words") {
+		t.Errorf("the job is not held for what it set with a delay\n%s", out)
 	}
 }
