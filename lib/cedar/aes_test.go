@@ -5,6 +5,7 @@ package cedar
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"testing"
@@ -71,15 +72,9 @@ func TestRecordedNonces(t *testing.T) {
 type hexText []byte
 
 func (h *hexText) UnmarshalText(b []byte) error {
-	var err error
-	*h, err = appendHex(b)
+	*h = make([]byte, hex.DecodedLen(len(b)))
+	_, err := hex.Decode(*h, b)
 	return err
-}
-
-func appendHex(digits []byte) ([]byte, error) {
-	p := starText{rest: string(digits) + "*"}
-	b := p.hex("digits")
-	return b, p.err
 }
 
 func TestDefaults(t *testing.T) {

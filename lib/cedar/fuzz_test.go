@@ -198,23 +198,3 @@ func FuzzDatagram(f *testing.F) {
 		}
 	})
 }
-
-// The text of a socket that is read prints as it was.
-func FuzzInheritedSocket(f *testing.F) {
-	for _, s := range inheritedSockets {
-		f.Add(s.text, s.udp)
-	}
-	f.Fuzz(func(t *testing.T, text string, udp bool) {
-		s, err := cedar.ParseInheritedSocket(text, udp)
-		if err != nil {
-			return
-		}
-		again, err := cedar.ParseInheritedSocket(s.Text().Reveal(), udp)
-		if err != nil {
-			t.Fatalf("%q prints as %q: %v", text, s.Text().Reveal(), err)
-		}
-		if again.Text() != s.Text() {
-			t.Errorf("%q prints as %q, then %q", text, s.Text().Reveal(), again.Text().Reveal())
-		}
-	})
-}

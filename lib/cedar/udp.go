@@ -291,9 +291,6 @@ func (a *Assembler) Add(now time.Time, from netip.AddrPort, d Datagram) (message
 	return message, true, nil
 }
 
-// Held returns how many messages are under way and how many bytes they hold.
-func (a *Assembler) Held() (messages, bytes int) { return len(a.messages), a.held }
-
 func (a *Assembler) drop(key senderID) {
 	if m := a.messages[key]; m != nil {
 		a.held -= m.size

@@ -139,24 +139,6 @@ func ExampleMatch() {
 	// Output: true 1 0
 }
 
-func ExampleExplain() {
-	machine, err := classad.ParseAd("Memory = 4096\nRequirements = START && TARGET.RequestMemory <= Memory\n"+
-		"START = KeyboardIdle > 900\nKeyboardIdle = 1200\n", classad.Old)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	job, err := classad.ParseAd("RequestMemory = 8192\n", classad.Old)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Print(classad.Explain(machine, job, nil))
-	// Output:
-	// true       KeyboardIdle > 900   with MY.KeyboardIdle = 1200
-	// false      TARGET.RequestMemory <= Memory   with TARGET.RequestMemory = 8192, MY.Memory = 4096   wants TARGET.RequestMemory <= 4096
-}
-
 func ExampleReader() {
 	r := classad.NewReader(strings.NewReader("Name = \"slot1\"\nCpus = 1\n\nName = \"slot2\"\nCpus = 4\n"), classad.FormOld)
 	for ad, err := range r.All() {

@@ -73,7 +73,7 @@ func FuzzExpand(f *testing.F) {
 
 // FuzzKnobNames looks any name up.
 func FuzzKnobNames(f *testing.F) {
-	for k := range Knobs() {
+	for k := range allKnobs() {
 		f.Add(k.Name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -81,7 +81,7 @@ func FuzzKnobNames(f *testing.F) {
 		if ok == (k.Name == "") {
 			t.Fatalf("%q: %v", name, k)
 		}
-		if near, found := Suggest(name); found && near == name {
+		if near, found := suggest(name); found && near == name {
 			t.Fatalf("%q suggested for itself", name)
 		}
 	})

@@ -4,7 +4,6 @@
 package config
 
 import (
-	"iter"
 	"slices"
 	"strings"
 )
@@ -124,19 +123,6 @@ func LookupKnob(name string) (Knob, bool) {
 		return LookupKnob(bare)
 	}
 	return Knob{}, false
-}
-
-// Knobs yields the whole table: single names in order, then families.
-func Knobs() iter.Seq[Knob] {
-	return func(yield func(Knob) bool) {
-		for _, rows := range [...][]Knob{knobTable[:], familyTable[:]} {
-			for i := range rows {
-				if !yield(rows[i]) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // findKnob returns the row of a name without prefix, nil if there is none.

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestKnobTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := map[string]Knob{}
-	for k := range Knobs() {
+	for k := range allKnobs() {
 		table[k.Name] = k
 	}
 	if len(table) != len(doc.Knob) {
@@ -120,7 +121,7 @@ func TestSuggest(t *testing.T) {
 		"MyVeryOwnMacro":            "",
 		"XY":                        "",
 	} {
-		if got, ok := Suggest(name); got != want || ok != (want != "") {
+		if got, ok := suggest(name); got != want || ok != (want != "") {
 			t.Errorf("%s: suggested %q, want %q", name, got, want)
 		}
 	}
@@ -162,4 +163,32 @@ func TestNearMisses(t *testing.T) {
 			t.Errorf("%q:\ngot  %q\nwant %q", tt.text, got, tt.want)
 		}
 	}
+}
+
+// allKnobs yields the whole table: single names in order, then families.
+func allKnobs() iter.Seq[Knob] {
+	return func(yield func(Knob) bool) {
+		for _, rows := range [...][]Knob{knobTable[:], familyTable[:]} {
+			for i := range rows {
+				if !yield(rows[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// suggest returns the knob that name was probably meant to be: one that
+// differs in a letter or two. It returns false for a name that is a knob, and
+// for one that is near none.
+func suggest(name string) (string, bool) {
+	if _, known := LookupKnob(name); known && !isLooseFamily(name, nil) {
+		return "", false
+	}
+	bare := bareName(name)
+	near, ok := nearest(bare)
+	if !ok {
+		return "", false
+	}
+	return name[:len(name)-len(bare)] + near, true
 }

@@ -118,7 +118,7 @@ func TestBadValues(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	tested := 0
-	for k := range Knobs() {
+	for k := range allKnobs() {
 		if k.IsFamily() || k.Type != TypeInt && k.Type != TypeDuration && k.Type != TypeFloat {
 			continue
 		}
@@ -151,7 +151,7 @@ func TestRanges(t *testing.T) {
 func TestDefaultsAreGood(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, "")
-	for k := range Knobs() {
+	for k := range allKnobs() {
 		if k.IsFamily() || k.Obsolete != "" {
 			continue
 		}

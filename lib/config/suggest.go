@@ -10,21 +10,6 @@ import (
 	"github.com/execpoint/execpoint/lib/spelling"
 )
 
-// Suggest returns the knob that name was probably meant to be: one that
-// differs in a letter or two. It returns false for a name that is a knob, and
-// for one that is near none.
-func Suggest(name string) (string, bool) {
-	if _, known := LookupKnob(name); known && !isLooseFamily(name, nil) {
-		return "", false
-	}
-	bare := bareName(name)
-	near, ok := nearest(bare)
-	if !ok {
-		return "", false
-	}
-	return name[:len(name)-len(bare)] + near, true
-}
-
 // nearest finds the single knob or family at the smallest distance.
 func nearest(name string) (string, bool) {
 	allowed := 1

@@ -11,7 +11,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -269,14 +268,4 @@ func (q *Query) wants(ad *classad.Ad) bool {
 	env.My = ad
 	ok, is := q.Constraint.Eval(&env).AsBool()
 	return is && ok
-}
-
-// Field returns what a banner says of name, such as ClusterId; "" if nothing.
-func (r *Record) Field(name string) string {
-	_, rest, ok := strings.Cut(r.Banner, " "+name+" = ")
-	if !ok {
-		return ""
-	}
-	value, _, _ := strings.Cut(rest, " ")
-	return value
 }

@@ -85,9 +85,6 @@ func inQuoted(err error, quoted string) error {
 	return &SyntaxError{i, e.Msg}
 }
 
-// Quote is the inverse of Unquote.
-func Quote(v2 string) string { return `"` + strings.ReplaceAll(v2, `"`, `""`) + `"` }
-
 func isSpace(c byte) bool { return isBlank(c) || c == '\v' || c == '\f' }
 
 // clip shortens a quotation in a message.

@@ -183,16 +183,18 @@ func (a *AP) Negotiate(now clock.Instant, offers []Offer) (ep.Event, bool) {
 // match, -1 and the reason when none does.
 func (a *AP) pick(now clock.Instant, j *job, offers []Offer) (int, string) {
 	best, bestRank, bestSlotRank, why := -1, 0.0, 0.0, ""
+	env := a.env(now)
+	m := classad.NewMatcher(j.ad, env)
 	for i, o := range offers {
-		m := classad.Match(j.ad, o.Ad, a.env(now))
-		if !m.OK() {
+		if !m.Matches(o.Ad) {
 			if why == "" {
-				why = refusal(m, o)
+				why = refusal(classad.Match(j.ad, o.Ad, env), o)
 			}
 			continue
 		}
-		if best < 0 || m.LeftRank > bestRank || m.LeftRank == bestRank && m.RightRank > bestSlotRank {
-			best, bestRank, bestSlotRank = i, m.LeftRank, m.RightRank
+		rank, slotRank := m.Rank(o.Ad), m.RankOf(o.Ad)
+		if best < 0 || rank > bestRank || rank == bestRank && slotRank > bestSlotRank {
+			best, bestRank, bestSlotRank = i, rank, slotRank
 		}
 	}
 	return best, why
@@ -356,11 +358,12 @@ func (a *AP) nextFor(now clock.Instant, l *lease) *job {
 		return nil
 	}
 	failed := make(map[int]bool)
+	m := classad.NewMatcher(l.ad, a.env(now))
 	for i, j := range a.idle {
 		if failed[j.sig] || j.retry.Boot > now.Boot {
 			continue
 		}
-		if !classad.Match(j.ad, l.ad, a.env(now)).OK() {
+		if !m.Matches(j.ad) {
 			failed[j.sig] = true
 			continue
 		}

@@ -5,9 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"strings"
-
-	"github.com/execpoint/execpoint/lib/errs"
 )
 
 // State is the state of a slot as an ad's State attribute names it.
@@ -75,25 +72,6 @@ type Pair struct {
 
 // String returns "Claimed/Busy".
 func (p Pair) String() string { return p.State.String() + "/" + p.Activity.String() }
-
-// ParsePair reads what Pair.String writes. Whether the pair is Legal is
-// another question.
-func ParsePair(text string) (Pair, error) {
-	s, a, ok := strings.Cut(text, "/")
-	if ok {
-		for i, name := range stateNames {
-			if name != s {
-				continue
-			}
-			for j, act := range activityNames {
-				if act == a {
-					return Pair{State(i), Activity(j)}, nil
-				}
-			}
-		}
-	}
-	return Pair{}, errs.E("policy.ParsePair", errs.Invalid, text, fmt.Errorf("want State/Activity, such as Claimed/Busy"))
-}
 
 // The legal pairs, by name: those of the documents and Claimed/Cleaning, which
 // is newer than they are.

@@ -40,19 +40,10 @@ func TestLegalPairs(t *testing.T) {
 		if Legal(p) != want[p.String()] {
 			t.Errorf("Legal(%v) = %v", p, Legal(p))
 		}
-		back, err := ParsePair(p.String())
-		if err != nil || back != p {
-			t.Errorf("ParsePair(%q) = %v, %v", p, back, err)
-		}
 	}
 	for _, bad := range []Pair{{State: 7}, {Activity: 8}, {State: 200, Activity: 200}} {
 		if Legal(bad) {
 			t.Errorf("Legal(%v)", bad)
-		}
-	}
-	for _, text := range []string{"", "Claimed", "Claimed/", "/Busy", "claimed/busy", "Claimed/Busy ", "Delete/Idle"} {
-		if p, err := ParsePair(text); !errs.Is(err, errs.Invalid) {
-			t.Errorf("ParsePair(%q) = %v, %v", text, p, err)
 		}
 	}
 }
@@ -267,17 +258,4 @@ func TestDutiesFitTheTarget(t *testing.T) {
 			must(row.Duties.Has(Reevaluate), "must be looked at again at once")
 		}
 	}
-}
-
-func FuzzParsePair(f *testing.F) {
-	for _, p := range allPairs() {
-		f.Add(p.String())
-	}
-	f.Add("Claimed/")
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := ParsePair(text)
-		if err == nil && p.String() != text {
-			t.Errorf("ParsePair(%q) = %v", text, p)
-		}
-	})
 }

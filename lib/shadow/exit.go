@@ -17,29 +17,16 @@ const remoteError = 21
 // above -1000. The code 0 is no code, and the job is started again. After it
 // the shadow ends the activation.
 func HoldEvent(text string, code, subcode int) *classad.Ad {
-	ad := errorEvent(text)
-	if code != 0 {
-		ad.SetInt("HoldReasonCode", int64(code))
-		ad.SetInt("HoldReasonSubCode", int64(subcode))
-	}
-	return ad
-}
-
-// ErrorEvent is the event of something that went wrong and changes nothing for
-// the job.
-func ErrorEvent(text string) *classad.Ad {
-	ad := errorEvent(text)
-	ad.SetInt("CriticalError", 0)
-	return ad
-}
-
-func errorEvent(text string) *classad.Ad {
 	ad := classad.NewAd()
 	ad.SetInt("EventTypeNumber", remoteError)
 	ad.SetString("MyType", "RemoteErrorEvent")
 	ad.SetString("Daemon", "starter")
 	if text = OneLine(text); text != "" {
 		ad.SetString("ErrorMsg", text)
+	}
+	if code != 0 {
+		ad.SetInt("HoldReasonCode", int64(code))
+		ad.SetInt("HoldReasonSubCode", int64(subcode))
 	}
 	return ad
 }
@@ -128,9 +115,6 @@ func (r ExitReason) String() string {
 // NoStatus is the wait status of a job that has none.
 const NoStatus = -1
 
-// coreFlag is the bit of a wait status that tells of a core file.
-const coreFlag = 0x80
-
 // WaitStatus is the wait status of a process that ended by a signal, or with a
 // code if signal is 0.
 func WaitStatus(code, signal int) int {
@@ -138,16 +122,4 @@ func WaitStatus(code, signal int) int {
 		return signal & 0x7f
 	}
 	return code & 0xff << 8
-}
-
-// SplitWaitStatus is the reverse. ok is false for NoStatus and anything else
-// that no ended process has.
-func SplitWaitStatus(wait int) (code, signal int, ok bool) {
-	if wait < 0 || wait > 0xffff || wait&0x7f == 0x7f {
-		return 0, 0, false
-	}
-	if signal = wait & 0x7f; signal != 0 {
-		return 0, signal, wait>>8 == 0
-	}
-	return wait >> 8, 0, wait&coreFlag == 0
 }

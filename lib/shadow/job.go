@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -175,21 +174,4 @@ func (c *Caller) useless(call Call, why string) error {
 func (c *Caller) FileInfo(ctx context.Context, logical string) (url string, err error) {
 	r, err := c.ask(ctx, &Request{Call: CallGetFileInfo, Texts: [2]string{logical}})
 	return r.Text, err
-}
-
-// RemotePath returns the path of a URL of FileInfo that leads to a file at the
-// submit machine; ok is false for any other.
-func RemotePath(url string) (path string, ok bool) {
-	for {
-		scheme, rest, found := strings.Cut(url, ":")
-		switch {
-		case !found:
-			return "", false
-		case scheme == "remote":
-			return rest, rest != ""
-		case scheme != "buffer":
-			return "", false
-		}
-		url = rest
-	}
 }

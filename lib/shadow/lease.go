@@ -32,6 +32,3 @@ func LeaseLength(job *classad.Ad) time.Duration {
 func (l Lease) Left(now clock.Instant) time.Duration {
 	return max(0, l.Length-max(0, now.Sub(l.Contact)))
 }
-
-// Over reports whether nothing is left.
-func (l Lease) Over(now clock.Instant) bool { return l.Left(now) == 0 }

@@ -89,9 +89,6 @@ var verbs = [...]string{
 	"shutdown", "reconfig",
 }
 
-// String returns the word of the language.
-func (v Verb) String() string { return verbs[v] }
-
 // Limits of a scenario: more is a mistake.
 const (
 	maxText      = 4 << 20

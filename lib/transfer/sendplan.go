@@ -55,35 +55,6 @@ var alwaysQuiet = [...]string{
 	".docker_sock", ".docker_stdout", ".docker_stderror", ".condor_container_launched",
 }
 
-// WantedAt reports whether output is sent at all on an occasion, by
-// WhenToTransferOutput.
-func WantedAt(job *classad.Ad, at Occasion) bool {
-	switch when := strings.ToUpper(text(job, "WhenToTransferOutput")); at {
-	case AtEviction:
-		return when == "ON_EXIT_OR_EVICT"
-	case AtCheckpoint:
-		return true
-	default:
-		return when != "NEVER"
-	}
-}
-
-// Succeeded reports whether a job ended as its ad defines success:
-// JobSuccessExitCode or, with JobSuccessExitBySignal, JobSuccessExitSignal.
-// Without a definition every ending is a success.
-func Succeeded(job *classad.Ad, bySignal bool, number int) bool {
-	code, haveCode := job.EvalInt("JobSuccessExitCode", nil)
-	signal, haveSignal := job.EvalInt("JobSuccessExitSignal", nil)
-	if !haveCode && !haveSignal {
-		return true
-	}
-	wantSignal, _ := job.EvalBool("JobSuccessExitBySignal", nil)
-	if wantSignal {
-		return bySignal && int64(number) == signal
-	}
-	return !bySignal && int64(number) == code
-}
-
 // Changed lists what is new or changed at the top of scratch against before:
 // plain files, and links to such within, in the order of the directory. Std
 // files count like others. If there is no such directory any more the error is

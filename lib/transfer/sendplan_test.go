@@ -88,42 +88,6 @@ func TestPlanOutput(t *testing.T) {
 	}
 }
 
-func TestWantedAt(t *testing.T) {
-	t.Parallel()
-	for when, want := range map[string][3]bool{
-		"ON_EXIT": {true, false, true}, "ON_EXIT_OR_EVICT": {true, true, true}, "on_success": {true, false, true}, "NEVER": {false, false, true},
-	} {
-		job := parse(t, `WhenToTransferOutput = "`+when+`"`)
-		if got := [3]bool{WantedAt(job, AtExit), WantedAt(job, AtEviction), WantedAt(job, AtCheckpoint)}; got != want {
-			t.Errorf("%s: %v, want %v", when, got, want)
-		}
-	}
-}
-
-func TestSucceeded(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		job      string
-		bySignal bool
-		number   int
-		want     bool
-	}{
-		{``, false, 7, true},
-		{``, true, 9, true},
-		{`JobSuccessExitCode = 0`, false, 0, true},
-		{`JobSuccessExitCode = 0`, false, 1, false},
-		{`JobSuccessExitCode = 0`, true, 9, false},
-		{`JobSuccessExitCode = 7`, false, 7, true},
-		{`JobSuccessExitSignal = 9; JobSuccessExitBySignal = true`, true, 9, true},
-		{`JobSuccessExitSignal = 9; JobSuccessExitBySignal = true`, true, 15, false},
-		{`JobSuccessExitSignal = 9; JobSuccessExitBySignal = true`, false, 9, false},
-	} {
-		if got := Succeeded(parse(t, strings.ReplaceAll(tt.job, "; ", "\n")), tt.bySignal, tt.number); got != tt.want {
-			t.Errorf("%s, by signal %v, %d: %v", tt.job, tt.bySignal, tt.number, got)
-		}
-	}
-}
-
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	r := root(t)

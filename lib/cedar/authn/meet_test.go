@@ -343,3 +343,12 @@ func TestCancelled(t *testing.T) {
 		})
 	}
 }
+
+// Agreed reports whether an error of Authenticate is a failure that both sides
+// know of: no method was left, and the stream is at the same place for both.
+// Where authentication is not required they may go on without. After every
+// other error the stream is to be closed.
+func Agreed(err error) bool {
+	var a agreed
+	return errors.As(err, &a)
+}

@@ -89,15 +89,6 @@ type agreed struct{ error }
 
 func (a agreed) Unwrap() error { return a.error }
 
-// Agreed reports whether an error of Authenticate is a failure that both sides
-// know of: no method was left, and the stream is at the same place for both.
-// Where authentication is not required they may go on without. After every
-// other error the stream is to be closed.
-func Agreed(err error) bool {
-	var a agreed
-	return errors.As(err, &a)
-}
-
 func isBroken(err error) bool {
 	var b broken
 	return errors.As(err, &b)

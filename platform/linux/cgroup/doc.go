@@ -11,6 +11,6 @@
 // hierarchy's root, or read a missing number as zero.
 //
 //	tree, err := cgroup.Open(cgroup.Options{Root: "/sys/fs/cgroup", Base: "htcondor", Self: self})
-//	group, err := tree.Create(cgroup.LeafName("/var/lib/condor/execute", "slot1_1@host"))
+//	group, err := tree.Create("_var_lib_condor_execute_slot1_1@host") // EXECUTE and the slot
 //	// …/memory/htcondor/_var_lib_condor_execute_slot1_1@host and its likes
 package cgroup

@@ -4,7 +4,6 @@
 package cgroup
 
 import (
-	"path"
 	"slices"
 	"strings"
 )
@@ -12,12 +11,6 @@ import (
 // The controllers of version 1 that a job is put under, with the names under
 // which they are found mounted. Devices, pids and the rest are left alone.
 var v1Controllers = [...]string{"memory", "cpu", "cpuacct", "freezer"}
-
-// LeafName is the name of a job's group: EXECUTE with slashes turned to
-// underscores, then the slot with its host.
-func LeafName(execute, slotFullName string) string {
-	return strings.ReplaceAll(path.Clean(execute), "/", "_") + "_" + strings.ReplaceAll(slotFullName, "/", "_")
-}
 
 // Membership is one line of /proc/<pid>/cgroup: the group that a process is in
 // within one hierarchy. Controllers is empty for version 2.

@@ -98,20 +98,6 @@ func TestParseMembership(t *testing.T) {
 	}
 }
 
-// The recorded starter's cases cg-hard, cg-static and starter-identity-owner.
-func TestLeafName(t *testing.T) {
-	t.Parallel()
-	for _, c := range [][3]string{
-		{"/var/lib/condor/execute", "slot1@node1.example.org", "_var_lib_condor_execute_slot1@node1.example.org"},
-		{"/x/execute/", "slot1_1@h", "_x_execute_slot1_1@h"},
-		{"/x", "a/b@h", "_x_a_b@h"},
-	} {
-		if got := LeafName(c[0], c[1]); got != c[2] {
-			t.Errorf("LeafName(%q, %q) = %q, want %q", c[0], c[1], got, c[2])
-		}
-	}
-}
-
 // row: S0-081
 func TestLimitsPlan(t *testing.T) {
 	t.Parallel()

@@ -174,7 +174,7 @@ func reap(t *testing.T, pid int) syscall.WaitStatus {
 
 func TestLifeOfAGroup(t *testing.T) {
 	eachVersion(t, func(t *testing.T, tree *Tree) {
-		name := LeafName("/execute", "slot1@"+strconv.Itoa(os.Getpid()))
+		name := "_execute_slot1@" + strconv.Itoa(os.Getpid())
 		g, err := tree.Create(name)
 		if err != nil {
 			t.Fatal(err)

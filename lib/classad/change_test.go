@@ -13,66 +13,6 @@ import (
 	"github.com/execpoint/execpoint/lib/rapidtest"
 )
 
-func TestExplain(t *testing.T) {
-	t.Parallel()
-	machine := mustAd(t, `Requirements = START && (WithinResourceLimits)
-START = (KeyboardIdle > 900 || LoadAvg < 0.3) && TARGET.Owner != "mallory"
-WithinResourceLimits = MY.Cpus >= TARGET.RequestCpus && MY.Memory >= TARGET.RequestMemory && TARGET.RequestGPUs <= 1
-Cpus = 2
-Memory = 1024
-KeyboardIdle = 5
-LoadAvg = 0.1
-`)
-	job := mustAd(t, "Owner = \"alice\"\nRequestCpus = 1\nRequestMemory = 2 * 1024\n")
-	e := Explain(machine, job, nil)
-	want := `true       KeyboardIdle > 900 || LoadAvg < 0.3   with MY.KeyboardIdle = 5, MY.LoadAvg = 0.1
-true       TARGET.Owner != "mallory"   with TARGET.Owner = "alice"
-true       MY.Cpus >= TARGET.RequestCpus   with MY.Cpus = 2, TARGET.RequestCpus = 1
-false      MY.Memory >= TARGET.RequestMemory   with MY.Memory = 1024, TARGET.RequestMemory = 2048   wants 1024 >= TARGET.RequestMemory
-undefined  TARGET.RequestGPUs <= 1   with TARGET.RequestGPUs = undefined
-`
-	if diff := cmp.Diff(want, e.String()); diff != "" {
-		t.Error(diff)
-	}
-	if e.OK || !e.Value.Equal(Bool(false)) || e.Clauses[1].From != "START" || e.Clauses[3].From != "WithinResourceLimits" {
-		t.Errorf("%v, from %s", e.Value, e.Clauses[1].From)
-	}
-	if e := Explain(job, machine, nil); e.OK || !e.Value.IsUndefined() || len(e.Clauses) != 0 {
-		t.Errorf("no Requirements: %v", e)
-	}
-	// Names that lead back end.
-	loop := mustAd(t, "Requirements = A && B\nA = B\nB = A && Requirements\n")
-	if e := Explain(loop, job, nil); e.OK || len(e.Clauses) == 0 {
-		t.Errorf("%v", e)
-	}
-	slow := mustAd(t, "Requirements = "+strings.Repeat("size(L) > 1 && countMatches(L[0] == 1, { [ a = L ],[ a = L ] }) >= 0 && ", 200)+"true\nL = { "+strings.Repeat("1,", 200)+"1 }\n")
-	if e := Explain(slow, job, &Env{MaxSteps: 500}); len(e.Clauses) == 0 || len(e.Clauses) > 300 {
-		t.Errorf("%d clauses in 500 steps", len(e.Clauses))
-	}
-	deep := mustAd(t, "Requirements = "+strings.Repeat("true && ", 3000)+"false\n")
-	if e := Explain(deep, job, nil); e.OK || len(e.Clauses) > maxClauses {
-		t.Errorf("%d clauses", len(e.Clauses))
-	}
-}
-
-// TestExplainAgreesWithMatch: an ad accepts exactly when all its conditions
-// are met, as long as they stand by themselves.
-func TestExplainAgreesWithMatch(t *testing.T) {
-	t.Parallel()
-	for _, v := range readLines[matchVector](t, "testdata/match.jsonl", nil) {
-		machine, job := mustAd(t, v.Machine), mustAd(t, v.Job)
-		env := &Env{Now: policyEnv(t).Now}
-		e := Explain(machine, job, env)
-		all := len(e.Clauses) > 0
-		for i := range e.Clauses {
-			all = all && e.Clauses[i].OK()
-		}
-		if e.OK != v.MachineOK || all != v.MachineOK {
-			t.Errorf("%s: %v, all %v, want %v\n%v", v.ID, e.OK, all, v.MachineOK, e)
-		}
-	}
-}
-
 func TestChangesSince(t *testing.T) {
 	t.Parallel()
 	a := mustAd(t, "A = 1\nB = A + 1\nC = \"x\"\nD = { 1,2 }\n")
