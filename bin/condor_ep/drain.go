@@ -199,7 +199,7 @@ func printDrain(w io.Writer, d *observe.Draining, now time.Time) {
 	if d.By != "" && !strings.Contains(d.Reason, d.By) {
 		who = " by " + d.By
 	}
-	fmt.Fprintf(w, "  draining (%s, id %s)%s since %s ago: %s", d.How, d.ID, who, short(now.Sub(d.Since)), d.Reason)
+	fmt.Fprintf(w, "  draining (%s, id %s)%s for %s: %s", d.How, d.ID, who, short(now.Sub(d.Since)), d.Reason)
 	switch {
 	case d.Drained:
 		fmt.Fprint(w, "; drained")
