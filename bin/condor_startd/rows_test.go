@@ -110,6 +110,20 @@ func (l *life) moves(words ...string) {
 	}
 }
 
+// looks waits until the first slot was looked at so many times more, which a
+// daemon with D_FULLDEBUG says.
+func (l *life) looks(times int) {
+	l.t.Helper()
+	seen := func() int { return strings.Count(l.log(), "slot1: state ") }
+	from := seen()
+	eventually(l.t, "the slot is looked at", func() error {
+		if n := seen() - from; n < times {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
+}
+
 // says waits until the log has the words.
 func (l *life) says(words string) {
 	l.t.Helper()
@@ -341,6 +355,11 @@ func TestQuarterOfTheDisk(t *testing.T) {
 		return total
 	}
 	before := quarters()
+	var fs syscall.Statfs_t
+	s.must(syscall.Statfs(s.path("execute"), &fs))
+	if free := float64(fs.Bavail) * float64(fs.Bsize) / 1024; math.Abs(before-free) > free/4 {
+		t.Errorf("TotalDisk is %.0f, and %.0f are free", before, free)
+	}
 	file, err := os.Create(s.path("execute/taken"))
 	s.must(err)
 	s.must(syscall.Fallocate(int(file.Fd()), 0, 0, taken))
@@ -364,7 +383,7 @@ func TestBackfillKnobs(t *testing.T) {
 	if os.Geteuid() == 0 {
 		all = append(all, "BOINC_Owner = nobody")
 	}
-	const on = "ENABLE_BACKFILL = True\nBACKFILL_SYSTEM = BOINC\nSTART_BACKFILL = True\nEVICT_BACKFILL = False\nRunBenchmarks = False\nPOLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\n"
+	const on = "ENABLE_BACKFILL = True\nBACKFILL_SYSTEM = BOINC\nSTART_BACKFILL = True\nEVICT_BACKFILL = False\nRunBenchmarks = False\nPOLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\nSTARTD_DEBUG = D_FULLDEBUG\n"
 	for i, line := range all {
 		knob, _, _ := strings.Cut(line, " ")
 		t.Run(knob, func(t *testing.T) {
@@ -385,7 +404,7 @@ func TestBackfillKnobs(t *testing.T) {
 				s.must(os.Mkdir(s.path("boinc"), 0o777))
 				l := s.live()
 				l.says(knob)
-				l.reconfigured(1, "")
+				l.looks(3)
 				if ad := l.ads()[0].Text(classad.Old); !strings.Contains(ad, `State = "Unclaimed"`) {
 					t.Errorf("without %s: %s", line, ad)
 				}
@@ -419,8 +438,7 @@ func TestBackfillKnobs(t *testing.T) {
 			return nil
 		})
 		// It stays while nothing else wants the slot, and goes with the daemon.
-		l.reconfigured(1, "")
-		l.reconfigured(2, "")
+		l.looks(3)
 		if log := l.log(); strings.Contains(log, "backfill client has ended") {
 			t.Errorf("the client does not stay:\n%s", log)
 		}
