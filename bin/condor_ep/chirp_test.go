@@ -257,3 +257,51 @@ func TestChirpAsTheOwner(t *testing.T) {
 	}
 	p.nothingLeft(t)
 }
+
+// TestChirpInRootsDirectory has a job of root's own directory, which runs as
+// nobody, try to have root move files for it: what it would name as its output,
+// its input and its next run it may not set; its own attributes it may.
+func TestChirpInRootsDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	base, err := os.MkdirTemp("", "own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := place{dir: filepath.Join(base, "dir"), tmp: filepath.Join(base, "tmp")}
+	for _, dir := range []string{p.dir, p.tmp} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", self, filepath.Join(base, "chirper")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p.write(t, "ep.conf", "CHIRP_DELAYED_UPDATE_PREFIX = *\n")
+	p.write(t, "job.sub", strings.Replace(chirping(t, "want_io_proxy = true\nmax_retries = 1\nsuccess_exit_code = 7\n",
+		`set_job_attr Out "`+base+`/evil"`, `set_job_attr TransferInput "/etc/shadow"`, `set_job_attr UserLog "`+base+`/evil"`,
+		`set_job_attr_delayed Out "`+base+`/evil"`, `set_job_attr ChirpMine 3`, `get_job_attr ChirpMine`),
+		self, filepath.Join(base, "chirper"), 1))
+	_, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
+	const want = "set_job_attr: -2\nset_job_attr: -2\nset_job_attr: -2\nset_job_attr_delayed: 0\nset_job_attr: 0\nget_job_attr: 3\n"
+	if got := p.read(t, "out"); got != want {
+		t.Errorf("the job was answered\n%s\nwant\n%s\n%s%s", got, want, stdout, stderr)
+	}
+	if !strings.Contains(stdout, "the jobs run as nobody") || strings.Count(stdout, "started") != 2 {
+		t.Errorf("want two runs as nobody:\n%s%s", stdout, stderr)
+	}
+	if _, err := os.Lstat(filepath.Join(base, "evil")); err == nil {
+		t.Error("a job of nobody's had root write where it likes")
+	}
+	p.nothingLeft(t)
+}

@@ -32,6 +32,9 @@ type Local struct {
 	Changed func(name string, e *classad.Expr)
 	Event   func(event *classad.Ad)
 	System  System
+	// Prefix is what the name of an attribute has to begin with that the job may
+	// set; "" is any.
+	Prefix string
 
 	mu    sync.Mutex
 	job   *classad.Ad
@@ -146,6 +149,11 @@ func (l *Local) JobAttr(_ context.Context, name string) (string, error) {
 // no job change them (SYSTEM_IMMUTABLE_JOB_ATTRS).
 var immutable = [...]string{"ClusterId", "JobUniverse", "MyType", "OsUser", "Owner", "ProcId", "TargetType", "User"}
 
+// Settable reports whether a name begins with Prefix, in any letters.
+func (l *Local) Settable(name string) bool {
+	return len(name) >= len(l.Prefix) && strings.EqualFold(name[:len(l.Prefix)], l.Prefix)
+}
+
 // SetJobAttr sets an attribute of the job.
 func (l *Local) SetJobAttr(_ context.Context, name, expr string) error {
 	const call = "set_job_attr"
@@ -157,6 +165,9 @@ func (l *Local) SetJobAttr(_ context.Context, name, expr string) error {
 		if strings.EqualFold(name, fixed) {
 			return failed(call, cedar.EACCES)
 		}
+	}
+	if !l.Settable(name) {
+		return failed(call, cedar.EACCES)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,6 +11,12 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
+// ownAttributes begin so: those that a job may set whose files are not its user's.
+// The access point moves its files with other rights than the job has, root's among
+// them: a job that names its own Out or TransferInput for its next run would write
+// and read with them.
+const ownAttributes = "Chirp"
+
 // openChirp lets the job use Chirp, where the access point hears it: for the files
 // of its submit directory (WantIOProxy), its ad and its event log. As HTCondor
 // does, it lets every job set attributes for the next update, unless the job or a
@@ -22,6 +28,9 @@ func (h *here) openChirp(a *activation) *Hold {
 	}
 	h.submit = chirp.NewLocal(a.job.iwd, a.job.ad)
 	h.submit.As = a.asUser
+	if a.apart() {
+		h.submit.Prefix = ownAttributes
+	}
 	h.submit.System = a.host.Files
 	h.submit.System.Errno = a.host.Errno
 	// These two are called by the goroutines of the proxy. A report is one write.
@@ -55,7 +64,13 @@ func (h *here) tellDelayed(a *activation) {
 	if ad == nil {
 		return
 	}
-	if text := ad.Text(classad.Old); text != h.told {
+	may := classad.NewAd()
+	for name, e := range ad.All() {
+		if h.submit.Settable(name) { // CHIRP_DELAYED_UPDATE_PREFIX lets more through
+			may.Set(name, e)
+		}
+	}
+	if text := may.Text(classad.Old); text != h.told {
 		h.told = text
 		a.say(Report{Op: OpAttributes, Text: text, Delayed: true})
 	}
