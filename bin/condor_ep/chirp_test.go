@@ -94,10 +94,8 @@ func chirper(requests []string) error {
 // in a word.
 func chirping(t *testing.T, more string, requests ...string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := filepath.Join(openDir(t, "program"), "chirper") // where every user comes
+	copyProgram(t, self)
 	args := ""
 	for _, q := range requests {
 		args += " '" + strings.ReplaceAll(q, `"`, `""`) + "'"
@@ -222,16 +220,8 @@ func TestChirpAsTheOwner(t *testing.T) {
 	if err := os.Chmod(base, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The job's program is this one, which is where only its own user comes.
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("cp", self, filepath.Join(base, "chirper")).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	p.write(t, "job.sub", strings.Replace(chirping(t, "want_io_proxy = true\n", "putfile made.txt 420 5", "getfile secret", "putfile secret 420 5",
-		"chmod secret 511", "unlink secret", "chown made.txt 0 0", "open pipe r 0"), self, filepath.Join(base, "chirper"), 1))
+	p.write(t, "job.sub", chirping(t, "want_io_proxy = true\n", "putfile made.txt 420 5", "getfile secret", "putfile secret 420 5",
+		"chmod secret 511", "unlink secret", "chown made.txt 0 0", "open pipe r 0"))
 	if out, err := exec.Command("chown", "-R", "nobody", p.dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -280,18 +270,10 @@ func TestChirpInRootsDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("cp", self, filepath.Join(base, "chirper")).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	p.write(t, "ep.conf", "CHIRP_DELAYED_UPDATE_PREFIX = *\n")
-	p.write(t, "job.sub", strings.Replace(chirping(t, "want_io_proxy = true\nmax_retries = 1\nsuccess_exit_code = 7\n",
+	p.write(t, "job.sub", chirping(t, "want_io_proxy = true\nmax_retries = 1\nsuccess_exit_code = 7\n",
 		`set_job_attr Out "`+base+`/evil"`, `set_job_attr TransferInput "/etc/shadow"`, `set_job_attr UserLog "`+base+`/evil"`,
-		`set_job_attr_delayed Out "`+base+`/evil"`, `set_job_attr ChirpMine 3`, `get_job_attr ChirpMine`),
-		self, filepath.Join(base, "chirper"), 1))
+		`set_job_attr_delayed Out "`+base+`/evil"`, `set_job_attr ChirpMine 3`, `get_job_attr ChirpMine`))
 	_, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
 	const want = "set_job_attr: -2\nset_job_attr: -2\nset_job_attr: -2\nset_job_attr_delayed: 0\nset_job_attr: 0\nget_job_attr: 3\n"
 	if got := p.read(t, "out"); got != want {
