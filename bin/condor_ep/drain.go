@@ -200,14 +200,18 @@ func printDrain(w io.Writer, d *observe.Draining, now time.Time) {
 		who = " by " + d.By
 	}
 	fmt.Fprintf(w, "  draining (%s, id %s)%s for %s: %s", d.How, d.ID, who, short(now.Sub(d.Since)), d.Reason)
+	left := fmt.Sprintf("%d jobs left", d.Jobs)
+	if d.Jobs == 1 {
+		left = "1 job left"
+	}
 	switch {
 	case d.Drained:
 		fmt.Fprint(w, "; drained")
 	case d.Jobs == 0:
 	case d.Until != nil:
-		fmt.Fprintf(w, "; %d jobs left, for at most %s", d.Jobs, short(d.Until.Sub(now)))
+		fmt.Fprintf(w, "; %s, for at most %s", left, short(d.Until.Sub(now)))
 	default:
-		fmt.Fprintf(w, "; %d jobs left, until they end", d.Jobs)
+		fmt.Fprintf(w, "; %s, until they end", left)
 	}
 	fmt.Fprintf(w, "; then %s\n", d.Then)
 	if d.Start != "" {

@@ -79,7 +79,7 @@ func TestDrainAndCancel(t *testing.T) {
 		t.Errorf("the job may stay for an hour: %+v", d)
 	}
 	_, text, _ := p.ep(t, "status")
-	if !strings.Contains(text, "draining (graceful, id 1) since") || !strings.Contains(text, "1 jobs left, for at most") {
+	if !strings.Contains(text, "draining (graceful, id 1) for ") || !strings.Contains(text, "1 job left, for at most") {
 		t.Errorf("status:\n%s", text)
 	}
 	p.refused(t, exitSomeFailed, "already in progress", "drain", "-fast")
