@@ -7,6 +7,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -159,6 +160,33 @@ func TestEPEventLog(t *testing.T) {
 	for _, text := range []string{"  JobId = \"1.0\"\n  NewSlots = \"slot1_1\"\n  RemoteUser = ", "  Code = 1010\n", "  StarterPid = ", "  NumSlots = 1\n"} {
 		if !strings.Contains(p.read(t, "EpLog"), text) {
 			t.Errorf("no %q in\n%s", text, p.read(t, "EpLog"))
+		}
+	}
+}
+
+// What a full disk cut off does not exit with 0. /dev/full is such a disk.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("needs /dev/full")
+	}
+	t.Cleanup(func() { _ = full.Close() })
+	p := newPlace(t)
+	p.write(t, "one.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	for _, tt := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"history"}, exitUsage}, {[]string{"-help"}, exitUsage}, {[]string{"help", "run"}, exitUsage}, {[]string{"classad", "eval", "1"}, exitUsage},
+		{[]string{"status"}, exitSomeFailed}, // nothing runs: that is said elsewhere
+		{[]string{"run", "one.sub"}, exitOK},
+	} {
+		c, _, stderr := p.cmd(t, tt.args...)
+		c.Stdout = full
+		_ = c.Run() // the status says it
+		if got := c.ProcessState.ExitCode(); got != tt.want || tt.want == exitUsage && !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%v: status %d, want %d\n%s", tt.args, got, tt.want, stderr)
 		}
 	}
 }

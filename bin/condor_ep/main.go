@@ -38,7 +38,38 @@ const (
 const version = commands.Version
 
 func main() {
-	os.Exit(tool(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(heard(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// heard runs one command. Yes to who could not be told is not yes: a history
+// that a full disk cut off must not look whole to a script. A run is another
+// matter, as its answer is its jobs.
+func heard(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && (args[0] == "run" || args[0] == starter.Command) {
+		return tool(args, stdout, stderr)
+	}
+	out := &told{w: stdout}
+	status := tool(args, out, stderr)
+	if out.err != nil && status == exitOK {
+		fmt.Fprintf(stderr, "condor_ep: %v\n", out.err)
+		return exitUsage
+	}
+	return status
+}
+
+// told remembers the first error of a writer.
+type told struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes to the writer.
+func (t *told) Write(p []byte) (int, error) {
+	n, err := t.w.Write(p)
+	if err != nil && t.err == nil {
+		t.err = err
+	}
+	return n, err
 }
 
 // tool runs one command and returns its exit status.

@@ -35,7 +35,7 @@ const beTool = "EXECPOINT_TEST_BE_CONDOR_EP"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTool) != "" {
-		os.Exit(tool(os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(heard(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	if os.Getenv(beChirper) != "" {
 		if err := chirper(os.Args[1:]); err != nil {

@@ -50,6 +50,7 @@ func (f *Flags) Parse(args []string) error {
 	case err == nil:
 	case errors.Is(err, flag.ErrHelp):
 		if _, err := io.WriteString(f.stdout, f.program.Help(f.command.Name)); err != nil {
+			fmt.Fprintf(f.stderr, "%s: %v\n", f.Name(), err)
 			return err
 		}
 	default:
