@@ -156,6 +156,26 @@ func TestRootRunsAsNobody(t *testing.T) {
 	s.nothingLeft(t)
 }
 
+// TestRootsClosedTemporaries has nobody's jobs kept from their directory by what is
+// above it: that is said before anything starts, with what helps.
+func TestRootsClosedTemporaries(t *testing.T) {
+	t.Parallel()
+	s := newRootStage(t)
+	ordinary(t)
+	s.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nlog = job.log\nqueue\n")
+	if err := os.Chmod(s.tmp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	status, said := s.run(t, "job.sub")
+	if status != exitUsage || !strings.Contains(said, "nobody cannot work in EXECUTE") || !strings.Contains(said, "let TMPDIR or EXECUTE name a directory that all may pass through") {
+		t.Errorf("status %d\n%s", status, said)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "job.log")); err == nil {
+		t.Error("no job may be begun")
+	}
+	s.nothingLeft(t)
+}
+
 // TestJobOfRootReachesNothing has jobs of root's directory try to make root read or
 // write what is not theirs. None of it is: it is held, or just not there.
 func TestJobOfRootReachesNothing(t *testing.T) {
