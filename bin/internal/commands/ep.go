@@ -42,6 +42,7 @@ var epJobs = []Command{{
 	Synopsis: []string{"[-config FILE] [-local-name NAME] [-json] [-keep] JOB.sub"},
 	Does: "Run the jobs of a submit file on this machine and wait for them. Ctrl-C asks the jobs to leave, a second one ends them at once; each says so. SIGHUP reads the configuration of -config again.\n\n" +
 		"What takes longer than half a second before the jobs begin is said, and so is what else gives all of the machine to its jobs: another run or a condor_startd.\n\n" +
+		"No job runs as root: for root the jobs run as the owner of the submit file's directory, and where that is root as nobody, or as NOBODY_SLOT_USER and SLOT<N>_USER of the configuration say.\n\n" +
 		"Sandboxes and logs are in a directory among the temporary files. Where a run is found by status and the like is recorded in /run/execpoint (root), " +
 		"XDG_RUNTIME_DIR, or the temporary files; EXECPOINT_RUNTIME_DIR names another directory, in which only its user may write.",
 	Options: []Option{
