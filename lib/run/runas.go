@@ -69,6 +69,9 @@ var userOfSlot = regexp.MustCompile(`(?i)^SLOT[0-9]+(_[0-9]+)?_USER$`)
 func JobUsers(s *config.Snapshot, account func(string) (*host.Identity, error), owner *host.Identity, jobs []*classad.Ad) ([]string, error) {
 	set, _ := s.Lookup("NOBODY_SLOT_USER")
 	bySlot := strings.Contains(strings.ToUpper(set.Raw), "$(STARTER_SLOT_NAME)") || slices.ContainsFunc(s.Names(), userOfSlot.MatchString)
+	if err := usersOfSlots(s, account); err != nil {
+		return nil, err
+	}
 	always := s.String("STARTER_ALLOW_RUNAS_OWNER") == ""
 	asked := make(map[bool]bool)
 	var names []string
@@ -90,6 +93,21 @@ func JobUsers(s *config.Snapshot, account func(string) (*host.Identity, error), 
 		}
 	}
 	return names, nil
+}
+
+// usersOfSlots says which account of a slot is no job's.
+func usersOfSlots(s *config.Snapshot, account func(string) (*host.Identity, error)) error {
+	for _, knob := range s.Names() {
+		name := strings.TrimSpace(s.String(knob))
+		if !userOfSlot.MatchString(knob) || name == "" || name == "root" {
+			continue
+		}
+		r := runAs{nobody: name}
+		if _, err := r.identity(account); err != nil {
+			return fmt.Errorf("%s: %w", knob, err)
+		}
+	}
+	return nil
 }
 
 // runAsFrom reads the configuration and the job.

@@ -146,6 +146,7 @@ func TestRunAsHere(t *testing.T) {
 		{"root's, with root in the configuration", "NOBODY_SLOT_USER = root\n", "", nil, "nobody", "root", "nobody"},
 		{"root's, with another name of root", "NOBODY_SLOT_USER = toor\n", "", nil, "no job runs as root", "", "no job runs as root"},
 		{"root's, with the group of root", "NOBODY_SLOT_USER = wheel\n", "", nil, "no job runs as root", "", "no job runs as root"},
+		{"root's, with a slot of nobody who is there", "SLOT7_USER = nouser\n", "", nil, "nobody", "root", "SLOT7_USER: "},
 		{"root's, with nobody who is there", "NOBODY_SLOT_USER = nouser\n", "", nil, "no such user", "", "no such user"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
