@@ -362,16 +362,24 @@ func (e *Engine) sweep() {
 // changed notes that backfill slots may have more or less to give.
 func (e *Engine) changed() { e.shifted = e.overlaps }
 
-// reconfigured takes a new configuration over, unless it is wrong: then the
-// old one stays. Who read it has told what is wrong with it.
+// reconfigured takes a new configuration over, unless something in it cannot be
+// used: then the old one stays, and the Reply says what is wrong.
 func (e *Engine) reconfigured(ev Reconfigured) {
 	was := e.cfg.Inventory
 	if ev.Inventory != nil {
 		e.cfg.Inventory = ev.Inventory
 	}
-	if ev.Snapshot == nil || e.configure(ev.Snapshot) != nil {
+	err := errors.New("no configuration")
+	if ev.Snapshot != nil {
+		err = e.configure(ev.Snapshot)
+	}
+	if err != nil {
 		e.cfg.Inventory = was
+		e.refuse(ev.Ref, 0, errs.E("ep.Reconfigured", errs.Invalid, "", err))
 		return
+	}
+	if !ev.Ref.IsZero() {
+		e.emit(Reply{Ref: ev.Ref})
 	}
 	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)
 	e.nextPoll = min(e.nextPoll, e.now.Boot+e.times.Polling)

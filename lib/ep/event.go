@@ -256,8 +256,10 @@ func (m Manner) String() string {
 }
 
 // Reconfigured brings a new configuration. Slots keep their shape; the policy
-// and the intervals change at once.
+// and the intervals change at once. It is taken over as a whole or not at all,
+// which the Reply says: whoever sends it changes nothing of his own before that.
 type Reconfigured struct {
+	Ref      Ref
 	Snapshot *config.Snapshot
 	// Inventory is the machine with the attributes that it has under the new
 	// configuration; nil leaves them as they are. Nothing changes it any more.

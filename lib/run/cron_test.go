@@ -168,6 +168,9 @@ MACHINE_RESOURCE_Cogs = 16
 		return config.Parse("next.conf", "UPDATE_INTERVAL = 60\nIS_OWNER = KOwner =?= True\n"+text, config.Options{Subsystem: "STARTD"})
 	}
 	l.await(func() bool { return l.resting() && l.attrs(1, "K", "G", "R") == "1 1 1" })
+	was, inv := l.o.Config, l.o.Inventory
+	reconfigured := 0
+	l.o.Reconfigured = func(*config.Snapshot) { reconfigured++ }
 
 	for _, bad := range []struct {
 		text string
@@ -178,6 +181,10 @@ MACHINE_RESOURCE_Cogs = 16
 		{after + "START = (\n", nil, "next.conf:16"},
 		{after + "MODIFY_REQUEST_EXPR_REQUESTCPUS = )\n", nil, "next.conf:16"},
 		{after + "SLOT_TYPE_1_PARTITIONABLE = perhaps\nNUM_SLOTS_TYPE_1 = 1\n", nil, "SLOT_TYPE_1_PARTITIONABLE"},
+		// What the engine alone reads, it alone refuses.
+		{after + "CLAIM_PARTITIONABLE_LEFTOVERS = perhaps\n", nil, `next.conf:16:1: knob CLAIM_PARTITIONABLE_LEFTOVERS: is not a boolean (value "perhaps", want True or False)`},
+		{after + "STARTD_RECOMPUTE_DISK = perhaps\n", nil, `next.conf:16:1: knob STARTD_RECOMPUTE_DISK: is not a boolean (value "perhaps", want True or False)`},
+		{after + "MAX_PARTITIONABLE_SLOT_CLAIM_TIME = 10000000000\n", nil, "knob MAX_PARTITIONABLE_SLOT_CLAIM_TIME: is too long a time"},
 	} {
 		told, text, fails = nil, bad.text, bad.err
 		l.reload()
@@ -185,11 +192,14 @@ MACHINE_RESOURCE_Cogs = 16
 		if len(told) != 1 || !strings.Contains(told[0], bad.want) || !strings.Contains(told[0], "the old one stays") {
 			t.Errorf("told %q, want %q", told, bad.want)
 		}
-		if l.poll != 5*time.Second || l.attrs(1, "Start", "F") != "true -" {
+		if l.poll != 5*time.Second || l.attrs(1, "Start", "F") != "true -" || l.o.Config != was || l.o.Inventory != inv {
 			t.Errorf("%q: something was taken over", bad.text)
 		}
 	}
 
+	if reconfigured > 0 {
+		t.Errorf("the parts around were told %d times", reconfigured)
+	}
 	told, text, fails = nil, after, nil
 	l.reload()
 	l.reload() // a second wish meanwhile is not lost

@@ -394,7 +394,11 @@ func (n *node) step(now clock.Instant, ev ep.Event) {
 		a.Fault = n.lacking(now)
 		ev = a
 	}
-	for _, eff := range n.eng.Step(now, ev) {
+	n.performAll(now, n.eng.Step(now, ev))
+}
+
+func (n *node) performAll(now clock.Instant, effects []ep.Effect) {
+	for _, eff := range effects {
 		n.perform(now, eff)
 	}
 }

@@ -10,16 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
@@ -78,12 +77,20 @@ func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
 }
 
 // loaded takes a configuration over as a whole, or tells why the old one stays.
+// Load has refused for what is around the run and usable refuses for what is
+// decided here. The engine is asked last: it takes over what it does not refuse,
+// and nothing can be refused any more after that.
 func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inventory, err error) (taken bool) {
 	if err == nil {
-		err = n.usable(now, next, inv)
+		err = n.usable(next, inv)
+	}
+	var effects []ep.Effect
+	if err == nil {
+		effects, err = n.reconfigureEngine(now, next, inv)
 	}
 	if err != nil {
 		n.problem(fmt.Errorf("the configuration was not taken over, the old one stays: %w", err))
+		n.performAll(now, effects)
 		return false
 	}
 	changes := n.o.Config.Changes(next)
@@ -99,7 +106,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	n.ap.Configure(now, interval, jobpolicy.SystemFrom(next))
 	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
 	n.setRecords(next)
-	n.step(now, ep.Reconfigured{Snapshot: next, Inventory: inv})
+	n.performAll(now, effects)
 	n.tellDoubts(next)
 	n.reconfigureHooks(now, next)
 	n.reconfigureBackfill(now, next)
@@ -113,6 +120,20 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 		n.problem(fmt.Errorf("these take effect only when the Execution Point is started again: %s", strings.Join(later, ", ")))
 	}
 	return true
+}
+
+// reconfigureEngine has the engine take a configuration over. The error says why
+// it does not. The effects are to be performed in either case, once the run has
+// taken over what belongs to them.
+func (n *node) reconfigureEngine(now clock.Instant, next *config.Snapshot, inv *machine.Inventory) (effects []ep.Effect, err error) {
+	ref := ep.Ref{By: ep.Reload}
+	effects = n.eng.Step(now, ep.Reconfigured{Ref: ref, Snapshot: next, Inventory: inv})
+	for _, eff := range effects {
+		if r, ok := eff.(ep.Reply); ok && r.Ref == ref {
+			return effects, r.Err
+		}
+	}
+	return effects, errs.E("run.reload", errs.Internal, "", errors.New("the engine does not answer"))
 }
 
 // tellDoubts says which of the owner's expressions do not parse, and so do not
@@ -146,31 +167,18 @@ func (n *node) tellDoubts(s *config.Snapshot) {
 	}
 }
 
-// usable says what is wrong with a configuration for this machine and these
-// slots.
-func (n *node) usable(now clock.Instant, s *config.Snapshot, inv *machine.Inventory) error {
+// usable says what the engine does not refuse, and with which the Execution Point
+// would not begin again as its owner wants it.
+func (n *node) usable(s *config.Snapshot, inv *machine.Inventory) error {
 	_, err := s.Duration("POLLING_INTERVAL")
 	bad := []error{err}
 	_, err = s.Duration("PERIODIC_EXPR_INTERVAL")
 	bad = append(bad, err)
-	_, err = policy.TimesFrom(s)
-	bad = append(bad, err)
 	_, err = slot.LayoutFrom(s, inv, n.found...)
 	bad = append(bad, err)
-	exprs := make(map[int]*policy.Expressions)
-	for sl := range n.ledger.Slots() {
-		if exprs[sl.TypeID] == nil {
-			exprs[sl.TypeID], _ = policy.ExpressionsFrom(s, sl.TypeID)
-		}
-	}
 	// A mistake that is new keeps the old policy in force, which is what its owner
 	// wants more than none. HTCondor takes it over.
-	bad = append(bad, n.eng.NewlyUnparsed(s)...)
-	if err := errors.Join(bad...); err != nil {
-		return err
-	}
-	_, err = ad.New(ad.Source{Config: s, Inventory: inv, Ledger: n.ledger, Policy: exprs, Location: time.Local}, now)
-	return err
+	return errors.Join(append(bad, n.eng.NewlyUnparsed(s)...)...)
 }
 
 // reconfigureHooks takes the periodic programs and the benchmarks over.

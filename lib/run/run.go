@@ -133,16 +133,17 @@ type Options struct {
 	Name string
 
 	// Reload asks to read the configuration again by Load, which is called
-	// beside the run and returns a checked one. What cannot be used as a whole
-	// leaves the old one in place.
+	// beside the run and returns a checked one, or refuses it for those who are told
+	// by Reconfigured. What cannot be used as a whole leaves the old one in place.
 	Reload <-chan struct{}
 	Load   func() (*config.Snapshot, error)
 	// Probe is the scanner that asks the machine's programs what they can, whose
 	// findings Inventory has already; it is asked again with a configuration that
 	// was read again. nil leaves what was found.
 	Probe func(*config.Snapshot) machine.Scanner
-	// Reconfigured is told what was taken over, by the run's own goroutine; nil
-	// for nobody.
+	// Reconfigured is told what was taken over, by the run's own goroutine: the
+	// configuration that Load returned last. It cannot refuse any more; nil for
+	// nobody.
 	Reconfigured func(*config.Snapshot)
 
 	// Changed is told each change of a job, Counts how many jobs do what, when

@@ -172,7 +172,7 @@ func (p *accessPoint) claims() []*holding {
 // replied takes an answer of the Execution Point.
 func (p *accessPoint) replied(r ep.Reply) {
 	q, ok := p.asked[r.Ref.N]
-	if !ok {
+	if !ok || r.Ref.By != ep.OwnQueue {
 		return
 	}
 	delete(p.asked, r.Ref.N)

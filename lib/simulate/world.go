@@ -313,8 +313,13 @@ func (w *world) reconfigure(more string) error {
 	if err != nil {
 		return err
 	}
+	was := w.snap
 	w.snap = snap
-	w.step(ep.Reconfigured{Snapshot: snap})
+	ev := ep.Reconfigured{Ref: ep.Ref{By: ep.Reload}, Snapshot: snap}
+	if err := w.answered(ev, ev.Ref); err != nil {
+		w.snap = was
+		return err
+	}
 	return nil
 }
 

@@ -59,8 +59,10 @@ func openLogs(s *config.Snapshot, o Options) (*logs, error) {
 		l.given = true
 		set.Debug.Bare = false
 		l.to.aim(o.Out)
-	} else if err := l.aim(s, set); err != nil {
+	} else if err := l.open(s, set); err != nil {
 		return nil, err
+	} else {
+		l.aim(set)
 	}
 	if l.starter == nil {
 		path := filepath.Join(s.String("LOG"), "StarterLog")
@@ -83,48 +85,58 @@ func logPath(s *config.Snapshot, set observe.LogSettings) string {
 	return filepath.Join(s.String("LOG"), "StartLog")
 }
 
-// aim opens what the lines are to go to, and has them go there. A file that was
-// opened before stays the same one.
-func (l *logs) aim(s *config.Snapshot, set observe.LogSettings) (err error) {
-	if set.Syslog {
-		if l.syslog == nil {
-			to, err := l.system("condor_" + strings.ToLower(subsystem))
-			if err != nil {
-				return fmt.Errorf("LOG_TO_SYSLOG: %w", err)
-			}
-			l.syslog = to
-			l.own = append(l.own, l.syslog)
+// open opens what the lines are to go to by these settings. A file that was opened
+// before stays the same one.
+func (l *logs) open(s *config.Snapshot, set observe.LogSettings) error {
+	switch {
+	case set.Syslog && l.syslog == nil:
+		to, err := l.system("condor_" + strings.ToLower(subsystem))
+		if err != nil {
+			return fmt.Errorf("LOG_TO_SYSLOG: %w", err)
 		}
-		l.to.aim(l.syslog)
-		return nil
-	}
-	if l.file == nil {
+		l.syslog = to
+		l.own = append(l.own, l.syslog)
+	case !set.Syslog && l.file == nil:
 		path := logPath(s, set)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("STARTD_LOG: %w", err)
 		}
-		if l.file, err = observe.OpenLog(path, set.Limit, set.Keep, time.Now); err != nil {
+		file, err := observe.OpenLog(path, set.Limit, set.Keep, time.Now)
+		if err != nil {
 			return fmt.Errorf("STARTD_LOG: %w", err)
 		}
+		l.file = file
 		l.own = append(l.own, l.file)
 	}
-	l.to.aim(l.file)
 	return nil
 }
 
-// reconfigure takes new categories and limits over, and whether the system's
-// log is written; the file stays the same one.
-func (l *logs) reconfigure(s *config.Snapshot) {
-	set, err := observe.LogSettingsFrom(s, subsystem)
-	if err != nil {
-		l.log.Warn("the log stays as it was configured", "err", err)
-		return
+// aim has the lines go to what open has opened.
+func (l *logs) aim(set observe.LogSettings) {
+	if set.Syslog {
+		l.to.aim(l.syslog)
+	} else {
+		l.to.aim(l.file)
 	}
+}
+
+// prepare reads the settings of the log from a configuration that is not in force
+// yet, and opens what they need.
+func (l *logs) prepare(s *config.Snapshot) (observe.LogSettings, error) {
+	set, err := observe.LogSettingsFrom(s, subsystem)
+	if err == nil && !l.given {
+		err = l.open(s, set)
+	}
+	return set, err
+}
+
+// reconfigure takes over what prepare has read: new categories and limits, and
+// whether the system's log is written; the file stays the same one.
+func (l *logs) reconfigure(set observe.LogSettings) {
 	if l.given {
 		set.Debug.Bare = false
-	} else if err := l.aim(s, set); err != nil {
-		l.log.Warn("the log stays as it was configured", "err", err)
-		return
+	} else {
+		l.aim(set)
 	}
 	l.handler.Configure(set.Debug)
 	l.unknown(set.Unknown)

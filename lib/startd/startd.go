@@ -82,8 +82,7 @@ type daemonState struct {
 	orders  chan ep.Manner
 	reload  chan struct{}
 	updated chan struct{}
-	known   chan struct{}         // the address is another one
-	taken   chan *config.Snapshot // what the engine took over, the last one
+	known   chan struct{} // the address is another one
 	admin   []int
 	// told is what tools and the system order; they share whether to be peaceful.
 	told  *daemon.Orders
@@ -95,6 +94,7 @@ type daemonState struct {
 
 	mu      sync.Mutex
 	current *config.Snapshot
+	next    *prepared // what was read again and is not decided yet; of the reload alone
 }
 
 // Run is the life of the daemon; the process exits with what it returns. An
@@ -102,7 +102,7 @@ type daemonState struct {
 func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
 		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
-		updated: make(chan struct{}), known: make(chan struct{}, 1), taken: make(chan *config.Snapshot, 1),
+		updated: make(chan struct{}), known: make(chan struct{}, 1),
 		desk: newDesk(),
 	}
 	d.told = &daemon.Orders{Control: control{d}}
@@ -203,7 +203,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	opts := run.Options{
 		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
 		StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
-		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
+		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),
 		Settled: func() { d.settled(ctx, &around) },
@@ -222,7 +222,6 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		d.log.Warn("configuration", "err", w.Error())
 	}
 	around.Go(func() { occupied.Keep(ctx) })
-	around.Go(func() { d.takeOver(ctx) })
 	if opts.Control = d.openControl(h.Census.Self()); opts.Control != nil {
 		defer opts.Control.Close() // should it never come to be served
 	}
@@ -349,65 +348,11 @@ func (d *daemonState) root() string {
 	return ""
 }
 
-// load reads the configuration again, with the machine as it was found.
-func (d *daemonState) load() (*config.Snapshot, error) {
-	later, err := d.remote.Texts()
-	if err != nil {
-		return nil, err
-	}
-	snap, err := d.o.Load(context.Background(), d.inv, later)
-	if err == nil {
-		err = d.checkPlaces(snap)
-	}
-	return snap, err
-}
-
 // now is the configuration in force.
 func (d *daemonState) now() *config.Snapshot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.current
-}
-
-// reconfigured has a new configuration put in force for all that is not the
-// engine's, beside the engine's goroutine, which calls it: names of hosts are
-// looked up for that.
-func (d *daemonState) reconfigured(s *config.Snapshot) {
-	select {
-	case <-d.taken: // too late for that one
-	default:
-	}
-	d.taken <- s // nobody else sends
-}
-
-// takeOver puts configurations in force until ctx ends.
-func (d *daemonState) takeOver(ctx context.Context) {
-	for {
-		select {
-		case s := <-d.taken:
-			d.putInForce(s)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// putInForce puts one in force. What cannot be used leaves its part as it was,
-// and is told.
-func (d *daemonState) putInForce(s *config.Snapshot) {
-	if err := d.configure(s); err != nil {
-		d.log.Error("the new configuration of security is not used", "err", err)
-	}
-	if settings, err := pool.SettingsFrom(s); err != nil {
-		d.log.Error("the new configuration of the pool is not used", "err", err)
-	} else {
-		d.pool.Reconfigure(settings)
-	}
-	d.logs.reconfigure(s)
-	d.mu.Lock()
-	d.current = s
-	d.mu.Unlock()
-	_ = d.notify.Ready()
 }
 
 // secure makes both sides of security and what they share.
@@ -475,7 +420,12 @@ func (d *daemonState) secure() error {
 			return err
 		}
 	}
-	return d.configure(d.snap)
+	set, err := d.securityFrom(context.Background(), d.snap)
+	if err != nil {
+		return err
+	}
+	d.secureBy(set)
+	return nil
 }
 
 // family is the session that condor_master handed down to its daemons, for
@@ -487,27 +437,6 @@ func (d *daemonState) family() claim.Secret {
 		return ""
 	}
 	return claim.Secret(d.inherit.Family.Reveal())
-}
-
-// configure puts settings of security in force.
-func (d *daemonState) configure(s *config.Snapshot) error {
-	settings, err := security.SettingsFrom(s, security.Sources{
-		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: readDir, Hosts: security.Hosts{Lookup: d.names.Addresses, Local: daemon.Local},
-	})
-	if err != nil {
-		return err
-	}
-	methods, err := authn.SettingsFrom(s, subsystem)
-	if err != nil {
-		return err
-	}
-	system := d.o.System
-	system.Files, system.Owners = d.o.Platform.Credentials()
-	client := &authn.Client{Settings: methods, System: system}
-	d.methods.Store(client)
-	d.client.Configure(settings, client)
-	d.server.Configure(settings, &authn.Server{Settings: methods, System: system, Self: d.self, Mapped: settings.Maps})
-	return nil
 }
 
 func readDir(path string) ([]string, error) {

@@ -4,6 +4,8 @@
 package starter
 
 import (
+	"context"
+	"net/netip"
 	"os"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -44,8 +46,9 @@ func (s *afar) configured() (*security.Settings, authn.Settings, authn.System, e
 	if err != nil {
 		return nil, authn.Settings{}, system, errs.E(op, errs.Invalid, "plan", err)
 	}
+	lookup := func(name string) []netip.Addr { return s.names.Addresses(context.Background(), name) }
 	settings, err := security.SettingsFrom(c, security.Sources{
-		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: entries, Hosts: security.Hosts{Lookup: s.names.Addresses, Local: daemon.Local},
+		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: entries, Hosts: security.Hosts{Lookup: lookup, Local: daemon.Local},
 	})
 	if err != nil {
 		return nil, authn.Settings{}, system, err

@@ -154,10 +154,10 @@ func TestHostNames(t *testing.T) {
 	if z.asked != 4 {
 		t.Errorf("%d questions, want 4", z.asked)
 	}
-	if got := h.Addresses("c.x.org"); len(got) != 2 {
+	if got := h.Addresses(t.Context(), "c.x.org"); len(got) != 2 {
 		t.Errorf("addresses %v", got)
 	}
-	if got := h.Addresses("none"); got != nil {
+	if got := h.Addresses(t.Context(), "none"); got != nil {
 		t.Errorf("addresses %v", got)
 	}
 }

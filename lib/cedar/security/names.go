@@ -98,13 +98,14 @@ func (h *HostNames) look(ctx context.Context, addr netip.Addr) []string {
 	return names
 }
 
-// Addresses returns the addresses of a host in a list, for [Hosts.Lookup].
-func (h *HostNames) Addresses(name string) []netip.Addr {
+// Addresses returns the addresses of a host in a list, for [Hosts.Lookup]; none if
+// ctx ends before they are found.
+func (h *HostNames) Addresses(ctx context.Context, name string) []netip.Addr {
 	timeout := h.Timeout
 	if timeout <= 0 {
 		timeout = 5 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	addrs, err := h.Resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {

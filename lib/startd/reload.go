@@ -1,0 +1,110 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package startd
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
+	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/pool"
+)
+
+// A reload is all or nothing, and refuses what a start would refuse. load reads the
+// configuration and works out of it all that the daemon needs around its engine,
+// beside the engine's goroutine, since the names of hosts are looked up for that.
+// Whatever cannot be used refuses it. Then the engine is asked (lib/run), and what
+// it takes over too, reconfigured puts in force: nothing can fail any more.
+//
+// HTCondor's startd takes over what it can use and ends at a number that is none;
+// a machine with jobs is better served by the configuration that it had.
+
+// namesPatience is how long all host names of a configuration that is read again
+// may take to be looked up. Those that are not found by then let nobody in, as
+// names that nobody knows.
+const namesPatience = 20 * time.Second
+
+// prepared is what a configuration comes to, not in force yet.
+type prepared struct {
+	security secured
+	pool     pool.Settings
+	log      observe.LogSettings
+}
+
+// secured is what a configuration says about security.
+type secured struct {
+	settings *security.Settings
+	methods  authn.Settings
+}
+
+// load reads the configuration again, with the machine as it was found, and
+// prepares to put it in force. The error names everything that cannot be used.
+func (d *daemonState) load(ctx context.Context) (*config.Snapshot, error) {
+	later, err := d.remote.Texts()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := d.o.Load(context.WithoutCancel(ctx), d.inv, later)
+	if err == nil {
+		err = d.checkPlaces(snap)
+	}
+	if err != nil {
+		return snap, err
+	}
+	d.next, err = d.prepare(ctx, snap)
+	return snap, err
+}
+
+// prepare works out what a configuration comes to. Nothing is in force of it.
+func (d *daemonState) prepare(ctx context.Context, s *config.Snapshot) (*prepared, error) {
+	p := &prepared{}
+	var bad [3]error
+	limit, cancel := context.WithTimeout(ctx, namesPatience)
+	defer cancel()
+	p.security, bad[0] = d.securityFrom(limit, s)
+	p.pool, bad[1] = pool.SettingsFrom(s)
+	p.log, bad[2] = d.logs.prepare(s)
+	return p, errors.Join(bad[:]...)
+}
+
+// reconfigured puts in force what load has prepared. The engine's goroutine calls
+// it when the engine has taken the configuration over; it waits for nobody.
+func (d *daemonState) reconfigured(s *config.Snapshot) {
+	p := d.next
+	d.secureBy(p.security)
+	d.pool.Reconfigure(p.pool)
+	d.logs.reconfigure(p.log)
+	d.mu.Lock()
+	d.current = s
+	d.mu.Unlock()
+	_ = d.notify.Ready()
+}
+
+// securityFrom reads what a configuration says about security, and looks the names
+// of hosts up until ctx ends.
+func (d *daemonState) securityFrom(ctx context.Context, s *config.Snapshot) (secured, error) {
+	lookup := func(name string) []netip.Addr { return d.names.Addresses(ctx, name) }
+	settings, err := security.SettingsFrom(s, security.Sources{
+		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: readDir, Hosts: security.Hosts{Lookup: lookup, Local: daemon.Local},
+	})
+	methods, err2 := authn.SettingsFrom(s, subsystem)
+	return secured{settings, methods}, errors.Join(err, err2)
+}
+
+// secureBy puts settings of security in force.
+func (d *daemonState) secureBy(s secured) {
+	system := d.o.System
+	system.Files, system.Owners = d.o.Platform.Credentials()
+	client := &authn.Client{Settings: s.methods, System: system}
+	d.methods.Store(client)
+	d.client.Configure(s.settings, client)
+	d.server.Configure(s.settings, &authn.Server{Settings: s.methods, System: system, Self: d.self, Mapped: s.settings.Maps})
+}
