@@ -197,6 +197,7 @@ func TestAdministration(t *testing.T) {
 		}
 		return err
 	})
+	c.refusedReconfig(t, name)
 	c.orders(t)
 	for i, how := range [...]string{"-peaceful", "-graceful", "-fast"} {
 		before := strings.Count(c.Log("StartLog"), "EXITING WITH STATUS 0")
@@ -220,6 +221,35 @@ func TestAdministration(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// refusedReconfig gives condor_reconfig a configuration of which one setting cannot
+// be used: condor_status and condor_config_val go on to show the old one.
+func (c *condor) refusedReconfig(t *testing.T, name string) {
+	t.Helper()
+	good, err := os.ReadFile(c.Config)
+	c.Must(err)
+	defer func() { c.Must(os.WriteFile(c.Config, good, 0o644)) }()
+	c.Must(os.WriteFile(c.Config, append(good[:len(good):len(good)], "Hall = \"north\"\nENABLE_STARTD_DAEMON_AD = perhaps\n"...), 0o644))
+	before := strings.Count(c.Log("StartLog"), "configuration taken over")
+	c.Tool("condor_reconfig", "-startd", name)
+	eventually(t, "the log says what cannot be used", func() error {
+		for line := range strings.Lines(c.Log("StartLog")) {
+			if strings.Contains(line, "the configuration was not taken over, the old one stays") && strings.Contains(line, "ENABLE_STARTD_DAEMON_AD") && strings.Contains(line, "perhaps") {
+				return nil
+			}
+		}
+		return errors.New(realpool.Last(c.Log("StartLog"), 10))
+	})
+	if got := strings.Count(c.Log("StartLog"), "configuration taken over"); got != before {
+		t.Errorf("the log says that it was taken over")
+	}
+	if out := strings.TrimSpace(c.Tool("condor_config_val", "-startd", "-name", name, "Hall")); out != `"south"` {
+		t.Errorf("condor_config_val -startd Hall: %s, want the old value", out)
+	}
+	if out := strings.Fields(c.Tool("condor_status", "-direct", name, "-af", "Hall")); len(out) == 0 || out[0] != "south" {
+		t.Errorf("condor_status shows Hall = %q, want the old value", out)
+	}
 }
 
 // order is the line of an order that is carried out.
