@@ -125,7 +125,7 @@ func compare(dead []function, allowed []entry, read func(file string) (string, e
 			all = errors.Join(all, fmt.Errorf("ci/deadcode/allowed.tsv: %s %s: %w", a.file, a.name, err))
 			continue
 		}
-		if word := a.mentioned(); !regexp.MustCompile(`\b`+regexp.QuoteMeta(word)+`\b`).MatchString(text) {
+		if word := a.mentioned(); !regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`).MatchString(text) {
 			all = errors.Join(all, fmt.Errorf("ci/deadcode/allowed.tsv: %s does not mention %s of %s", a.user, word, a.file))
 		}
 	}
