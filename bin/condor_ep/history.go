@@ -225,7 +225,12 @@ func (f *historyFlags) show(w, table io.Writer, ad *classad.Ad) error {
 	case ok:
 		end = fmt.Sprintf("status %d", num("ExitCode"))
 	}
+	wall := time.Duration(num("RemoteWallClockTime")) * time.Second
+	// That has whole seconds only; the other one is finer, where it says the same.
+	if secs, ok := ad.EvalReal("JobDuration", nil); ok && secs >= 0 && int64(secs) == num("RemoteWallClockTime") {
+		wall = time.Duration(secs * float64(time.Second))
+	}
 	_, err := fmt.Fprintf(table, "%d.%d\t%s\t%s\t%s\t%s\t%s\t%s\n", num("ClusterId"), num("ProcId"), text("Owner"), text("RemoteHost"),
-		time.Unix(num("CompletionDate"), 0).Format(time.DateTime), short(time.Duration(num("RemoteWallClockTime"))*time.Second), end, text("Cmd"))
+		time.Unix(num("CompletionDate"), 0).Format(time.DateTime), short(wall), end, text("Cmd"))
 	return err
 }

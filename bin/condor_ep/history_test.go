@@ -100,6 +100,22 @@ func TestHistory(t *testing.T) {
 	p.nothingLeft(t)
 }
 
+// Jobs of less than a second are told apart; RemoteWallClockTime has whole ones.
+func TestHistoryOfShortJobs(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	const banner = "*** Offset = 0 ClusterId = 7 ProcId = 0 Owner = \"ann\" CompletionDate = 1\n"
+	p.write(t, "short", "ClusterId = 7\nProcId = 0\nRemoteWallClockTime = 0\nJobDuration = 0.31\n"+banner+
+		"ClusterId = 7\nProcId = 1\nRemoteWallClockTime = 40\nJobDuration = 0.31\n"+banner+
+		"ClusterId = 7\nProcId = 2\nRemoteWallClockTime = 2\n"+banner)
+	_, stdout, stderr := p.ep(t, "history", "-file", "short")
+	for _, want := range []string{"0.3 s", "40 s", "2.0 s"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %s\n%s%s", want, stdout, stderr)
+		}
+	}
+}
+
 // A job that was made to leave is kept with the reason, which its user is told.
 func TestHistoryOfEvicted(t *testing.T) {
 	t.Parallel()

@@ -50,6 +50,18 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Who asks for help has made no mistake.
+func TestHelpStatus(t *testing.T) {
+	for _, line := range []string{"help", "-h", "up -h", "exec -help"} {
+		if status := run(nil, io.Discard, io.Discard, strings.Fields(line)); status != 0 {
+			t.Errorf("%s: status %d", line, status)
+		}
+	}
+	if status := run(nil, io.Discard, io.Discard, []string{"up", "-x"}); status != 2 {
+		t.Errorf("up -x: status %d", status)
+	}
+}
+
 func errorText(err error) string {
 	if err == nil {
 		return ""

@@ -41,9 +41,10 @@ func run(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	case "make", "exec", "up", "in", "down", "sweep":
 		var o options
 		if o, err = parse(stderr, subcommand, args); err != nil {
-			if !errors.Is(err, flag.ErrHelp) {
-				fmt.Fprintln(stderr, err)
+			if errors.Is(err, flag.ErrHelp) {
+				return 0 // parse has printed it
 			}
+			fmt.Fprintln(stderr, err)
 			return 2
 		}
 		code, err = command(subcommand, o, streams{stdin, stdout, stderr})
