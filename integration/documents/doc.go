@@ -13,5 +13,8 @@
 // gives the contents of a file that the next commands need, where the
 // repository has none of that name. Every command must exit with 0.
 //
+// Root sees one line more for each run, which docs/job-user.md shows: as whom the
+// jobs run. Under root that line is looked for, once, and then taken out.
+//
 // It owns how a page is read and run. It must never change the repository.
 package documents
