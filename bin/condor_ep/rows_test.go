@@ -11,14 +11,17 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/platform/linux/cgroup"
 )
 
@@ -396,4 +399,67 @@ func TestGroupOfAJob(t *testing.T) {
 			t.Errorf("the job in %q is not in %s:\n%s", slot, want, groups)
 		}
 	}
+}
+
+// TestLimitThatFails has the control group of a slot held by a process that an
+// earlier job may have left: the job does not start without its limits, the slot
+// says why, and it starts when the group is free.
+func TestLimitThatFails(t *testing.T) {
+	t.Parallel()
+	const base = "execpoint-test-limit"
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Skipf("needs a Linux procfs: %v", err)
+	}
+	tree, err := cgroup.Open(cgroup.Options{Root: "/sys/fs/cgroup", Base: base, Self: own})
+	if err != nil {
+		t.Skipf("needs control groups that can be written: %v", err)
+	}
+	t.Cleanup(tree.RemoveBase)
+	p := newPlace(t)
+	execute, err := filepath.EvalSymlinks(p.tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute = filepath.Join(execute, "ex")
+	if err := os.Mkdir(execute, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	group, err := tree.Create(strings.ReplaceAll(execute, "/", "_") + "_slot1@one@here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays := exec.Command("/bin/sleep", "600")
+	if err := stays.Start(); err != nil {
+		t.Fatal(err)
+	}
+	leave := sync.OnceFunc(func() { _ = stays.Process.Kill(); _ = stays.Wait() })
+	t.Cleanup(func() { leave(); _ = group.Remove() })
+	for _, controller := range []string{"cpu", "memory", "freezer"} {
+		if dir := group.Dir(controller); dir != "" {
+			if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(stays.Process.Pid)), 0o644); err != nil {
+				t.Skipf("needs groups that a process can be moved to: %v", err)
+			}
+		}
+	}
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nNUM_SLOTS = 1\nSLOT_TYPE_0_PARTITIONABLE = False\nSTARTD_NAME = one@here\nBASE_CGROUP = "+base+"\nEXECUTE = "+execute+"\n")
+	p.write(t, "job.sh", "#!/bin/sh\ncat /proc/self/cgroup\n")
+	p.write(t, "job.sub", small+"executable = job.sh\noutput = out\nlog = job.log\nqueue\n")
+	pr, _ := p.start(t, 0, "run", "-config", "ep.conf", "job.sub")
+	const why = "a limit of the process cannot be applied"
+	waitFor(t, "the machine refuses jobs", func() bool { return strings.Contains(p.log(), "the machine refuses jobs") })
+	if _, explained, errText := p.ep(t, "explain", "slot1"); !strings.Contains(explained, why) {
+		t.Errorf("explain does not say %q\n%s%s", why, explained, errText)
+	}
+	for _, r := range p.events(t, "job.log") {
+		if r.Event.Code() == eventlog.CodeTerminated {
+			t.Error("the job ran without its limits")
+		}
+	}
+	leave()
+	<-pr.ended
+	if out := p.read(t, "out"); !strings.Contains(out, "/"+base+"/") {
+		t.Errorf("the job is not in its group\n%s", out)
+	}
+	p.nothingLeft(t)
 }

@@ -242,7 +242,7 @@ func (e *Engine) jobEnded(ev JobEnded) {
 func (e *Engine) starterFailed(ev StarterFailed) {
 	if sl, ok := e.running(ev.Activation); ok {
 		sl.act.fault = ev.Fault
-		e.starterGone(ev.Activation, false, 0)
+		e.starterGone(StarterExited{Activation: ev.Activation})
 	}
 }
 
@@ -256,7 +256,7 @@ func (e *Engine) starterExited(ev StarterExited) {
 		if e.askedBreak && sl.act.broken == nil && ev.Status.Exited && ev.Status.Code == 0 && asksToBreak(sl.act.Job) {
 			sl.act.broken = &slot.BrokenReason{Code: slot.BrokenUnclean, Reason: "Could not clean up after job"}
 		}
-		e.starterGone(ev.Activation, ev.ClientLost, ev.Immortal)
+		e.starterGone(ev)
 	}
 }
 
@@ -269,17 +269,18 @@ func asksToBreak(job *classad.Ad) bool {
 	return v.IsTrue() || ok && n != 0
 }
 
-// starterGone ends an activation, however its starter ended.
-func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal int) {
-	sl, ok := e.running(id)
+// starterGone ends an activation, however its starter ended; of one that never had
+// a starter the event names the activation alone.
+func (e *Engine) starterGone(ev StarterExited) {
+	sl, ok := e.running(ev.Activation)
 	if !ok {
 		return
 	}
 	a := sl.act
-	if immortal > 0 && a.broken == nil && e.leftoversBreak {
+	if ev.Immortal > 0 && a.broken == nil && e.leftoversBreak {
 		a.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
 	}
-	delete(e.byAct, id)
+	delete(e.byAct, ev.Activation)
 	e.tellEnded(sl)
 	e.ads.StarterLived(e.now.Sub(a.Began), e.now)
 	sl.cur.Add(&a.Activation, e.now)
@@ -321,7 +322,7 @@ func (e *Engine) starterGone(id claim.ActivationID, clientLost bool, immortal in
 	case policy.PreemptingVacating, policy.PreemptingKilling:
 		e.leavePreempting(sl)
 	}
-	if clientLost && sl.pair.State == policy.Claimed {
+	if ev.ClientLost && sl.pair.State == policy.Claimed {
 		e.kill(sl, 0, policy.ByLease, "claim lease expired (condor_schedd gone?), evicting claim")
 	}
 }

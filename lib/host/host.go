@@ -18,6 +18,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -125,8 +126,9 @@ type SpawnSpec struct {
 	OOMScore   *int   // preference of the kernel's memory killer (Linux: oom_score_adj); ignored where not permitted
 
 	// Group names the control group for this family below the place that the
-	// spawner was given, "" for none. A spawner that cannot make the group
-	// starts the process without one; Family.Grouped tells.
+	// spawner was given, "" for none. A spawner that may not make groups
+	// starts the process without one; Family.Grouped tells. One that fails to
+	// make this group, or to apply a limit, starts nothing: ErrLimit.
 	Group string
 	// Beside puts the process into the control group of another family of the
 	// same spawner, which stays that family's: it has the limits of both, dies
@@ -219,6 +221,11 @@ func (s ExitStatus) String() string {
 	}
 	return "has not ended"
 }
+
+// ErrLimit is in the error of Spawn where a limit of the process could not be
+// applied: its control group, the group's limits, its own or its niceness. It is no
+// fault of the program. That a system has no such limit is no error.
+var ErrLimit = errors.New("a limit of the process cannot be applied")
 
 // Errno finds the system's error number in err and its text as C's strerror
 // gives it ("No such file or directory"). ok is false if err holds none.

@@ -407,10 +407,7 @@ func (d *daemonState) secure() error {
 		File: file, Super: super,
 		Changed: d.addressChanged, Log: d.log,
 	}
-	for _, k := range []*security.CapabilityID{d.inherit.Family} {
-		if k == nil {
-			continue
-		}
+	if k := d.inherit.Family; k != nil {
 		if _, err := d.sessions.AddFamily(*k); err != nil {
 			return err
 		}

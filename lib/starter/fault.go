@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -49,9 +50,9 @@ const (
 )
 
 // blame notes a fault of the machine. The first one counts.
-func (a *activation) blame(kind string, doubtful bool, why string) {
+func (a *activation) blame(f Fault) {
 	if a.record.Fault == nil && !a.life.ran {
-		a.record.Fault = &Fault{Kind: kind, Reason: why, Doubtful: doubtful}
+		a.record.Fault = &f
 	}
 }
 
@@ -61,9 +62,9 @@ func (a *activation) blameFor(err error) {
 	switch {
 	case !ok:
 	case slices.Contains(diskErrnos, n):
-		a.blame(FaultExecute, true, err.Error())
+		a.blame(Fault{Kind: FaultExecute, Reason: err.Error(), Doubtful: true})
 	case slices.Contains(spawnErrnos, n):
-		a.blame(FaultSpawn, true, err.Error())
+		a.blame(Fault{Kind: FaultSpawn, Reason: err.Error(), Doubtful: true})
 	}
 }
 
@@ -79,7 +80,7 @@ func (a *activation) errno(err error) (int, string, bool) {
 // job may be matched again elsewhere; only a full disk holds it, as it does when
 // HTCondor's file transfer meets one.
 func (a *activation) noSandbox(err error) []duty {
-	a.blame(FaultExecute, false, err.Error())
+	a.blame(Fault{Kind: FaultExecute, Reason: err.Error()})
 	n, text, _ := a.errno(err)
 	if n != errnoNoSpace && n != errnoQuota {
 		return a.unfit(err, int(reason.ScratchDirError))
@@ -96,7 +97,9 @@ func (a *activation) noSandbox(err error) []duty {
 // noProcess ends an activation whose program could not be started, though not
 // because of the program.
 func (a *activation) noProcess(err error) []duty {
-	a.blame(FaultSpawn, false, err.Error())
+	// A limit may fail for one slot alone, whose control group an earlier job has
+	// not left: the second such failure in a row refuses jobs.
+	a.blame(Fault{Kind: FaultSpawn, Reason: err.Error(), Doubtful: errors.Is(err, host.ErrLimit)})
 	return a.unfit(err, int(reason.StarterError))
 }
 
@@ -105,15 +108,21 @@ var errMachine = errors.New("the machine has no means to start the program")
 
 // unable ends an activation for such an error, or for one of the sandbox.
 func (a *activation) unable(err error) []duty {
-	if errors.Is(err, errMachine) {
+	if errors.Is(err, errMachine) || errors.Is(err, host.ErrLimit) {
 		return a.noProcess(err)
 	}
 	return a.noSandbox(err)
 }
 
 // short says that err kept the program from starting because the machine lacks
-// processes, memory or descriptors; nil if the program is to blame.
+// processes, memory or descriptors, or because a limit of the job could not be
+// applied; nil if the program is to blame. HTCondor runs a job without the limit that
+// its cgroup refuses, and says so in its log: then the job takes what was promised
+// to others.
 func (a *activation) short(err error) error {
+	if errors.Is(err, host.ErrLimit) {
+		return errs.E("starter.spawn", errs.Broken, a.plan.Activation, err)
+	}
 	if n, _, ok := a.errno(err); ok && slices.Contains(spawnErrnos, n) {
 		return errs.E("starter.spawn", errs.Exhausted, a.plan.Activation, fmt.Errorf("%w: %w", errMachine, err))
 	}
@@ -136,5 +145,5 @@ func (a *activation) blameHold() {
 	default:
 		return
 	}
-	a.blame(FaultExecute, true, h.Reason)
+	a.blame(Fault{Kind: FaultExecute, Reason: h.Reason, Doubtful: true})
 }

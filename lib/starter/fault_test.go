@@ -5,6 +5,7 @@ package starter
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,13 @@ type short struct{ *hosttest.Machine }
 var errFork = errors.New("fork failed")
 
 func (short) Spawn(host.SpawnSpec) (host.Family, error) { return nil, errFork }
+
+// unlimited is a machine on which the limits of a job cannot be applied.
+type unlimited struct{ *hosttest.Machine }
+
+func (unlimited) Spawn(host.SpawnSpec) (host.Family, error) {
+	return nil, fmt.Errorf("%w: memory.oom.group: no such device", host.ErrLimit)
+}
 
 // without makes a host short of what an error number says.
 func without(number int) func(*Host) {
@@ -58,6 +66,8 @@ func TestFaultShadow(t *testing.T) {
 			"no means to start", Fault{Kind: FaultSpawn}, "fork failed"},
 		{"no memory", without(errnoNoMemory), nil, int(reason.StarterError), 0,
 			"no means to start", Fault{Kind: FaultSpawn}, "fork failed"},
+		{"a limit that fails", func(h *Host) { h.Spawner = unlimited{hosttest.New()} }, nil, int(reason.StarterError), 0,
+			"memory.oom.group", Fault{Kind: FaultSpawn, Doubtful: true}, "a limit of the process cannot be applied"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

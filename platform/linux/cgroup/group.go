@@ -46,17 +46,19 @@ func (g *Group) Dir(controller string) string {
 	return ""
 }
 
-// Apply writes limits. All are tried; the error joins those that failed.
+// Apply writes limits. All are tried; the error joins those that failed. A limit
+// whose controller the group does not have is left out: that is so for every group
+// of this machine, because the controller is not mounted, or not handed down to the
+// base.
 func (g *Group) Apply(l Limits) error {
 	var all error
 	for _, w := range l.Plan(g.version) {
 		dir := g.Dir(w.Controller)
-		if dir == "" {
-			all = errors.Join(all, errs.E("cgroup.Apply", errs.Unsupported, w.File, errors.New("no controller "+w.Controller)))
+		if dir == "" || exists(dir, "") && !exists(dir, w.File) {
 			continue
 		}
 		if err := writeFile(filepath.Join(dir, w.File), w.Value); err != nil {
-			all = errors.Join(all, errs.E("cgroup.Apply", errs.Broken, w.File, err))
+			all = errors.Join(all, errs.E("cgroup.Apply", errs.Broken, filepath.Join(dir, w.File), err))
 		}
 	}
 	return all

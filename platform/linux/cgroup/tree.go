@@ -177,7 +177,7 @@ func (t *Tree) Create(name string) (*Group, error) {
 			kind := errs.Broken
 			switch {
 			case isBusy(err):
-				kind = errs.Conflict
+				kind, err = errs.Conflict, fmt.Errorf("processes are in it that somebody has to end: %w", err)
 			case errors.Is(err, fs.ErrPermission):
 				kind = errs.Denied
 			}
@@ -235,7 +235,7 @@ func removeTree(dir string) error {
 		}
 	}
 	if err := rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot remove %s: %w", dir, err)
+		return err
 	}
 	return nil
 }

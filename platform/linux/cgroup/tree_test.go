@@ -317,3 +317,37 @@ func BenchmarkGroup(b *testing.B) {
 		})
 	}
 }
+
+// TestApply has limits that can be written, that this machine does not have, and
+// that fail.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	g := &Group{version: 2, parts: []part{{dir: dir}}}
+	limits := Limits{CPUWeight: 300, OOMTogether: true}
+	if err := g.Apply(limits); err != nil {
+		t.Errorf("without the controllers: %v", err)
+	}
+	weight := filepath.Join(dir, "cpu.weight")
+	if err := os.WriteFile(weight, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Apply(limits); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(weight); err != nil || string(b) != "300" {
+		t.Errorf("cpu.weight is %q, %v", b, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "memory.oom.group"), 0o755); err != nil { // which cannot be written
+		t.Fatal(err)
+	}
+	if err := g.Apply(limits); !errs.Is(err, errs.Broken) || !strings.Contains(err.Error(), "memory.oom.group") {
+		t.Errorf("a limit that fails: %v", err)
+	}
+	if err := (&Group{version: 2, parts: []part{{dir: filepath.Join(dir, "gone")}}}).Apply(limits); !errs.Is(err, errs.Broken) {
+		t.Errorf("a group that is gone: %v", err)
+	}
+	if err := (&Group{version: 1, parts: []part{{dir: dir, hierarchy: hierarchy{controllers: []string{"freezer"}}}}}).Apply(limits); err != nil {
+		t.Errorf("version 1 without cpu: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -44,10 +45,16 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 	started := make(chan result, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		var f *family
+		var err error
 		if spec.Nice > 0 {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness()+min(spec.Nice, 19))
+			err = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness()+min(spec.Nice, 19))
 		}
-		f, err := s.spawn(spec)
+		if err != nil {
+			err = failed(spec, unlimited(os.NewSyscallError("setpriority", err)))
+		} else {
+			f, err = s.spawn(spec)
+		}
 		started <- result{f, err}
 		if err != nil {
 			return
@@ -83,18 +90,27 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 		return f, nil
 	}
 	if spec.Group != "" && s.groups != nil {
-		if g, err := s.groups.Create(spec.Group); err == nil {
+		g, err := s.groups.Create(spec.Group)
+		if err == nil {
 			f.group = g
-			// what cannot be set is no reason not to run
-			_ = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight, OOMTogether: true})
+			err = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight, OOMTogether: true})
+		}
+		if err != nil && !cannot(err) {
+			if g != nil {
+				err = errors.Join(err, g.Remove())
+			}
+			return nil, failed(spec, unlimited(err))
 		}
 	}
 	err := s.fork(spec, f, f.group)
 	if err != nil && f.group != nil {
-		// the group may be what the kernel did not like
-		_ = f.group.Remove()
+		rerr := f.group.Remove()
 		f.group = nil
-		err = s.fork(spec, f, nil)
+		if cannot(err) || errors.Is(err, unix.EINVAL) { // what a kernel says that cannot start a process in a group
+			err = s.fork(spec, f, nil)
+		} else {
+			err = errors.Join(err, rerr)
+		}
 	}
 	if err != nil {
 		return nil, failed(spec, err)
@@ -102,10 +118,27 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 	return f, nil
 }
 
+// unlimited says that a limit of the spec could not be applied.
+func unlimited(err error) error { return fmt.Errorf("%w: %w", host.ErrLimit, err) }
+
+// cannot reports whether err says that this process may not do something with
+// groups, or that the kernel does not know how. That is so for every job of the
+// machine, and they go without, as where there are no groups. Any other error is
+// one of this group.
+func cannot(err error) bool {
+	for _, n := range [...]unix.Errno{unix.EPERM, unix.EACCES, unix.EROFS, unix.ENOSYS, unix.EOPNOTSUPP} {
+		if errors.Is(err, n) {
+			return true
+		}
+	}
+	return false
+}
+
 // failed says what kept a process from being started.
 func failed(spec host.SpawnSpec, err error) error {
 	kind := errs.Broken
 	switch {
+	case errors.Is(err, host.ErrLimit):
 	case errs.Is(err, errs.Conflict):
 		kind = errs.Conflict
 	case errors.Is(err, unix.ENOENT):
@@ -154,7 +187,7 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	if group != nil && group.Version() == 2 {
 		dir, err := group.OpenDir()
 		if err != nil {
-			return err
+			return unlimited(err)
 		}
 		defer dir.Close()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
@@ -164,11 +197,16 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	defer s.mu.Unlock()
 	if group != nil && group.Version() == 1 {
 		if err := group.Enter(); err != nil {
-			return err
+			return unlimited(err)
 		}
 	}
-	undo := inherit(s.table.root, spec)
-	pid, err := syscall.ForkExec(spec.Path, spec.Args, attr)
+	var pid int
+	undo, err := inherit(s.table.root, spec)
+	if err != nil {
+		err = unlimited(err)
+	} else if pid, err = syscall.ForkExec(spec.Path, spec.Args, attr); group != nil && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENODEV)) {
+		err = unlimited(err) // of the group: no program is refused so
+	}
 	undo()
 	if group != nil && group.Version() == 1 {
 		// A thread that cannot go back stays in the job's group and is killed
@@ -176,7 +214,7 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 		if lerr := group.Leave(); lerr != nil && err == nil {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = unix.Wait4(pid, nil, 0, nil)
-			err = lerr
+			err = unlimited(lerr)
 		}
 	}
 	if err != nil {
@@ -224,17 +262,22 @@ func standardFiles(spec host.SpawnSpec) (fds []uintptr, closeAll func(), err err
 }
 
 // inherit sets what a child takes over from its parent and returns what sets
-// it back. All of it is best effort: a limit above the hard one or a score
-// below what is permitted stays as it is.
-func inherit(root string, spec host.SpawnSpec) (undo func()) {
+// it back, with an error too. A limit above the hard one is cut there, and a score
+// that may not be set stays as it is.
+func inherit(root string, spec host.SpawnSpec) (undo func(), all error) {
 	var undos []func()
 	limit := func(which int, soft, hard uint64) {
 		var old unix.Rlimit
-		if unix.Prlimit(0, which, nil, &old) != nil {
+		if err := unix.Prlimit(0, which, nil, &old); err != nil {
+			all = errors.Join(all, os.NewSyscallError("prlimit", err))
 			return
 		}
 		want := unix.Rlimit{Cur: min(soft, old.Max), Max: min(hard, old.Max)}
-		if want == old || unix.Prlimit(0, which, &want, nil) != nil {
+		if want == old {
+			return
+		}
+		if err := unix.Prlimit(0, which, &want, nil); err != nil {
+			all = errors.Join(all, os.NewSyscallError("prlimit", err))
 			return
 		}
 		undos = append(undos, func() {
@@ -259,7 +302,7 @@ func inherit(root string, spec host.SpawnSpec) (undo func()) {
 		for _, u := range undos {
 			u()
 		}
-	}
+	}, all
 }
 
 func rlimit(n int64) uint64 {
