@@ -363,15 +363,16 @@ func (e *Engine) kill(sl *slotState, code int, cause policy.Cause, why string) {
 	}
 }
 
-// retire lets the job under a claim finish within its retirement, irrevocably.
-func (e *Engine) retire(sl *slotState, code int, peaceful bool, cause policy.Cause, why string) {
+// retire lets the job under a claim finish within its retirement, irrevocably;
+// Peaceful waits for it without end.
+func (e *Engine) retire(sl *slotState, code int, m Manner, cause policy.Cause, why string) {
 	if sl.pair.State != policy.Claimed {
 		return
 	}
 	sl.vacate = e.vacateFor(code)
 	if sl.act != nil {
 		sl.act.Irrevocable = true
-		sl.act.Peaceful = sl.act.Peaceful || peaceful
+		sl.act.Peaceful = sl.act.Peaceful || m == Peaceful
 	}
 	switch sl.pair.Activity {
 	case policy.Idle, policy.Busy, policy.Suspended:

@@ -175,7 +175,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 		case ev.How == DrainFast:
 			e.kill(sl, code, policy.ByDraining, "fast draining")
 		case ev.How == DrainQuick:
-			e.retire(sl, code, false, policy.ByDraining, "quick draining")
+			e.retire(sl, code, Graceful, policy.ByDraining, "quick draining")
 		case sl.pair == policy.ClaimedIdle:
 			// There is no job to wait for. That a claim may be without one for a
 			// while (ActivationDelay) is for those that the drain itself lets in.
@@ -305,7 +305,7 @@ func (e *Engine) drainStep() {
 			if sl.act != nil {
 				sl.act.Hurried = true
 			}
-			e.retire(sl, int(reason.StartdDraining), false, policy.ByDraining, "all original jobs are gone")
+			e.retire(sl, int(reason.StartdDraining), Graceful, policy.ByDraining, "all original jobs are gone")
 		}
 	}
 	if !d.over && e.allIn(policy.Drained) {

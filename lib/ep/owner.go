@@ -55,7 +55,7 @@ func (e *Engine) vacateSlot(sl *slotState, m Manner) bool {
 	case m == Fast && (sl.pair.State == policy.Claimed || sl.pair == policy.PreemptingVacating):
 		e.kill(sl, code, policy.ByCommand, "received VACATE_CLAIM_FAST command")
 	case m != Fast && sl.pair.State == policy.Claimed:
-		e.retire(sl, code, false, policy.ByCommand, "received VACATE_CLAIM command")
+		e.retire(sl, code, Graceful, policy.ByCommand, "received VACATE_CLAIM command")
 	default:
 		return false
 	}
@@ -102,7 +102,7 @@ func (e *Engine) beginShutdown(m Manner, why string) {
 			sl.act.Peaceful = false
 			e.evaluate(sl)
 		default:
-			e.retire(sl, code, m == Peaceful, policy.ByShutdown, why)
+			e.retire(sl, code, m, policy.ByShutdown, why)
 		}
 	}
 }

@@ -60,8 +60,8 @@ next:
 func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	v := Verdict{Slots: []string{s.Name}}
 	my := s.over()
-	ask := func(name, origin string, e *classad.Expr, ofJob bool) {
-		q := Question{Expr: e, OfJob: ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand}
+	ask := func(name, origin string, e *classad.Expr, of side) {
+		q := Question{Expr: e, OfJob: of == ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand}
 		r := q.only()
 		if !r.Is && *left > 0 {
 			r = Find(q)
@@ -81,19 +81,19 @@ func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	}
 	if s.Policy != nil {
 		if e := s.Policy.Get(policy.Start); e.Expr != nil {
-			ask(e.Name, e.Origin.String(), e.Expr, false)
+			ask(e.Name, e.Origin.String(), e.Expr, ofSlot)
 		}
 	} else if e, ok := s.Ad.Lookup("Start"); ok {
-		ask("Start", "", e, false)
+		ask("Start", "", e, ofSlot)
 	}
 	if s.Policy != nil {
 		v.Refusals = append(src.owned(my, s, job, v.Refusals, left), v.Refusals...)
 	}
 	if e, ok := s.Ad.Lookup("WithinResourceLimits"); ok {
-		ask("WithinResourceLimits", "", e, false)
+		ask("WithinResourceLimits", "", e, ofSlot)
 	}
 	if e, ok := job.Lookup("Requirements"); ok {
-		ask("Requirements of the job", "", e, true)
+		ask("Requirements of the job", "", e, ofJob)
 	}
 	v.Takes = v.Busy == "" && len(v.Refusals) == 0
 	v.key = strings.Join(v.lines(), "\n")

@@ -51,15 +51,12 @@ func (b *builder) dealOpen() {
 // that a slot that lacks something is broken instead of half open.
 func (b *builder) deal(p *plan) (missing, detail string) {
 	s := b.spaceOf(p.typ)
-	part := func(name string, a *amount, r room, total, least float64, whole bool) {
+	part := func(name string, a *amount, r room, total, least float64, round func(float64) float64) {
 		if !a.auto {
 			return
 		}
 		each := r.left / float64(r.autos)
-		if whole {
-			each = math.Trunc(each)
-		}
-		each = grain(each)
+		each = grain(round(each))
 		if missing == "" && each < least {
 			missing = fmt.Sprintf("Not enough %s (%.0f left for %d slots)", name, max(r.left, 0), r.autos)
 			detail = fmt.Sprintf("%d slots with an open share divide what fixed shares leave of %.0f %s, which is %.0f: each needs at least 1",
@@ -70,14 +67,15 @@ func (b *builder) deal(p *plan) (missing, detail string) {
 		}
 		*a = amount{value: each}
 	}
+	fractions := func(each float64) float64 { return each }
 	leastCpus := 1.0
 	if p.sliver {
 		leastCpus = math.SmallestNonzeroFloat64
 	}
-	part("Cpus", &p.cpus, s.cpus, float64(b.has.Cpus), leastCpus, false)
-	part("Memory", &p.mem, s.mem, float64(b.has.MemoryMiB), 1, true)
-	part("Swap", &p.swap, s.swap, float64(b.has.SwapKiB), b.leastSwap(), true)
-	part("Disk", &p.disk, *p.room(), float64(p.volume.size), 1, true)
+	part("Cpus", &p.cpus, s.cpus, float64(b.has.Cpus), leastCpus, fractions)
+	part("Memory", &p.mem, s.mem, float64(b.has.MemoryMiB), 1, math.Trunc)
+	part("Swap", &p.swap, s.swap, float64(b.has.SwapKiB), b.leastSwap(), math.Trunc)
+	part("Disk", &p.disk, *p.room(), float64(p.volume.size), 1, math.Trunc)
 	for i := range p.custom {
 		a, r := &p.custom[i], &s.dealt[i]
 		if !a.auto {
