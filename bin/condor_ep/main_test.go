@@ -173,8 +173,8 @@ func (p place) ep(t testing.TB, args ...string) (status int, stdout, stderr stri
 
 // busy matches what condor_ep run says of a machine that is busy, which it may be
 // with other tests: that it waits, and who else uses it.
-var busy = regexp.MustCompile(`(?m)^(?:waiting for |\{"detail":"[^\n]*","event":"waiting"\}|warning: \d+ more processes are called condor_` +
-	`|(?:\{"detail":"|warning: )(?:a condor_startd|another condor_ep run) \(process ).*\n`)
+var busy = regexp.MustCompile(`(?m)^(?:waiting for |\{"detail":"[^\n]*","event":"waiting"\}` +
+	`|(?:\{"detail":"|warning: )(?:\d+ more processes are called condor_|(?:a condor_startd|another condor_ep run) \(process )).*\n`)
 
 // usual is what condor_ep prints without what only a busy machine has it say.
 func usual(text string) string { return busy.ReplaceAllString(text, "") }

@@ -59,10 +59,7 @@ func (t target) reach(ctx context.Context) (*far, error) {
 // ask puts a question of the control socket to it.
 func (f *far) ask(ctx context.Context, req observe.Request) (observe.Response, error) {
 	const op = "condor_ep.ask"
-	number := command.ExecpointChange
-	if req.Op == observe.OpStatus || req.Op == observe.OpExplain {
-		number = command.ExecpointLook
-	}
+	number, _ := observe.CommandOf(req.Op)
 	text, err := json.Marshal(req)
 	if err != nil {
 		return observe.Response{}, err

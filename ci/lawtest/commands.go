@@ -20,14 +20,15 @@ import (
 const commandTable = "lib/cedar/command"
 
 // OneTableOfCommands refuses a second place for what the table of commands says:
-// the number of a command or a refusal as a literal, and a row made elsewhere.
+// the number of a command or a refusal as a literal, a command's name, and a row
+// made elsewhere.
 //
 // Where a number is passed, compared or set as a command, any literal is refused.
 // Elsewhere only those that nobody writes for another reason: 512 and 60000 are
 // also sizes, and 0o700 is a mode. Tests may write numbers: they are the facts that the table is held
 // to. Packages for tests may make rows, for daemons that this project is not.
 func OneTableOfCommands(files []source.File) []string {
-	names := tableNumbers(files)
+	names, texts := tableNumbers(files), tableNames(files)
 	var broken []string
 	for _, f := range files {
 		if f.IsTest() || f.Dir() == commandTable || ast.IsGenerated(f.AST) {
@@ -45,6 +46,9 @@ func OneTableOfCommands(files []source.File) []string {
 		})
 		ast.Inspect(f.AST, func(n ast.Node) bool {
 			lit, ok := n.(*ast.BasicLit)
+			if ok && lit.Kind == token.STRING && texts[lit.Value] != "" {
+				broken = append(broken, fmt.Sprintf("%s: the name %s of a command; write command.Name(command.%s)", f.Where(lit.Pos()), lit.Value, texts[lit.Value]))
+			}
 			if !ok || lit.Kind != token.INT {
 				return true
 			}
@@ -92,6 +96,28 @@ func tableNumbers(files []source.File) map[int64]string {
 				}
 			}
 		}
+	}
+	return names
+}
+
+// tableNames are the constants of the table's commands by their names in quotes:
+// an entry begins with both.
+func tableNames(files []source.File) map[string]string {
+	names := map[string]string{}
+	for _, f := range files {
+		if f.Dir() != commandTable || f.IsTest() {
+			continue
+		}
+		ast.Inspect(f.AST, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CompositeLit); ok && len(c.Elts) > 1 {
+				number, ok1 := c.Elts[0].(*ast.Ident)
+				name, ok2 := c.Elts[1].(*ast.BasicLit)
+				if ok1 && ok2 && name.Kind == token.STRING {
+					names[name.Value] = number.Name
+				}
+			}
+			return true
+		})
 	}
 	return names
 }

@@ -50,9 +50,9 @@ func (p *Parent) KeepAlive(ctx context.Context) {
 		}
 		period := Period(silence)
 		if p.Healthy == nil || p.Healthy(ctx) {
-			p.try(ctx, period, func(ctx context.Context) error { return p.alive(ctx, silence) }, "DC_CHILDALIVE")
+			p.try(ctx, period, func(ctx context.Context) error { return p.alive(ctx, silence) }, command.DCChildAlive)
 		} else {
-			p.Log.Warn("not telling the parent that all is well: it is not", "command", "DC_CHILDALIVE")
+			p.Log.Warn("not telling the parent that all is well: it is not", "command", command.Name(command.DCChildAlive))
 		}
 		if !sleep(ctx, period) {
 			return
@@ -62,24 +62,24 @@ func (p *Parent) KeepAlive(ctx context.Context) {
 
 // Ready tells the parent that the daemon is ready.
 func (p *Parent) Ready(ctx context.Context) {
-	p.try(ctx, 3*time.Minute, p.ready, "DC_SET_READY")
+	p.try(ctx, 3*time.Minute, p.ready, command.DCSetReady)
 }
 
 // try does something up to three times within a period.
-func (p *Parent) try(ctx context.Context, period time.Duration, f func(context.Context) error, command string) {
+func (p *Parent) try(ctx context.Context, period time.Duration, f func(context.Context) error, number int) {
 	limit := max(period/tries, time.Minute)
 	for n := 1; ; n++ {
 		attempt, cancel := context.WithTimeout(ctx, limit)
 		err := f(attempt)
 		cancel()
 		if err == nil {
-			p.Log.Debug("told the parent", "command", command)
+			p.Log.Debug("told the parent", "command", command.Name(number))
 			return
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		p.Log.Warn("could not tell the parent", "command", command, "try", n, "err", err)
+		p.Log.Warn("could not tell the parent", "command", command.Name(number), "try", n, "err", err)
 		if n == tries || !sleep(ctx, min(period/10, 5*time.Second)+rand.N(time.Second)) {
 			return
 		}
@@ -100,8 +100,8 @@ func (p *Parent) ready(ctx context.Context) error {
 	return p.send(ctx, command.DCSetReady, func(c *cedar.Conn) { c.PutAd(ad, adOptions) })
 }
 
-func (p *Parent) send(ctx context.Context, command int, put func(*cedar.Conn)) error {
-	c, err := p.Send(ctx, p.Address, command)
+func (p *Parent) send(ctx context.Context, number int, put func(*cedar.Conn)) error {
+	c, err := p.Send(ctx, p.Address, number)
 	if err != nil {
 		return err
 	}

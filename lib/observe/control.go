@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/explain"
 )
@@ -26,6 +27,19 @@ const (
 	OpResume  = "resume"  // take the drain back that Request.Subject names, any if it is empty
 	OpVacate  = "vacate"  // end the claim of the slot Request.Subject, of every slot if it is empty
 )
+
+// CommandOf is the command by which a question is asked over the wire, and whose
+// level it needs at the control socket too. A question that is not known needs as
+// much as one that changes something.
+func CommandOf(op string) (number int, known bool) {
+	switch op {
+	case OpStatus, OpExplain:
+		return command.ExecpointLook, true
+	case OpDrain, OpResume, OpVacate:
+		return command.ExecpointChange, true
+	}
+	return command.ExecpointChange, false
+}
 
 // maxMessage bounds one message either way, in bytes.
 const maxMessage = 16 << 20

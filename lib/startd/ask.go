@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync/atomic"
 
 	"github.com/execpoint/execpoint/lib/cedar/command"
@@ -34,40 +33,44 @@ func newDesk() *desk { return &desk{busy: make(chan struct{}, mostAsked)} }
 // Commands are its rows of the table.
 func (k *desk) Commands() []listen.Command {
 	return listen.Answer(command.Startd, map[int]listen.Handler{
-		command.ExecpointLook:   k.handle(observe.OpStatus, observe.OpExplain),
-		command.ExecpointChange: k.handle(observe.OpDrain, observe.OpResume, observe.OpVacate),
+		command.ExecpointLook:   k.answer,
+		command.ExecpointChange: k.answer,
 	})
 }
 
-// handle answers questions of some kinds: a text of JSON each way.
-func (k *desk) handle(ops ...string) listen.Handler {
-	return func(ctx context.Context, c *listen.Call) error {
-		text, err := c.Conn.String()
-		if err == nil {
-			err = c.Conn.EndOfMessage()
-		}
-		if err != nil {
-			return err
-		}
-		resp, err := k.answer(ctx, text, c.Request.Peer.User, ops)
-		if err != nil {
-			return err
-		}
-		answer, err := json.Marshal(resp)
-		if err != nil {
-			return errs.E("startd.desk", errs.Internal, "", err)
-		}
-		if len(answer) > observe.MostAnswer {
-			answer, err = json.Marshal(observe.Response{Err: "the answer is too long; ask for one slot"})
-		}
-		c.Conn.PutString(string(answer))
-		return errors.Join(err, c.Conn.EndMessage())
+// answer answers a question: a text of JSON each way.
+func (k *desk) answer(ctx context.Context, c *listen.Call) error {
+	text, err := c.Conn.String()
+	if err == nil {
+		err = c.Conn.EndOfMessage()
 	}
+	if err != nil {
+		return err
+	}
+	resp, err := k.respond(ctx, text, c.Request.Peer.User, c.Command.Number)
+	if err != nil {
+		return err
+	}
+	answer, err := json.Marshal(resp)
+	if err != nil {
+		return errs.E("startd.desk", errs.Internal, "", err)
+	}
+	if len(answer) > observe.MostAnswer {
+		answer, err = json.Marshal(observe.Response{Err: "the answer is too long; ask for one slot"})
+	}
+	c.Conn.PutString(string(answer))
+	return errors.Join(err, c.Conn.EndMessage())
 }
 
-// answer is what is said to one question of by. Whoever reads it slowly keeps
-// nobody else from asking.
-func (k *desk) answer(ctx context.Context, text, by string, ops []string) (resp observe.Response, err error) {
+// asks reports whether a question belongs to the command.
+func asks(number int, op string) bool {
+	want, known := observe.CommandOf(op)
+	return known && want == number
+}
+
+// respond is what is said to one question of by, who asked with a command. Whoever
+// reads it slowly keeps nobody else from asking.
+func (k *desk) respond(ctx context.Context, text, by string, number int) (resp observe.Response, err error) {
 	select {
 	case k.busy <- struct{}{}:
 		defer func() { <-k.busy }()
@@ -79,7 +82,7 @@ func (k *desk) answer(ctx context.Context, text, by string, ops []string) (resp 
 	switch err := json.Unmarshal([]byte(text), &req); {
 	case err != nil:
 		resp.Err = "the request is not JSON: " + err.Error()
-	case !slices.Contains(ops, req.Op):
+	case !asks(number, req.Op):
 		resp.Err = "this command is not for that question"
 	case ask == nil:
 		resp.Err = "the Execution Point has just begun; ask again"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/host"
@@ -90,12 +91,10 @@ func (d *daemonState) ownAddress() netip.Addr {
 	return at
 }
 
-// controlLevel is the level that a question needs: that of the command that does
+// controlLevel is the level that a question needs: that of the command that asks
 // the same over the wire.
 func controlLevel(op string) security.Level {
-	switch op {
-	case observe.OpStatus, observe.OpExplain:
-		return security.Read // QUERY_STARTD_ADS, DC_CONFIG_VAL
-	}
-	return security.Administrator // DRAIN_JOBS, CANCEL_DRAIN_JOBS, VACATE_CLAIM
+	number, _ := observe.CommandOf(op)
+	row, _ := command.Startd.Row(number)
+	return row.Level
 }

@@ -97,8 +97,8 @@ func NewServer(address string, log *slog.Logger) (*Server, error) {
 	}
 	s := &Server{address: address, sessions: security.NewSessions(clock.System(), 0), shadows: make(map[string]*Shadow)}
 	table, err := listen.NewTable(
-		listen.Command{Row: command.Row{Number: command.FiletransUpload, Name: "FILETRANS_UPLOAD", Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
-		listen.Command{Row: command.Row{Number: command.FiletransDownload, Name: "FILETRANS_DOWNLOAD", Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
+		listen.Command{Row: command.Row{Number: command.FiletransUpload, Name: command.Name(command.FiletransUpload), Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
+		listen.Command{Row: command.Row{Number: command.FiletransDownload, Name: command.Name(command.FiletransDownload), Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
 	)
 	if err != nil {
 		return nil, err
