@@ -181,6 +181,7 @@ MACHINE_RESOURCE_Cogs = 16
 		{after + "START = (\n", nil, "next.conf:16"},
 		{after + "MODIFY_REQUEST_EXPR_REQUESTCPUS = )\n", nil, "next.conf:16"},
 		{after + "SLOT_TYPE_1_PARTITIONABLE = perhaps\nNUM_SLOTS_TYPE_1 = 1\n", nil, "SLOT_TYPE_1_PARTITIONABLE"},
+		{after + "MAX_HISTORY_LOG = much\n", nil, `knob MAX_HISTORY_LOG: is not an integer (value "much", want a whole number)`},
 		// What the engine alone reads, it alone refuses.
 		{after + "CLAIM_PARTITIONABLE_LEFTOVERS = perhaps\n", nil, `next.conf:16:1: knob CLAIM_PARTITIONABLE_LEFTOVERS: is not a boolean (value "perhaps", want True or False)`},
 		{after + "STARTD_RECOMPUTE_DISK = perhaps\n", nil, `next.conf:16:1: knob STARTD_RECOMPUTE_DISK: is not a boolean (value "perhaps", want True or False)`},

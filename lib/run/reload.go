@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/machine"
@@ -175,6 +176,8 @@ func (n *node) usable(s *config.Snapshot, inv *machine.Inventory) error {
 	_, err = s.Duration("PERIODIC_EXPR_INTERVAL")
 	bad = append(bad, err)
 	_, err = slot.LayoutFrom(s, inv, n.found...)
+	bad = append(bad, err)
+	_, err = history.OptionsFrom(s)
 	bad = append(bad, err)
 	// A mistake that is new keeps the old policy in force, which is what its owner
 	// wants more than none. HTCondor takes it over.
