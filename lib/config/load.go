@@ -24,7 +24,9 @@ func Load(o Options) (*Snapshot, error) {
 // LoadPartly is Load, but with an error there is what could be read. It serves
 // to find the log in which to say so, and for nothing else.
 func LoadPartly(o Options) (*Snapshot, error) {
+	from, o := record(o)
 	l := newLoader(&o)
+	l.from = from
 	if o.Root != "" && o.Root != "/dev/null" {
 		l.set("CONFIG_ROOT", directoryOf(o.Root), Origin{Kind: Detected})
 		l.readRoot(o.Root)
@@ -40,7 +42,10 @@ func LoadPartly(o Options) (*Snapshot, error) {
 // origins and messages. The local files that the text names are read too, if
 // o has the functions for it.
 func Parse(name, text string, o Options) (*Snapshot, error) {
+	from, o := record(o)
+	from.name, from.text, from.parsed = name, text, true
 	l := newLoader(&o)
+	l.from = from
 	l.set("CONFIG_ROOT", directoryOf(name), Origin{Kind: Detected})
 	l.readText(&source{name: name}, text)
 	l.setFacts(isFixedFact)
@@ -55,6 +60,7 @@ func Parse(name, text string, o Options) (*Snapshot, error) {
 // loader is one reading under way.
 type loader struct {
 	o        *Options
+	from     *recording
 	m        *macros
 	problems Problems
 	warnings int
@@ -247,7 +253,7 @@ func (l *loader) finish() (*Snapshot, error) {
 	if !l.stop {
 		l.autoUse()
 	}
-	s := &Snapshot{m: l.m, warnings: l.problems, twice: l.twice, sources: l.sources, memory: newMemory(len(l.m.table.entries))}
+	s := &Snapshot{m: l.m, warnings: l.problems, twice: l.twice, sources: l.sources, from: l.from, memory: newMemory(len(l.m.table.entries))}
 	if l.problems.Failed() {
 		return s, l.problems
 	}

@@ -5,7 +5,8 @@ package config
 
 import "strconv"
 
-// Options is everything a reading needs. It is not kept or changed.
+// Options is everything a reading needs. It is not changed. A Snapshot keeps a
+// copy, and its functions may be called again by As.
 type Options struct {
 	// Root is the path of the root file, or a command ending in "|"; "" reads
 	// no file and none of the local ones.

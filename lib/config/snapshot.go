@@ -19,6 +19,7 @@ type Snapshot struct {
 	warnings Problems
 	twice    []Problem
 	sources  []string
+	from     *recording
 	memory   memory
 }
 
@@ -188,6 +189,14 @@ func (s *Snapshot) expandValue(name, raw string, e *entry, notes *memory) (strin
 func (s *Snapshot) String(name string) string {
 	text, _, _ := s.value(name)
 	return text
+}
+
+// Text returns the value of a knob that is a text, without blanks around it. One
+// that is set to nothing has its default, as with the other types; String tells the
+// two apart.
+func (s *Snapshot) Text(name string) (string, error) {
+	text, _, err := s.setValue(name)
+	return text, err
 }
 
 // List returns the value of name split at commas and blanks.
