@@ -69,11 +69,10 @@ func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
 	}
 	for _, knob := range []string{"SEC_TOKEN_REVOCATION_EXPR", "SEC_TOKEN_BLACKLIST_EXPR"} {
 		if set.Rules.Revoked == nil && k.text(knob) != "" {
-			e, err := s.Expr(knob)
-			if err != nil {
+			if _, err := s.Expr(knob); err != nil {
 				k.wrong(knob, err)
 			}
-			set.Rules.Revoked = e
+			set.Rules.Revoked = config.NewExpr(k.text(knob))
 		}
 	}
 	return set, k.err

@@ -4,6 +4,8 @@
 package authn
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +111,35 @@ func TestSettingsWrong(t *testing.T) {
 		if _, err := SettingsFrom(snapshot(t, text), "STARTD"); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), knob) {
 			t.Errorf("%s: %v", knob, err)
 		}
+	}
+}
+
+// Settings that one process has read mean the same to the process that they are
+// sent to.
+func TestSettingsAreSent(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("text", "UID_DOMAIN = x.org\nLOCAL_CONFIG_DIR_EXCLUDE_REGEXP = ^\\.\nSTARTER.SEC_TOKEN_MAX_AGE = 60 * 60\n"+
+		"SEC_TOKEN_REVOCATION_EXPR = regexp(\"^a$\", sub) || sub.'a b' == 1\nAUTH_SSL_SERVER_CERTFILE = /a, /b\nSEC_TOKEN_DIRECTORY = /t\n", config.Options{Subsystem: "STARTER"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := SettingsFrom(c, "STARTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Settings
+	if err := json.Unmarshal(sent, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Exclude.String() != want.Exclude.String() || got.Rules.Revoked.String() != want.Rules.Revoked.String() || got.Rules.MaxAge != time.Hour {
+		t.Errorf("there: %+v, here: %+v", got, want)
+	}
+	got.Exclude, want.Exclude, got.Rules, want.Rules = nil, nil, Rules{}, Rules{}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("there: %+v, here: %+v", got, want)
 	}
 }

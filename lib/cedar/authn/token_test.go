@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -50,13 +50,7 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expr := func(text string) *classad.Expr {
-		e, err := classad.ParseExpr(text, classad.Old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
+	expr := config.NewExpr
 	at := noon().Unix()
 	tests := []struct {
 		name  string

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -50,7 +51,7 @@ type Rules struct {
 	MaxAge time.Duration
 	// Revoked is evaluated in the claims; a token for which it is not false is
 	// refused (SEC_TOKEN_REVOCATION_EXPR). Nil refuses none.
-	Revoked *classad.Expr
+	Revoked *config.Expr
 }
 
 // Check says whether claims are acceptable at now. A token that is over is

@@ -61,38 +61,82 @@ type Hosts struct {
 	Local  func(netip.Addr) bool          // whether an address is of this host
 }
 
+// AccessLists are the ALLOW_ and DENY_ lists of a configuration, level by level.
+type AccessLists struct {
+	Allow, Deny [levels]AccessList
+	// Equivalent is USE_POOL_USERNAME_EQUIVALENT.
+	Equivalent bool
+}
+
+// AccessList is one list: the setting that it stands in, where that is, and its
+// text. Without a name there is no such list.
+type AccessList struct {
+	Name   string `json:",omitempty"`
+	Origin string `json:",omitempty"`
+	Text   string `json:",omitempty"`
+}
+
 // AuthorizerFrom reads the lists: ALLOW_<LEVEL>_<SUBSYSTEM>, ALLOW_<LEVEL>,
 // then those of the levels it falls back to, and the same with DENY_. Names of
 // hosts in them are looked up once, here.
 func AuthorizerFrom(c *config.Snapshot, subsystem string, h Hosts) (*Authorizer, error) {
+	lists, err := accessListsFrom(c, subsystem)
+	if err != nil {
+		return nil, err
+	}
+	return lists.authorizer(h)
+}
+
+// accessListsFrom reads the lists and looks whether their entries can be read.
+func accessListsFrom(c *config.Snapshot, subsystem string) (AccessLists, error) {
+	var all AccessLists
 	r, err := newReader(c, subsystem)
 	if err != nil {
-		return nil, err
+		return all, err
 	}
-	equivalent, err := flag(c, "USE_POOL_USERNAME_EQUIVALENT", true)
-	if err != nil {
-		return nil, err
+	if all.Equivalent, err = flag(c, "USE_POOL_USERNAME_EQUIVALENT", true); err != nil {
+		return all, err
 	}
-	a := &Authorizer{local: h.Local}
-	looked := map[string][]netip.Addr{}
 	for l := range levels {
 		if l == Allow {
 			continue
 		}
 		for _, f := range []struct {
 			pattern string
-			rules   *[]rule
-			name    *string
-		}{
-			{"ALLOW_%s", &a.lists[l].allow, &a.lists[l].allowName},
-			{"DENY_%s", &a.lists[l].deny, &a.lists[l].denyName},
-		} {
+			to      *AccessList
+		}{{"ALLOW_%s", &all.Allow[l]}, {"DENY_%s", &all.Deny[l]}} {
 			s, ok := r.find(f.pattern, l, true)
-			if !ok || l == ClientLevel && f.rules == &a.lists[l].allow && !strings.Contains(strings.ToUpper(s.Name), "ALLOW_CLIENT") {
+			if !ok || l == ClientLevel && f.to == &all.Allow[l] && !strings.Contains(strings.ToUpper(s.Name), "ALLOW_CLIENT") {
 				continue
 			}
-			*f.name = s.Name
-			if *f.rules, err = parseRules(s, equivalent, h.Lookup, looked); err != nil {
+			*f.to = AccessList{Name: s.Name, Origin: s.Origin.String(), Text: s.Value}
+		}
+	}
+	if _, err := all.authorizer(Hosts{}); err != nil {
+		return AccessLists{}, err
+	}
+	return all, nil
+}
+
+// authorizer looks the names of hosts up, which makes an Authorizer of the lists.
+func (all *AccessLists) authorizer(h Hosts) (*Authorizer, error) {
+	a := &Authorizer{local: h.Local}
+	looked := map[string][]netip.Addr{}
+	for l := range levels {
+		for _, f := range []struct {
+			from  AccessList
+			rules *[]rule
+			name  *string
+		}{
+			{all.Allow[l], &a.lists[l].allow, &a.lists[l].allowName},
+			{all.Deny[l], &a.lists[l].deny, &a.lists[l].denyName},
+		} {
+			if f.from.Name == "" {
+				continue
+			}
+			*f.name = f.from.Name
+			var err error
+			if *f.rules, err = f.from.rules(all.Equivalent, h.Lookup, looked); err != nil {
 				return nil, err
 			}
 		}
@@ -107,15 +151,20 @@ func AuthorizerFrom(c *config.Snapshot, subsystem string, h Hosts) (*Authorizer,
 // maxRules bounds one list.
 const maxRules = 100_000
 
-func parseRules(s config.Setting, equivalent bool, lookup func(string) []netip.Addr, looked map[string][]netip.Addr) ([]rule, error) {
+// bad is the error of a list that cannot be used.
+func (l *AccessList) bad(want string) error {
+	return errs.E("security.Configure", errs.Invalid, l.Name, fmt.Errorf("%s: %s = %q: %s", l.Origin, l.Name, clip(l.Text), want))
+}
+
+func (l *AccessList) rules(equivalent bool, lookup func(string) []netip.Addr, looked map[string][]netip.Addr) ([]rule, error) {
 	var all []rule
-	for _, entry := range words(s.Value) {
+	for _, entry := range words(l.Text) {
 		if len(all) == maxRules {
-			return nil, badSetting(s, fmt.Sprintf("want at most %d entries", maxRules))
+			return nil, l.bad(fmt.Sprintf("want at most %d entries", maxRules))
 		}
 		r, why := parseRule(entry)
 		if why != "" {
-			return nil, badSetting(s, fmt.Sprintf("entry %q: %s", clip(entry), why))
+			return nil, l.bad(fmt.Sprintf("entry %q: %s", clip(entry), why))
 		}
 		if equivalent {
 			r.also = poolEquivalent(r.user)

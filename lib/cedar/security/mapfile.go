@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -66,24 +65,19 @@ func ParseMap(path, text string, o MapOptions) (*UserMap, error) {
 	return r.m, nil
 }
 
-// mapFrom reads the map file that a configuration names, nil if none.
-func mapFrom(c *config.Snapshot, from Sources) (*UserMap, error) {
-	path := strings.TrimSpace(c.String("CERTIFICATE_MAPFILE"))
-	if path == "" {
+// readMap reads the map file, nil where the configuration has none.
+func (c *Knobs) readMap(from Sources) (*UserMap, error) {
+	if c.MapFile == "" {
 		return nil, nil
-	}
-	names, err := flag(c, "CERTIFICATE_MAPFILE_ASSUME_HASH_KEYS", false)
-	if err != nil {
-		return nil, err
 	}
 	if from.ReadFile == nil {
 		return nil, errs.E("security.Configure", errs.Invalid, "CERTIFICATE_MAPFILE", fmt.Errorf("no files can be read here"))
 	}
-	text, err := from.ReadFile(path)
+	text, err := from.ReadFile(c.MapFile)
 	if err != nil {
 		return nil, errs.E("security.Configure", errs.NotFound, "CERTIFICATE_MAPFILE", err)
 	}
-	return ParseMap(path, string(text), MapOptions{AssumeNames: names, ReadFile: from.ReadFile, ReadDir: from.ReadDir})
+	return ParseMap(c.MapFile, string(text), MapOptions{AssumeNames: c.MapNames, ReadFile: from.ReadFile, ReadDir: from.ReadDir})
 }
 
 // mapReader is the reading of one map file and what it includes.

@@ -51,21 +51,48 @@ type Sources struct {
 	Hosts    Hosts
 }
 
+// Knobs are what a configuration says about security, before names of hosts are
+// looked up and files are read. They are a value that one process may read for
+// another: JSON gives it back as it was. See KnobsFrom for the knob behind each field.
+type Knobs struct {
+	UIDDomain, TrustDomain                                     string
+	StepTimeout, Deadline, Slack                               time.Duration
+	MatchSessions, FamilySession, Administration, Resume, FIPS bool
+	Fragment, Loopback                                         int
+
+	Policies [levels]Policy
+	Lists    AccessLists
+	MapFile  string // CERTIFICATE_MAPFILE, "" for none
+	MapNames bool   // CERTIFICATE_MAPFILE_ASSUME_HASH_KEYS
+}
+
 // SettingsFrom reads the settings. It is all or nothing.
 func SettingsFrom(c *config.Snapshot, from Sources) (*Settings, error) {
-	s := &Settings{}
-	tool := strings.EqualFold(from.Subsystem, "TOOL") || strings.EqualFold(from.Subsystem, "SUBMIT")
+	k, err := KnobsFrom(c, from.Subsystem)
+	if err != nil {
+		return nil, err
+	}
+	return k.Settings(from)
+}
+
+// KnobsFrom reads a configuration for a daemon of the subsystem, as "STARTD". It is
+// all or nothing.
+func KnobsFrom(c *config.Snapshot, subsystem string) (*Knobs, error) {
+	s := &Knobs{}
+	tool := strings.EqualFold(subsystem, "TOOL") || strings.EqualFold(subsystem, "SUBMIT")
 	var err error
 	for l := range levels {
-		if s.policies[l], err = PolicyFrom(c, l, tool); err != nil {
+		if s.Policies[l], err = PolicyFrom(c, l, tool); err != nil {
 			return nil, err
 		}
 	}
-	if s.Authorizer, err = AuthorizerFrom(c, from.Subsystem, from.Hosts); err != nil {
+	if s.Lists, err = accessListsFrom(c, subsystem); err != nil {
 		return nil, err
 	}
-	if s.Map, err = mapFrom(c, from); err != nil {
-		return nil, err
+	if s.MapFile = strings.TrimSpace(c.String("CERTIFICATE_MAPFILE")); s.MapFile != "" {
+		if s.MapNames, err = flag(c, "CERTIFICATE_MAPFILE_ASSUME_HASH_KEYS", false); err != nil {
+			return nil, err
+		}
 	}
 	s.UIDDomain, s.TrustDomain = c.String("UID_DOMAIN"), c.String("TRUST_DOMAIN")
 	for _, f := range []struct {
@@ -76,7 +103,7 @@ func SettingsFrom(c *config.Snapshot, from Sources) (*Settings, error) {
 		{"SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION", &s.MatchSessions, true},
 		{"SEC_USE_FAMILY_SESSION", &s.FamilySession, true},
 		{"SEC_ENABLE_REMOTE_ADMINISTRATION", &s.Administration, true},
-		{"SEC_ENABLE_RESUME_SERVER_RESPONSE", &s.ResumeResponse, true},
+		{"SEC_ENABLE_RESUME_SERVER_RESPONSE", &s.Resume, true},
 		{"FIPS", &s.FIPS, false},
 	} {
 		if *f.to, err = flag(c, f.name, f.otherwise); err != nil {
@@ -117,6 +144,22 @@ func SettingsFrom(c *config.Snapshot, from Sources) (*Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// Settings are those of a daemon that has this configuration: names of hosts in its
+// lists are looked up and its map file is read, now.
+func (c *Knobs) Settings(from Sources) (*Settings, error) {
+	s := &Settings{
+		UIDDomain: c.UIDDomain, TrustDomain: c.TrustDomain, StepTimeout: c.StepTimeout, Deadline: c.Deadline, Slack: c.Slack,
+		MatchSessions: c.MatchSessions, FamilySession: c.FamilySession, Administration: c.Administration, ResumeResponse: c.Resume, FIPS: c.FIPS,
+		Fragment: c.Fragment, Loopback: c.Loopback, policies: c.Policies,
+	}
+	var err error
+	if s.Authorizer, err = c.Lists.authorizer(from.Hosts); err != nil {
+		return nil, err
+	}
+	s.Map, err = c.readMap(from)
+	return s, err
 }
 
 // Policy returns what is wanted of sessions at a level.
