@@ -57,10 +57,7 @@ func benchPlan(b *testing.B, dir, cmd, args string, slot int, cgroup string) *st
 	return &starter.Plan{
 		Activation: "slot1_1#1", SlotName: fmt.Sprintf("slot1_%d", slot), SlotFullName: fmt.Sprintf("slot1_%d@bench", slot),
 		Execute: dir, JobAd: ad, MachineAd: string(machine), Cpus: 1, Orphan: starter.OrphanDie, RunAs: user,
-		Config: map[string]string{
-			"STARTER_NUM_THREADS_ENV_VARS": "CUBACORES GOMAXPROCS JULIA_NUM_THREADS MKL_NUM_THREADS NUMEXPR_NUM_THREADS OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_NUM_THREADS PYTHON_CPU_COUNT ROOT_MAX_THREADS TF_LOOP_PARALLEL_ITERATIONS TF_NUM_THREADS",
-			"STARTER_SETS_HOME_ENV":        "true", "JOB_RENICE_INCREMENT": "0", "BASE_CGROUP": cgroup,
-		},
+		Settings: settingsOf(b, "BIN =\nBASE_CGROUP = "+cgroup+"\n"),
 	}
 }
 

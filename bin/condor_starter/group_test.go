@@ -39,7 +39,7 @@ func needsGroups(t *testing.T) int {
 func TestControlGroup(t *testing.T) {
 	version := needsGroups(t)
 	s := newStage(t)
-	s.plan.Config["BASE_CGROUP"] = testBase
+	s.configure("BASE_CGROUP = " + testBase + "\n")
 	s.plan.Cpus = 3
 	s.sh(`cat /proc/self/cgroup; for c in cpu cpu,cpuacct .; do cat /sys/fs/cgroup/$c$(sed -n "s/^[0-9]*:[a-z,]*\bcpu\b[a-z,]*://p;s/^0:://p" /proc/self/cgroup | head -1)/cpu.shares 2>/dev/null && break; done`)
 	got := s.run()
@@ -79,7 +79,7 @@ func TestControlGroup(t *testing.T) {
 func TestNoControlGroup(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.plan.Config["BASE_CGROUP"] = ""
+	s.configure("BASE_CGROUP = \n")
 	got := s.sh("cat /proc/self/cgroup").run()
 	if out := s.read("out"); !got.record.Status.Success() || strings.Contains(out, "slot1_1@") {
 		t.Errorf("%+v\n%s", got.record, out)
@@ -89,7 +89,7 @@ func TestNoControlGroup(t *testing.T) {
 func TestReniced(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).set("Prio", "40")
-	s.plan.Config["JOB_RENICE_INCREMENT"] = "Prio / 2"
+	s.configure("JOB_RENICE_INCREMENT = Prio / 2\n")
 	s.sh("cut -d' ' -f19 /proc/$$/stat; cat /proc/$$/oom_score_adj").run()
 	if out := s.read("out"); out != "19\n800\n" {
 		t.Errorf("niceness and memory score are %q", out)

@@ -250,7 +250,7 @@ func (d *aStartd) killAll(s *stage) {
 func TestSweepOfEmptiedEnvironment(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.plan.Config["CGROUP_POLLING_INTERVAL"] = "1"
+	s.configure("CGROUP_POLLING_INTERVAL = 1\n")
 	file := s.hiding("detach")
 	d := s.runStartd()
 	hidden := await(t, file)

@@ -49,7 +49,7 @@ func TestOutputSpared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.plan.Config["KILLING_TIMEOUT"] = "600"
+			s.configure("KILLING_TIMEOUT = 600\n")
 			// The starter heeds SIGTERM when a job has run for a second.
 			s.sh("head -c 25165824 /dev/zero; sleep 1.5; exit 7")
 			out := s.pipedOut()

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/platform/linux/account"
@@ -83,9 +84,9 @@ func newStage(t *testing.T) *stage {
 	s.plan = &starter.Plan{
 		Activation: "slot1_1#1", SlotName: "slot1_1", SlotFullName: "slot1_1@node1.example.org", Execute: s.execute,
 		MachineAd: "Name = \"slot1_1@node1.example.org\"\n", Cpus: 2, Orphan: starter.OrphanDie,
-		Config: map[string]string{"STARTER_NUM_THREADS_ENV_VARS": "OMP_NUM_THREADS", "STARTER_SETS_HOME_ENV": "true"},
-		RunAs:  jobUser(t),
+		RunAs: jobUser(t),
 	}
+	s.configure("")
 	return s
 }
 
@@ -157,6 +158,26 @@ func give(tb testing.TB, u *host.Identity, dir string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// settingsOf are the settings of a configuration.
+func settingsOf(t testing.TB, text string) *starter.Settings {
+	t.Helper()
+	c, err := config.Parse("text", text, config.Options{Subsystem: "STARTER"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := starter.SettingsFrom(c, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// configure gives the starter the settings of a configuration.
+func (s *stage) configure(text string) {
+	s.Helper()
+	s.plan.Settings = settingsOf(s.T, "BIN =\nBASE_CGROUP =\nSTARTER_NUM_THREADS_ENV_VARS = OMP_NUM_THREADS\n"+text)
 }
 
 // sh makes the job a shell script.
@@ -563,8 +584,7 @@ func TestLeftoversAreKilled(t *testing.T) {
 func TestUsageReports(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).sh("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; head -c 100000 /dev/zero > big; sleep 600")
-	s.plan.Config["STARTER_INITIAL_UPDATE_INTERVAL"] = "1"
-	s.plan.Config["STARTER_UPDATE_INTERVAL"] = "1"
+	s.configure("STARTER_INITIAL_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 1\n")
 	h := s.launch(launcher(t, proc.Guest, 0))
 	got := s.follow(h, func(r starter.Report) {
 		if r.Op == starter.OpUsage && r.DiskKiB >= 98 {

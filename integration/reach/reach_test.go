@@ -33,6 +33,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reach"
 	"github.com/execpoint/execpoint/platform/linux/account"
@@ -87,6 +88,28 @@ func scratch(t *testing.T, u *host.Identity) string {
 	return dir
 }
 
+func configuration(t *testing.T, knobs map[string]string) *config.Snapshot {
+	t.Helper()
+	text := ""
+	for name, value := range knobs {
+		text += name + " = " + value + "\n"
+	}
+	c, err := config.Parse("text", text, config.Options{Subsystem: "STARTER"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func settings(t *testing.T, knobs map[string]string) reach.Settings {
+	t.Helper()
+	set, err := reach.SettingsFrom(configuration(t, knobs), "STARTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 // open opens a door before a job in dir.
 func open(t *testing.T, dir string, u *host.Identity, knobs map[string]string) (*reach.Door, *bytes.Buffer) {
 	t.Helper()
@@ -114,7 +137,7 @@ func open(t *testing.T, dir string, u *host.Identity, knobs map[string]string) (
 	log := &bytes.Buffer{}
 	door, err := reach.Open(t.Context(), reach.Config{
 		Claim: testClaim(), Address: startd, Job: job{target}, Version: version,
-		Knob: func(name string) string { return knobs[name] }, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Settings: settings(t, knobs), Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

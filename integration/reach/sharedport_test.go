@@ -66,10 +66,8 @@ func TestBehindASharedPort(t *testing.T) {
 	ad.SetString("User", jobOwner)
 	door, err := reach.Open(t.Context(), reach.Config{
 		Claim: testClaim(), Version: version, Address: "<127.0.0.1:9618?addrs=127.0.0.1-9618&noUDP&sock=startd_1_abcd>",
-		Job: job{reach.Target{Job: ad, Root: root, Scratch: dir}},
-		Knob: func(name string) string {
-			return map[string]string{"USE_SHARED_PORT": "true", "DAEMON_SOCKET_DIR": sockets}[name]
-		},
+		Job:      job{reach.Target{Job: ad, Root: root, Scratch: dir}},
+		Settings: settings(t, map[string]string{"USE_SHARED_PORT": "true", "DAEMON_SOCKET_DIR": sockets}),
 		SharedPort: func(dir, id string) (listen.NamedSocket, error) {
 			return sharedport.Listen(sharedport.Place{Dir: dir, ID: id})
 		},

@@ -6,23 +6,41 @@ package chirp
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/shadow"
 )
 
-// Knobs are the settings that Config.Knob and AllowFrom ask for.
-var Knobs = [...]string{
-	"CHIRP_DELAYED_UPDATE_MAX_ATTRS",
-	"CHIRP_DELAYED_UPDATE_PREFIX",
-	"ENABLE_CHIRP",
-	"ENABLE_CHIRP_DELAYED",
-	"ENABLE_CHIRP_IO",
-	"ENABLE_CHIRP_UPDATES",
+// Settings are what the configuration says about chirping.
+type Settings struct {
+	Enabled bool // ENABLE_CHIRP
+	IO      bool // ENABLE_CHIRP_IO
+	Updates bool // ENABLE_CHIRP_UPDATES
+	Delayed bool // ENABLE_CHIRP_DELAYED
+	// Prefixes are the patterns of attributes that may be set with a delay
+	// (CHIRP_DELAYED_UPDATE_PREFIX), MostDelayed is how many of them
+	// (CHIRP_DELAYED_UPDATE_MAX_ATTRS).
+	Prefixes    []string
+	MostDelayed int
+}
+
+// SettingsFrom reads the configuration.
+func SettingsFrom(s *config.Snapshot) (Settings, error) {
+	r := &config.Reader{Snapshot: s}
+	set := Settings{
+		Enabled: r.Bool("ENABLE_CHIRP"), IO: r.Bool("ENABLE_CHIRP_IO"), Updates: r.Bool("ENABLE_CHIRP_UPDATES"), Delayed: r.Bool("ENABLE_CHIRP_DELAYED"),
+		Prefixes:    strings.FieldsFunc(r.Text("CHIRP_DELAYED_UPDATE_PREFIX"), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }),
+		MostDelayed: int(min(r.Int("CHIRP_DELAYED_UPDATE_MAX_ATTRS"), math.MaxInt32)),
+	}
+	if err := r.Err(); err != nil {
+		return Settings{}, err
+	}
+	return set, nil
 }
 
 // Files are the calls for files at the submit machine, as *shadow.Caller has
@@ -99,38 +117,30 @@ type Allow struct {
 // Any reports whether there is anything to offer.
 func (a Allow) Any() bool { return a.IO || a.Updates || a.Delayed }
 
-// AllowFrom reads what the job wants and the machine offers. Without knobs all
-// of it is offered.
-func AllowFrom(job *classad.Ad, knob func(string) string) Allow {
-	on := func(name string) bool {
-		switch strings.ToLower(strings.TrimSpace(knob(name))) {
-		case "", "true", "t", "yes", "y", "1":
-			return true
-		}
-		return false
-	}
+// AllowFrom reads what the job wants of what the machine offers.
+func AllowFrom(job *classad.Ad, set Settings) Allow {
 	wants := func(name string, otherwise bool) bool {
 		if b, ok := job.EvalBool(name, nil); ok {
 			return b
 		}
 		return otherwise
 	}
-	if !on("ENABLE_CHIRP") {
+	if !set.Enabled {
 		return Allow{}
 	}
 	var a Allow
-	a.IO = wants("WantIOProxy", false) && on("ENABLE_CHIRP_IO")
-	a.Updates = wants("WantRemoteUpdates", a.IO) && on("ENABLE_CHIRP_UPDATES")
-	a.Delayed = wants("WantDelayedUpdates", true) && on("ENABLE_CHIRP_DELAYED")
+	a.IO = wants("WantIOProxy", false) && set.IO
+	a.Updates = wants("WantRemoteUpdates", a.IO) && set.Updates
+	a.Delayed = wants("WantDelayedUpdates", true) && set.Delayed
 	return a
 }
 
 // Config says whom a proxy serves.
 type Config struct {
-	Remote Remote
-	Allow  Allow
-	Job    *classad.Ad // as the starter has it, for attributes that were not set yet
-	Knob   func(name string) string
+	Remote   Remote
+	Allow    Allow
+	Job      *classad.Ad // as the starter has it, for attributes that were not set yet
+	Settings Settings
 	// Address is where to listen; the zero value is the loopback interface. A
 	// job in a container has another one.
 	Address netip.Addr
@@ -140,27 +150,4 @@ type Config struct {
 	// 40 ms for each without this. Nil does nothing.
 	Acknowledge func(nc net.Conn)
 	Log         *slog.Logger // nil for none
-}
-
-func (c *Config) knob(name string) string {
-	if c.Knob == nil {
-		return ""
-	}
-	return strings.TrimSpace(c.Knob(name))
-}
-
-// prefixes are the patterns of attributes that may be set with a delay.
-func (c *Config) prefixes() []string {
-	text := c.knob("CHIRP_DELAYED_UPDATE_PREFIX")
-	if text == "" {
-		text = "Chirp*"
-	}
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-}
-
-func (c *Config) mostDelayed() int {
-	if n, err := strconv.Atoi(c.knob("CHIRP_DELAYED_UPDATE_MAX_ATTRS")); err == nil && n >= 0 {
-		return n
-	}
-	return 100
 }

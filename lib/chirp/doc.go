@@ -7,8 +7,8 @@
 // on to the shadow. A job without a shadow has a [Local] instead, which is its
 // submit directory and its ad on this machine.
 //
-//	allow := chirp.AllowFrom(job, knob)
-//	proxy, err := chirp.Listen(chirp.Config{Allow: allow, Remote: caller, Job: job, Knob: knob})
+//	allow := chirp.AllowFrom(job, settings)
+//	proxy, err := chirp.Listen(chirp.Config{Allow: allow, Remote: caller, Job: job, Settings: settings})
 //	os.WriteFile(".chirp.config", []byte(proxy.ConfigText()), 0o600)
 //	go proxy.Serve(ctx)
 //

@@ -66,7 +66,7 @@ func Listen(cfg Config) (*Proxy, error) {
 	}
 	p := &Proxy{
 		cfg: cfg, listener: l, cookie: cookie, clients: map[net.Conn]bool{},
-		delayed: delayed{patterns: cfg.prefixes(), most: cfg.mostDelayed()},
+		delayed: delayed{patterns: cfg.Settings.Prefixes, most: cfg.Settings.MostDelayed},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/shadow"
 )
 
@@ -40,7 +41,7 @@ func newWorld(t testing.TB, allow Allow, change ...func(*Config)) *world {
 	w.local = NewLocal(w.dir, job)
 	w.local.System.Errno = errno
 	w.local.Event = func(ad *classad.Ad) { w.events = append(w.events, ad) }
-	cfg := Config{Remote: w.local, Allow: allow, Job: job, Knob: func(string) string { return "" }}
+	cfg := Config{Remote: w.local, Allow: allow, Job: job, Settings: settings(t, "")}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -283,9 +284,7 @@ func TestUpdateRequests(t *testing.T) {
 func TestDelayedRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allowed("delayed"), func(c *Config) {
-		c.Knob = func(name string) string {
-			return map[string]string{"CHIRP_DELAYED_UPDATE_PREFIX": "Chirp*, Extra", "CHIRP_DELAYED_UPDATE_MAX_ATTRS": "2"}[name]
-		}
+		c.Settings = settings(t, "CHIRP_DELAYED_UPDATE_PREFIX = Chirp*, Extra\nCHIRP_DELAYED_UPDATE_MAX_ATTRS = 1 + 1\n")
 	})
 	if w.proxy.Delayed() != nil {
 		t.Error("there is an update before there is one")
@@ -415,6 +414,20 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// settings are those of a configuration.
+func settings(t testing.TB, text string) Settings {
+	t.Helper()
+	c, err := config.Parse("text", text, config.Options{Subsystem: "STARTER"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := SettingsFrom(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 func TestAllowFrom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ job, off, want string }{
@@ -432,12 +445,11 @@ func TestAllowFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := AllowFrom(job, func(name string) string {
-			if name == c.off {
-				return "false"
-			}
-			return ""
-		})
+		text := "CHIRP_DELAYED_UPDATE_PREFIX =\n"
+		if c.off != "" {
+			text += c.off + " = (1 > 2)\n"
+		}
+		got := AllowFrom(job, settings(t, text))
 		if got != allowed(c.want) || got.Any() != (c.want != "") {
 			t.Errorf("%q without %q: %+v, want %q", c.job, c.off, got, c.want)
 		}

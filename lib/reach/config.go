@@ -5,13 +5,11 @@ package reach
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
@@ -19,32 +17,43 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// Knobs are the settings that Config.Knob is asked for. All are optional.
-var Knobs = [...]string{
-	"BIND_ALL_INTERFACES",
-	"CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY",
-	"DAEMON_SOCKET_DIR",
-	"ENABLE_PEEK_JOB",
-	"ENABLE_SSH_TO_JOB",
-	"HIGHPORT",
-	"IN_HIGHPORT",
-	"IN_LOWPORT",
-	"LIB",
-	"LOCK",
-	"LOWPORT",
-	"NETWORK_INTERFACE",
-	"PRIVATE_NETWORK_NAME",
-	"SSH_TO_JOB_SSHD",
-	"SSH_TO_JOB_SSHD_ARGS",
-	"SSH_TO_JOB_SSHD_CONFIG_TEMPLATE",
-	"SSH_TO_JOB_SSH_KEYGEN",
-	"SSH_TO_JOB_SSH_KEYGEN_ARGS",
-	"STARTER_USE_SHARED_PORT",
-	"TCP_FORWARDING_HOST",
-	"USE_SHARED_PORT",
+// Settings are what the configuration says about reaching into a job. JSON gives
+// them back as they were.
+type Settings struct {
+	Network daemon.Network
+	// Peek and SSH are ENABLE_PEEK_JOB and ENABLE_SSH_TO_JOB, over the slot (MY) and
+	// the job (TARGET); nil is yes.
+	Peek, SSH *config.Expr
+
+	SSHD       string // SSH_TO_JOB_SSHD
+	SSHDArgs   string // SSH_TO_JOB_SSHD_ARGS, in double quotes
+	Template   string // SSH_TO_JOB_SSHD_CONFIG_TEMPLATE
+	Keygen     string // SSH_TO_JOB_SSH_KEYGEN
+	KeygenArgs string // SSH_TO_JOB_SSH_KEYGEN_ARGS, in double quotes
+	FakePasswd bool   // CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY
+	Lib        string // LIB, "" for none
+}
+
+// SettingsFrom reads the configuration for the starters of a subsystem, as "STARTER".
+func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
+	r := &config.Reader{Snapshot: s}
+	set := Settings{
+		Peek: r.Expr("ENABLE_PEEK_JOB"), SSH: r.Expr("ENABLE_SSH_TO_JOB"),
+		SSHD: r.Text("SSH_TO_JOB_SSHD"), SSHDArgs: r.Text("SSH_TO_JOB_SSHD_ARGS"), Template: r.Text("SSH_TO_JOB_SSHD_CONFIG_TEMPLATE"),
+		Keygen: r.Text("SSH_TO_JOB_SSH_KEYGEN"), KeygenArgs: r.Text("SSH_TO_JOB_SSH_KEYGEN_ARGS"),
+		FakePasswd: r.Bool("CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY"), Lib: r.String("LIB"),
+	}
+	var err error
+	set.Network, err = daemon.NetworkFrom(s, subsystem)
+	if err = errors.Join(err, r.Err()); err != nil {
+		return Settings{}, err
+	}
+	return set, nil
 }
 
 // Config says where a starter is reached and for whom it opens.
@@ -61,9 +70,7 @@ type Config struct {
 	Address string
 	Job     Handler
 
-	// Knob returns the value of a setting, already expanded, "" if there is
-	// none. Nil has none.
-	Knob func(name string) string
+	Settings Settings
 	// SharedPort makes the named socket id below dir, which is "" where the
 	// configuration names none. Nil: there is no shared port on this system,
 	// USE_SHARED_PORT is not heeded.
@@ -145,63 +152,17 @@ func (t Target) as(f func() error) error {
 	return f()
 }
 
-func (c *Config) knob(name string) string {
-	if c.Knob == nil {
-		return ""
-	}
-	return strings.TrimSpace(c.Knob(name))
-}
-
-// truth reads a setting that is a boolean or an expression over the job, and
-// is true where nothing is set.
-func (c *Config) truth(name string, t Target) bool {
-	text := c.knob(name)
-	switch strings.ToLower(text) {
-	case "", "true", "t", "yes", "y", "1":
+// allows evaluates one of the Settings that are true or false for a job.
+func (c *Config) allows(x *config.Expr, t Target) bool {
+	if x == nil {
 		return true
-	case "false", "f", "no", "n", "0":
-		return false
 	}
-	e, err := classad.ParseExpr(text, classad.Old)
-	if err != nil {
-		return false
-	}
-	b, ok := e.Eval(&classad.Env{My: t.Machine, Target: t.Job, Now: c.Clock.Now().Wall}).AsBool()
-	return ok && b
-}
-
-// ports reads a range of ports, or that of LOWPORT and HIGHPORT.
-func (c *Config) ports() listen.Ports {
-	for _, n := range [...][2]string{{"IN_LOWPORT", "IN_HIGHPORT"}, {"LOWPORT", "HIGHPORT"}} {
-		low, err1 := strconv.ParseUint(c.knob(n[0]), 10, 16)
-		high, err2 := strconv.ParseUint(c.knob(n[1]), 10, 16)
-		if err1 == nil && err2 == nil && 0 < low && low <= high {
-			return listen.Ports{Low: int(low), High: int(high)}
-		}
-	}
-	return listen.Ports{}
+	yes, _ := x.IsTrue(&classad.Env{My: t.Machine, Target: t.Job, Now: c.Clock.Now().Wall})
+	return yes
 }
 
 // sharedPort reports whether the starter is an endpoint of the shared port that
-// the startd is behind, and in which folder; "" leaves that to the system.
-func (c *Config) sharedPort(startd cedar.Sinful) (dir string, ok bool) {
-	if c.SharedPort == nil || startd.SockID == "" {
-		return "", false
-	}
-	text := c.knob("STARTER_USE_SHARED_PORT")
-	if text == "" {
-		text = c.knob("USE_SHARED_PORT")
-	}
-	switch strings.ToLower(text) {
-	case "true", "t", "yes", "y", "1":
-	default:
-		return "", false
-	}
-	dir = c.knob("DAEMON_SOCKET_DIR")
-	if dir == "" || strings.EqualFold(dir, "auto") {
-		if dir = ""; c.knob("LOCK") != "" {
-			dir = filepath.Join(c.knob("LOCK"), "daemon_sock")
-		}
-	}
-	return dir, true
+// the startd is behind.
+func (c *Config) sharedPort(startd cedar.Sinful) bool {
+	return c.SharedPort != nil && startd.SockID != "" && c.Settings.Network.SharedPort
 }

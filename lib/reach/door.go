@@ -87,8 +87,8 @@ func Open(ctx context.Context, cfg Config) (*Door, error) {
 	if err := d.secure(); err != nil {
 		return nil, err
 	}
-	if dir, ok := cfg.sharedPort(startd); ok {
-		if err = d.openShared(dir, startd); err != nil {
+	if cfg.sharedPort(startd) {
+		if err = d.openShared(cfg.Settings.Network.SocketDir, startd); err != nil {
 			cfg.Log.Warn("no endpoint of the shared port; the starter takes a port of its own", "err", err)
 		}
 	}
@@ -170,24 +170,20 @@ func (d *Door) openShared(dir string, startd cedar.Sinful) error {
 
 // openOwn opens ports of our own, one for each protocol that the startd has.
 func (d *Door) openOwn(ctx context.Context, startd cedar.Sinful) error {
-	n := daemon.Network{In: d.cfg.ports(), BindAll: d.cfg.knob("BIND_ALL_INTERFACES") == "" || d.cfg.truth("BIND_ALL_INTERFACES", Target{})}
+	n := daemon.Network{In: d.cfg.Settings.Network.In, BindAll: d.cfg.Settings.Network.BindAll}
 	v4, v6 := addresses(startd)
 	if !v4.IsValid() && !v6.IsValid() {
 		// A name for a host: any address of it will do to listen everywhere.
 		v4 = netip.IPv4Unspecified()
 		n.BindAll = true
 	}
-	if !n.BindAll && d.cfg.knob("TCP_FORWARDING_HOST") != "" {
+	if !n.BindAll && d.cfg.Settings.Network.Forwarding != "" {
 		// What the address shows is another host's.
 		all, err := daemon.Interfaces()
 		if err != nil {
 			return err
 		}
-		pattern := d.cfg.knob("NETWORK_INTERFACE")
-		if pattern == "" {
-			pattern = "*"
-		}
-		a4, a6, err := n.Pick(pattern, all)
+		a4, a6, err := n.Pick(d.cfg.Settings.Network.Interface, all)
 		if err != nil {
 			return err
 		}
@@ -330,9 +326,8 @@ func (d *Door) broker(n int, address string) *listen.Broker {
 		Serve:   d.server.ServeConn,
 		Name:    func() string { return "STARTER " + d.Address() },
 
-		PrivateNetwork: d.cfg.knob("PRIVATE_NETWORK_NAME"),
-		// The defaults of CCB_HEARTBEAT_INTERVAL and CCB_RECONNECT_TIME.
-		Heartbeat: 300 * time.Second, Reconnect: 60 * time.Second, Log: d.cfg.Log,
+		PrivateNetwork: d.cfg.Settings.Network.PrivateName,
+		Heartbeat:      d.cfg.Settings.Network.Heartbeat, Reconnect: d.cfg.Settings.Network.Reconnect, Log: d.cfg.Log,
 		Registered: func(ccbid string) {
 			d.contacts.Set(n, ccbid)
 			d.mu.Lock()

@@ -14,19 +14,29 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-func knobs(pairs ...string) func(string) string {
-	return func(name string) string {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if pairs[i] == name {
-				return pairs[i+1]
-			}
-		}
-		return ""
+// settings are those of a configuration.
+func settings(t testing.TB, pairs ...string) Settings {
+	t.Helper()
+	var text strings.Builder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		text.WriteString(pairs[i] + " = " + pairs[i+1] + "\n")
 	}
+	c, err := config.Parse("text", text.String(), config.Options{Subsystem: "STARTER"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := SettingsFrom(c, "STARTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
+
+func pairs(all ...string) []string { return all }
 
 // noSocket is a named socket that nothing comes through.
 type noSocket struct{ done chan struct{} }
@@ -41,13 +51,13 @@ func TestAddress(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, startd string
-		knob         func(string) string
+		knob         []string
 		want         string // with PORT and ID for what is by chance
 	}{
 		{name: "a port of its own", startd: startdText, want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>"},
-		{name: "only at the interface", startd: startdText, knob: knobs("BIND_ALL_INTERFACES", "false"), want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>"},
+		{name: "only at the interface", startd: startdText, knob: pairs("BIND_ALL_INTERFACES", "false"), want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>"},
 		{
-			name: "forwarded", startd: "<192.0.2.7:9618?addrs=192.0.2.7-9618&noUDP>", knob: knobs("TCP_FORWARDING_HOST", "192.0.2.7", "BIND_ALL_INTERFACES", "false", "NETWORK_INTERFACE", "127.0.0.1"),
+			name: "forwarded", startd: "<192.0.2.7:9618?addrs=192.0.2.7-9618&noUDP>", knob: pairs("TCP_FORWARDING_HOST", "192.0.2.7", "BIND_ALL_INTERFACES", "false", "NETWORK_INTERFACE", "127.0.0.1"),
 			want: "<192.0.2.7:PORT?addrs=192.0.2.7-PORT&noUDP>",
 		},
 		{
@@ -59,23 +69,23 @@ func TestAddress(t *testing.T) {
 			want: "<192.0.2.7:PORT?addrs=192.0.2.7-PORT&noUDP>",
 		},
 		{
-			name: "a shared port", startd: "<192.0.2.7:9618?addrs=192.0.2.7-9618&alias=ep&noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/run/sock"),
+			name: "a shared port", startd: "<192.0.2.7:9618?addrs=192.0.2.7-9618&alias=ep&noUDP&sock=startd_77_abcd>", knob: pairs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/run/sock"),
 			want: "<192.0.2.7:9618?addrs=192.0.2.7-9618&alias=ep&noUDP&sock=ID>",
 		},
 		{
-			name: "a startd that is not behind the shared port", startd: startdText, knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/run/sock"),
+			name: "a startd that is not behind the shared port", startd: startdText, knob: pairs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/run/sock"),
 			want: "<127.0.0.1:PORT?addrs=127.0.0.1-PORT&alias=ep.example.org&noUDP>",
 		},
 		{
-			name: "a folder by default", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "auto", "LOCK", "/run"),
+			name: "a folder by default", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: pairs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "auto", "LOCK", "/run"),
 			want: "<127.0.0.1:9618?noUDP&sock=ID>",
 		},
 		{
-			name: "a shared port that cannot be", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/broken"),
+			name: "a shared port that cannot be", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: pairs("USE_SHARED_PORT", "true", "DAEMON_SOCKET_DIR", "/broken"),
 			want: "<127.0.0.1:PORT?noUDP>",
 		},
 		{
-			name: "no shared port for starters", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: knobs("USE_SHARED_PORT", "true", "STARTER_USE_SHARED_PORT", "false", "DAEMON_SOCKET_DIR", "/run/sock"),
+			name: "no shared port for starters", startd: "<127.0.0.1:9618?noUDP&sock=startd_77_abcd>", knob: pairs("USE_SHARED_PORT", "true", "STARTER_USE_SHARED_PORT", "false", "DAEMON_SOCKET_DIR", "/run/sock"),
 			want: "<127.0.0.1:PORT?noUDP>",
 		},
 	} {
@@ -84,7 +94,7 @@ func TestAddress(t *testing.T) {
 			made := ""
 			socket := noSocket{make(chan struct{})}
 			d, err := Open(t.Context(), Config{
-				Claim: testClaim(), Address: c.startd, Knob: c.knob, Job: &job{}, PID: 4711,
+				Claim: testClaim(), Address: c.startd, Settings: settings(t, c.knob...), Job: &job{}, PID: 4711,
 				SharedPort: func(dir, id string) (listen.NamedSocket, error) {
 					if dir == "/broken" {
 						return nil, errors.New("nobody can write there")
@@ -134,21 +144,18 @@ func portText(d *Door) string {
 func TestPortsOfARange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		knob      func(string) string
+		knob      []string
 		low, high int
 	}{
-		{knobs("IN_LOWPORT", "20000", "IN_HIGHPORT", "20100", "LOWPORT", "1", "HIGHPORT", "2"), 20000, 20100},
-		{knobs("LOWPORT", "30000", "HIGHPORT", "30010"), 30000, 30010},
-		{knobs("LOWPORT", "30000"), 0, 0},
-		{knobs("LOWPORT", "9", "HIGHPORT", "8"), 0, 0},
-		{knobs("LOWPORT", "a", "HIGHPORT", "99999"), 0, 0},
+		{pairs("IN_LOWPORT", "20000", "IN_HIGHPORT", "20100", "LOWPORT", "1", "HIGHPORT", "2"), 20000, 20100},
+		{pairs("LOWPORT", "30000", "HIGHPORT", "30010"), 30000, 30010},
+		{pairs("LOWPORT", "30000"), 0, 0},
 	} {
-		cfg := Config{Knob: c.knob}
-		if got := cfg.ports(); got != (listen.Ports{Low: c.low, High: c.high}) {
+		if got := settings(t, c.knob...).Network.In; got != (listen.Ports{Low: c.low, High: c.high}) {
 			t.Errorf("ports %v, want %d to %d", got, c.low, c.high)
 		}
 	}
-	d, err := Open(t.Context(), Config{Claim: testClaim(), Address: startdText, Job: &job{}, Knob: knobs("LOWPORT", "41000", "HIGHPORT", "41999")})
+	d, err := Open(t.Context(), Config{Claim: testClaim(), Address: startdText, Job: &job{}, Settings: settings(t, "LOWPORT", "41000", "HIGHPORT", "41999")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +215,7 @@ func TestBrokers(t *testing.T) {
 	t.Parallel()
 	var told []string
 	d, err := Open(t.Context(), Config{
-		Claim: testClaim(), Job: &job{}, Address: "<192.0.2.7:9618?CCBID=198.51.100.1:9618#17%20198.51.100.2:9618#3&PrivNet=n&noUDP>",
+		Claim: testClaim(), Job: &job{}, Settings: settings(t), Address: "<192.0.2.7:9618?CCBID=198.51.100.1:9618#17%20198.51.100.2:9618#3&PrivNet=n&noUDP>",
 		Broker:  func(context.Context, string) (*cedar.Conn, error) { return nil, errors.New("no broker") },
 		Dial:    func(context.Context, cedar.Sinful) (net.Conn, error) { return nil, errors.New("nobody") },
 		Changed: func(address string) { told = append(told, address) },

@@ -42,7 +42,7 @@ func (d *Door) peek(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return err
 	}
-	if !d.cfg.truth("ENABLE_PEEK_JOB", t) {
+	if !d.cfg.allows(d.cfg.Settings.Peek, t) {
 		return refuse(c.Conn, d.cfg.Version, false, "ENABLE_PEEK_JOB is false on this machine")
 	}
 	if why, retry := t.unready(running); why != "" {

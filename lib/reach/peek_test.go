@@ -174,10 +174,10 @@ func TestPeekBeforeAndAfterTheJob(t *testing.T) {
 func TestPeekSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for text, allowed := range map[string]bool{
-		"false": false, "": true, "True": true, `TARGET.User == "bob@example.org"`: false, `TARGET.User == "` + owner + `"`: true, "((": false,
+		"false": false, "": true, "True": true, `TARGET.User == "bob@example.org"`: false, `TARGET.User == "` + owner + `"`: true, "((": false, "0": false, "(2 > 1)": true, "2 - 2": false, "yes": false,
 	} {
 		w := newWorld(t, func(c *Config) {
-			c.Knob = func(name string) string { return map[string]string{"ENABLE_PEEK_JOB": text}[name] }
+			c.Settings = settings(t, "ENABLE_PEEK_JOB", text)
 		})
 		w.write("_condor_stdout", "x")
 		reply, files, _, err := w.peekAt(w.ownerSession(), "Out = true")

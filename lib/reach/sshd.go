@@ -86,7 +86,7 @@ func (d *Door) startSSHD(ctx context.Context, c *listen.Call) error {
 
 // noSSH says why nobody can be let in now, "" if he can.
 func (d *Door) noSSH(t Target, running bool) (why string, retry bool) {
-	if !d.cfg.truth("ENABLE_SSH_TO_JOB", t) {
+	if !d.cfg.allows(d.cfg.Settings.SSH, t) {
 		return "ENABLE_SSH_TO_JOB is false on this machine", false
 	}
 	if why, retry := t.unready(running); why != "" {

@@ -42,25 +42,12 @@ const mostVisits = 1000
 // toMakeKeys is how long making the keys may take.
 const toMakeKeys = 60 * time.Second
 
-// The files of openssh where nothing is set.
-const (
-	defaultSSHD       = "/usr/sbin/sshd"
-	defaultKeygen     = "/usr/bin/ssh-keygen"
-	defaultSSHDArgs   = `"-i -e -f %f"`
-	defaultKeygenArgs = `"-N '' -C '' -q -f %f -t rsa"`
-)
-
 // readVisit reads what is asked for and what is configured. What it returns
 // with an error can be cleaned up as well.
 func (d *Door) readVisit(ad *classad.Ad, t Target) (*visit, error) {
-	v := &visit{target: t, sshd: d.cfg.knob("SSH_TO_JOB_SSHD")}
-	if v.sshd == "" {
-		v.sshd = defaultSSHD
-	}
-	keygen := d.cfg.knob("SSH_TO_JOB_SSH_KEYGEN")
-	if keygen == "" {
-		keygen = defaultKeygen
-	}
+	set := &d.cfg.Settings
+	v := &visit{target: t, sshd: set.SSHD}
+	keygen := set.Keygen
 	for _, f := range [...]struct{ path, knob, pack string }{
 		{v.sshd, "SSH_TO_JOB_SSHD", "openssh-server"}, {keygen, "SSH_TO_JOB_SSH_KEYGEN", "openssh-client"},
 	} {
@@ -82,10 +69,10 @@ func (d *Door) readVisit(ad *classad.Ad, t Target) (*visit, error) {
 		return v, errs.E("reach.sshd", errs.Exhausted, "", fmt.Errorf("there are %d ssh sessions to the job already", mostVisits))
 	}
 	var err error
-	if v.sshdArgs, err = d.arguments("SSH_TO_JOB_SSHD_ARGS", defaultSSHDArgs, v.path("sshd_config")); err != nil {
+	if v.sshdArgs, err = arguments("SSH_TO_JOB_SSHD_ARGS", set.SSHDArgs, v.path("sshd_config")); err != nil {
 		return v, err
 	}
-	if v.keygen, err = d.arguments("SSH_TO_JOB_SSH_KEYGEN_ARGS", defaultKeygenArgs, v.path("sshkey")); err != nil {
+	if v.keygen, err = arguments("SSH_TO_JOB_SSH_KEYGEN_ARGS", set.KeygenArgs, v.path("sshkey")); err != nil {
 		return v, err
 	}
 	asked, _ := ad.EvalString("SSHKeyGenArgs", nil)
@@ -99,13 +86,9 @@ func (d *Door) readVisit(ad *classad.Ad, t Target) (*visit, error) {
 	return v, nil
 }
 
-// arguments reads a setting that holds arguments between double quotes, in
-// which %f stands for a file.
-func (d *Door) arguments(knob, otherwise, file string) ([]string, error) {
-	text := d.cfg.knob(knob)
-	if text == "" {
-		text = otherwise
-	}
+// arguments reads the text of a knob that holds arguments between double quotes,
+// in which %f stands for a file.
+func arguments(knob, text, file string) ([]string, error) {
 	bad := func(err error) ([]string, error) { return nil, errs.E("reach.sshd", errs.Invalid, knob, err) }
 	raw, err := jobenv.Unquote(text)
 	if err != nil {
@@ -124,11 +107,7 @@ func (d *Door) arguments(knob, otherwise, file string) ([]string, error) {
 // template returns the template of sshd's configuration: the configured one,
 // that of an installation, or ours.
 func (d *Door) template() string {
-	path := d.cfg.knob("SSH_TO_JOB_SSHD_CONFIG_TEMPLATE")
-	if path == "" && d.cfg.knob("LIB") != "" {
-		path = filepath.Join(d.cfg.knob("LIB"), "condor_ssh_to_job_sshd_config_template")
-	}
-	if path != "" {
+	if path := d.cfg.Settings.Template; path != "" {
 		if b, err := os.ReadFile(path); err == nil && len(b) < 1<<20 {
 			return string(b)
 		}
@@ -187,8 +166,8 @@ func (v *visit) environment(d *Door, ad *classad.Ad) {
 	}
 	// Users without an account that one can log in to have a library of
 	// HTCondor's make one up, where it is installed.
-	if d.cfg.knob("CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY") == "" || d.cfg.truth("CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY", v.target) {
-		lib := filepath.Join(d.cfg.knob("LIB"), "libgetpwnam.so")
+	if d.cfg.Settings.FakePasswd {
+		lib := filepath.Join(d.cfg.Settings.Lib, "libgetpwnam.so")
 		if _, err := os.Stat(lib); err == nil && filepath.IsAbs(lib) {
 			set("LD_PRELOAD", lib)
 		}

@@ -118,8 +118,8 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 	w.job = &job{running: true, target: Target{Job: ad, Root: root, Scratch: w.dir, Stdout: "_condor_stdout", Stderr: "_condor_stderr"}}
 	cfg := Config{
 		Claim: testClaim(), Address: startdText, Job: w.job, Version: testVersion, Platform: testPlatform,
-		Log:  slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Knob: func(string) string { return "" },
+		Log:      slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Settings: settings(t),
 	}
 	for _, f := range change {
 		f(&cfg)

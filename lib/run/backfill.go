@@ -6,7 +6,6 @@ package run
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"strconv"
 	"time"
@@ -27,9 +26,9 @@ import (
 // busy with the end before it is killed itself.
 const backfillGrace = 10 * time.Second
 
-// usageInterval is how often, in seconds, the starter of a client tells what it
-// uses. The policy asks for the load that others make.
-const usageInterval = "10"
+// usageInterval is how often the starter of a client tells what it uses. The policy
+// asks for the load that others make.
+const usageInterval = 10 * time.Second
 
 // backfillName stands for the slot where one client works for all of them.
 const backfillName = "backfill"
@@ -124,10 +123,11 @@ func (n *node) startBackfill(id slot.ID) {
 		Cpus:         1, // its share where jobs want the cores
 		Orphan:       starter.OrphanDie,
 		Submit:       starter.SubmitSide{Local: true},
-		Config:       maps.Clone(n.knobs),
 		RunAs:        b.runAs,
 	}
-	plan.Config["STARTER_UPDATE_INTERVAL"] = usageInterval
+	settings := *n.settings.of(n.ledger, id).settings
+	settings.Update = usageInterval
+	plan.Settings = &settings
 	n.around.Go(func() {
 		h, err := b.launch(b.ctx, plan)
 		if err != nil {

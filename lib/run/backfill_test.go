@@ -145,13 +145,14 @@ func TestBackfillClient(t *testing.T) {
 		t.Errorf("slot2 is %v, %d clients", f.pair(2), len(f.clients))
 	}
 	p := *s.plan
-	if got := p.Config["STARTER_UPDATE_INTERVAL"]; got != "10" || f.knobs["STARTER_UPDATE_INTERVAL"] == got {
-		t.Errorf("it tells what it uses every %q seconds", got)
+	ofJobs := f.settings.of(f.ledger, slot.ID{N: 1}).settings
+	if got := p.Settings.Update; got != 10*time.Second || ofJobs.Update == got {
+		t.Errorf("it tells what it uses every %v", got)
 	}
-	if !strings.Contains(p.MachineAd, `Name = "slot1@host.example"`) || p.Config["JOB_RENICE_INCREMENT"] != f.knobs["JOB_RENICE_INCREMENT"] {
+	if !strings.Contains(p.MachineAd, `Name = "slot1@host.example"`) || p.Settings.Nice.String() != ofJobs.Nice.String() {
 		t.Errorf("the machine is\n%s", p.MachineAd)
 	}
-	p.MachineAd, p.Config = "", nil
+	p.MachineAd, p.Settings = "", nil
 	lines := strings.SplitAfter(p.JobAd, "\n")
 	slices.Sort(lines)
 	p.JobAd = strings.Join(lines, "")
@@ -376,7 +377,11 @@ func TestReloadOfBackfill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.loaded(f.clock.Now(), snap, f.o.Inventory, nil)
+		settings, err := f.startersOf(snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.loaded(f.clock.Now(), snap, settings, f.o.Inventory, nil)
 	}
 	load("BOINC_Owner = nosuch\n")
 	if f.pair(1) != policy.BackfillKilling || len(s.orders) != 1 || !strings.Contains(f.log.String(), "there is no such user; there is no backfill") {

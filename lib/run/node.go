@@ -43,10 +43,10 @@ type node struct {
 	bench    *benchmarks
 	cron     *cron
 	back     *backfill
-	knobs    map[string]string // the starter's
-	secured  string            // securityText, for starters
-	poll     time.Duration     // POLLING_INTERVAL
-	duty     *dutyCycle        // of the owner
+	settings *starterSettings // of the starters that begin now
+	types    []int            // of slots, see slotTypes
+	poll     time.Duration    // POLLING_INTERVAL
+	duty     *dutyCycle       // of the owner
 
 	// How the machine was divided. The ledger is the engine's; here it is only
 	// read.
@@ -124,14 +124,16 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.ledger, n.resources = ledger, ledger.Resources()
-	n.knobs, n.secured = starterConfig(o.Config, n.resources), securityText(o.Config)
+	n.ledger, n.resources, n.types = ledger, ledger.Resources(), slotTypes(ledger)
+	if n.settings, err = n.startersOf(o.Config); err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
 	Advertise(o.Inventory, o.Version)
 	if n.serving() {
 		if v := o.Serve.Version; v != "" {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
-		n.advertiseAfar(ctx, o.Inventory.Attrs, n.knobs)
+		n.advertiseAfar(ctx, o.Inventory.Attrs, n.settings)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -498,7 +500,7 @@ func (n *node) start(e ep.StartStarter) {
 	var choose runAs
 	if n.serving() {
 		var err error
-		if plan.Log, err = starterLog(n.o.Config, e.SlotName, e.Job); err != nil {
+		if plan.Log, err = starterLog(n.settings.of(n.ledger, e.Slot).config, n.o.Config, e.SlotName, e.Job); err != nil {
 			n.o.Log.Warn("the starter writes no log", "err", err)
 		}
 	}

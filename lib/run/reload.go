@@ -39,17 +39,21 @@ func (n *node) reload() {
 	inv.Attrs = inv.Attrs.Clone()
 	n.around.Go(func() {
 		next, err := n.o.Load()
+		var settings *starterSettings
 		var path string
 		var args []string
 		if err == nil && n.o.Starter != nil {
 			path, args, err = n.o.Starter(next)
 		}
 		if err == nil {
-			n.able(&inv, next)
+			settings, err = n.startersOf(next)
+		}
+		if err == nil {
+			n.able(&inv, next, settings)
 		}
 		n.post(func(now clock.Instant) {
 			n.loading = false
-			if n.loaded(now, next, &inv, err) && n.o.Starter != nil {
+			if n.loaded(now, next, settings, &inv, err) && n.o.Starter != nil {
 				n.starts.Use(path, args)
 			}
 			if n.loadAgain {
@@ -63,7 +67,7 @@ func (n *node) reload() {
 // able finds again what the machine's programs and its starters can, as the
 // original asks its starter again. It runs beside the owner, on its own copy of
 // the inventory.
-func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
+func (n *node) able(inv *machine.Inventory, next *config.Snapshot, settings *starterSettings) {
 	starter.Withdraw(inv.Attrs)
 	if n.o.Probe != nil {
 		machine.Unprobe(inv.Attrs)
@@ -73,7 +77,7 @@ func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
 	}
 	starter.Advertise(inv.Attrs)
 	if n.serving() {
-		n.advertiseAfar(context.Background(), inv.Attrs, starterConfig(next, n.resources))
+		n.advertiseAfar(context.Background(), inv.Attrs, settings)
 	}
 }
 
@@ -81,7 +85,7 @@ func (n *node) able(inv *machine.Inventory, next *config.Snapshot) {
 // Load has refused for what is around the run and usable refuses for what is
 // decided here. The engine is asked last: it takes over what it does not refuse,
 // and nothing can be refused any more after that.
-func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inventory, err error) (taken bool) {
+func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starterSettings, inv *machine.Inventory, err error) (taken bool) {
 	if err == nil {
 		err = n.usable(next, inv)
 	}
@@ -105,7 +109,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, inv *machine.Inv
 	_ = n.setIntervals(next) // it is usable
 	interval, _ := next.Duration("PERIODIC_EXPR_INTERVAL")
 	n.ap.Configure(now, interval, jobpolicy.SystemFrom(next))
-	n.knobs, n.secured = starterConfig(next, n.resources), securityText(next)
+	n.settings = settings
 	n.setRecords(next)
 	n.performAll(now, effects)
 	n.tellDoubts(next)

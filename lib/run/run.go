@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -22,7 +21,6 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/sandbox"
-	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -212,23 +210,6 @@ func Advertise(inv *machine.Inventory, version string) {
 	ad.SetString("CondorPlatform", fmt.Sprintf("$CondorPlatform: %s-%s $", inv.Arch, inv.OpSysAndVer))
 	ad.SetString("ExecpointVersion", version)
 	starter.Advertise(ad)
-}
-
-// starterConfig hands the starter its knobs, expanded: those it always reads
-// and those that name a resource of the machine.
-func starterConfig(s *config.Snapshot, resources []slot.Resource) map[string]string {
-	names := slices.Clone(starter.Knobs[:])
-	for _, r := range resources {
-		own := starter.ResourceKnobs(r.Name)
-		names = append(names, own[:]...)
-	}
-	m := make(map[string]string)
-	for _, k := range names {
-		if v, ok := s.Lookup(k); ok && v.Value != "" {
-			m[k] = v.Value
-		}
-	}
-	return m
 }
 
 // newEnv gives the AP's evaluations the time of the event they belong to.

@@ -56,11 +56,10 @@ func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (Starter, error) {
 // shadowSide is what a starter has to know of the pool. The rest comes with the
 // shadow's connection.
 func (n *node) shadowSide() *starter.ShadowSide {
-	s := &starter.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie, Security: n.secured}
+	s := &starter.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie}
 	if f := n.o.Serve.Family; f != nil {
 		s.Family = f()
 	}
-	s.UidDomain, s.FileSystemDomain = n.o.Config.String("UID_DOMAIN"), n.o.Config.String("FILESYSTEM_DOMAIN")
 	s.Version, _ = n.o.Inventory.Attrs.EvalString("CondorVersion", nil)
 	s.Platform, _ = n.o.Inventory.Attrs.EvalString("CondorPlatform", nil)
 	return s
@@ -134,10 +133,10 @@ func (n *node) tellPlugins(problems []error) {
 }
 
 // advertiseAfar adds to the machine's ad what its starters can do for the jobs
-// of a pool; the programs that move files by URL are asked what they can. knobs
-// are those of starters.
-func (n *node) advertiseAfar(ctx context.Context, ad *classad.Ad, knobs map[string]string) {
-	plugins := starter.Plugins(knobs, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
+// of a pool; the programs that move files by URL are asked what they can. HTCondor
+// asks a starter without a slot type.
+func (n *node) advertiseAfar(ctx context.Context, ad *classad.Ad, s *starterSettings) {
+	plugins := starter.Plugins(s.any.settings.Pool.Plugins, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
 	over := n.waiting("the programs of FILETRANSFER_PLUGINS to say what they can")
 	n.tellPlugins(plugins.Load(ctx))
 	over()

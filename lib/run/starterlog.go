@@ -14,8 +14,9 @@ import (
 )
 
 // starterLog is the log of the starter of a job in the slot of that name, nil
-// without STARTER_LOG.
-func starterLog(s *config.Snapshot, slotName string, job *classad.Ad) (*starter.LogPlan, error) {
+// without STARTER_LOG. s is the configuration as the starter reads it, startd that of
+// the startd, which says what is appended to the name.
+func starterLog(s, startd *config.Snapshot, slotName string, job *classad.Ad) (*starter.LogPlan, error) {
 	const subsystem = "STARTER"
 	set, err := observe.LogSettingsFrom(s, subsystem)
 	if err != nil || set.Path == "" && !set.Syslog {
@@ -28,7 +29,7 @@ func starterLog(s *config.Snapshot, slotName string, job *classad.Ad) (*starter.
 	stamps, _ := s.Bool("LOGS_USE_TIMESTAMP") // its errors are of LogSettingsFrom
 	path := ""
 	if !set.Syslog {
-		path = set.Path + logSuffix(s.String("STARTER_LOG_NAME_APPEND"), slotName, job)
+		path = set.Path + logSuffix(startd.String("STARTER_LOG_NAME_APPEND"), slotName, job)
 	}
 	return &starter.LogPlan{
 		Path: path, Syslog: set.Syslog, Debug: []string{s.String("ALL_DEBUG"), debug},

@@ -47,7 +47,7 @@ func TestStarterLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		got, err := starterLog(s, "slot1_2", job)
+		got, err := starterLog(s, s, "slot1_2", job)
 		if (err != nil) != tt.bad {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -23,15 +23,15 @@ func assigned(env jobenv.Env, s EnvSpec) (problems []string) {
 	for _, resource := range words(list) {
 		attr := "Assigned" + resource
 		value, has := s.Machine.EvalString(attr, nil)
-		wanted := s.Knob("ENVIRONMENT_FOR_" + attr)
+		own := s.Settings.resource(resource)
 		_, known := s.Machine.Lookup(resource)
-		if !has && (!known || wanted == "") {
+		if !has && (!known || own.Variables == "") {
 			continue
 		}
 		if !has {
-			value = s.Knob("ENVIRONMENT_VALUE_FOR_Un" + attr)
+			value = own.Unassigned
 		}
-		if err := assign(env, wanted, value); err != nil {
+		if err := assign(env, own.Variables, value); err != nil {
 			problems = append(problems, fmt.Sprintf("ENVIRONMENT_FOR_%s: %v", attr, err))
 		}
 		env["_CONDOR_"+attr] = value
@@ -44,7 +44,7 @@ func assigned(env jobenv.Env, s EnvSpec) (problems []string) {
 
 // nvidia sets what the vendor's container runtime reads: long device names.
 func nvidia(env jobenv.Env, s EnvSpec) {
-	if yes, isBool := boolean(s.Knob("AUTO_SET_NVIDIA_VISIBLE_DEVICES")); isBool && !yes && s.Knob("AUTO_SET_NVIDIA_VISIBLE_DEVICES") != "" {
+	if !s.Settings.Nvidia {
 		return
 	}
 	env["NVIDIA_VISIBLE_DEVICES"] = "none"

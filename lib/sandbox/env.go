@@ -6,7 +6,6 @@ package sandbox
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,11 +20,11 @@ const scratchWord = "#CoNdOrScRaTcHdIr#"
 // EnvSpec is what a job's environment is made of.
 type EnvSpec struct {
 	Job, Machine *classad.Ad
-	Knob         func(name string) string // the starter's configuration; "" is unset
-	Slot         string                   // "slot1_1"
-	Scratch      string                   // path of the scratch directory
-	Iwd          string                   // where the job starts: Scratch, or its own Iwd when no files are moved
-	Cpus         int                      // cores of the slot
+	Settings     *Settings
+	Slot         string // "slot1_1"
+	Scratch      string // path of the scratch directory
+	Iwd          string // where the job starts: Scratch, or its own Iwd when no files are moved
+	Cpus         int    // cores of the slot
 	StarterPID   int
 	Home         string   // of the user the job runs as; "" leaves HOME as the job has it
 	Temp         string   // TMPDIR and its likes: "/tmp" where the job has one of its own; "" is Scratch
@@ -48,7 +47,7 @@ func Environment(s EnvSpec) (list []string, problems []string, err error) {
 		return s.script()
 	}
 	env := make(jobenv.Env, 48)
-	if text := s.Knob("STARTER_JOB_ENVIRONMENT"); text != "" {
+	if text := s.Settings.Environment; text != "" {
 		if err := env.MergeSubmit(text); err != nil {
 			problems = append(problems, fmt.Sprintf("STARTER_JOB_ENVIRONMENT: %v", err))
 		}
@@ -58,7 +57,7 @@ func Environment(s EnvSpec) (list []string, problems []string, err error) {
 	}
 	base := make(jobenv.Env)
 	for _, entry := range s.Inherited {
-		if name, value, ok := strings.Cut(entry, "="); ok && inherits(s.Knob("JOB_INHERITS_STARTER_ENVIRONMENT"), name) {
+		if name, value, ok := strings.Cut(entry, "="); ok && s.Settings.Inherits.passes(name) {
 			base[name] = value
 		}
 	}
@@ -96,7 +95,7 @@ func (s EnvSpec) threads(env jobenv.Env) {
 	if s.Cpus <= 0 {
 		return
 	}
-	for _, name := range words(s.Knob("STARTER_NUM_THREADS_ENV_VARS")) {
+	for _, name := range s.Settings.ThreadVars {
 		if env[name] == "" {
 			env[name] = strconv.Itoa(s.Cpus)
 		}
@@ -132,7 +131,7 @@ func (s EnvSpec) publish(env jobenv.Env) {
 	env["BATCH_SYSTEM"] = "HTCondor"
 	env["_CONDOR_JOB_IWD"] = s.Iwd
 	env["_CONDOR_JOB_PIDS"] = ""
-	if bin := s.Knob("BIN"); bin != "" {
+	if bin := s.Settings.Bin; bin != "" {
 		env["_CONDOR_BIN"] = bin
 	}
 	env["CONDOR_STARTER_PID"] = strconv.Itoa(s.StarterPID)
@@ -157,48 +156,15 @@ func (s EnvSpec) publish(env jobenv.Env) {
 		}
 		env["X509_USER_PROXY"] = proxy
 	}
-	if p := s.Knob("CHIRP_DELAYED_UPDATE_PREFIX"); p != "" {
+	if p := s.Settings.ChirpPrefix; p != "" {
 		env["_CHIRP_DELAYED_UPDATE_PREFIX"] = p
 	}
-	if yes, _ := boolean(s.Knob("STARTER_SETS_HOME_ENV")); yes && s.Home != "" {
+	if s.Settings.SetsHome && s.Home != "" {
 		env["HOME"] = s.Home
 	}
 	if name, value, ok := strings.Cut(s.Marker, "="); ok {
 		env[name] = value
 	}
-}
-
-// inherits reports whether the variable name passes a value of
-// JOB_INHERITS_STARTER_ENVIRONMENT: a boolean, or a list of patterns without
-// regard to case, of which those with a "!" refuse.
-func inherits(knob, name string) bool {
-	if yes, isBool := boolean(knob); isBool {
-		return yes
-	}
-	wanted, listed := false, false
-	for _, pattern := range strings.FieldsFunc(knob, func(r rune) bool { return strings.ContainsRune(",; \t\r\n", r) }) {
-		pattern, refuse := strings.CutPrefix(strings.ToLower(pattern), "!")
-		ok, err := path.Match(pattern, strings.ToLower(name))
-		switch {
-		case ok && err == nil && refuse:
-			return false
-		case !refuse:
-			listed = true
-			wanted = wanted || ok && err == nil
-		}
-	}
-	return wanted || !listed
-}
-
-// boolean reads a knob that may be a boolean; "" is false.
-func boolean(text string) (value, isBool bool) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "true", "t", "yes", "1":
-		return true, true
-	case "", "false", "f", "no", "0":
-		return false, true
-	}
-	return false, false
 }
 
 // words splits a list at blanks and commas.

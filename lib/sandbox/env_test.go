@@ -12,34 +12,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/jobenv"
 )
 
-// defaults are those of the knob table.
-var defaults = map[string]string{
-	"BIN": "/opt/condor/bin", "CHIRP_DELAYED_UPDATE_PREFIX": "Chirp*", "STARTER_SETS_HOME_ENV": "true",
-	"JOB_INHERITS_STARTER_ENVIRONMENT":       "false",
-	"STARTER_NUM_THREADS_ENV_VARS":           "CUBACORES GOMAXPROCS JULIA_NUM_THREADS MKL_NUM_THREADS NUMEXPR_NUM_THREADS OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_NUM_THREADS PYTHON_CPU_COUNT ROOT_MAX_THREADS TF_LOOP_PARALLEL_ITERATIONS TF_NUM_THREADS",
-	"ENVIRONMENT_FOR_AssignedGPUs":           "GPU_DEVICE_ORDINAL=/(CUDA|OCL)//  CUDA_VISIBLE_DEVICES=/CUDA//",
-	"ENVIRONMENT_VALUE_FOR_UnAssignedGPUs":   "10000",
-	"AUTO_SET_NVIDIA_VISIBLE_DEVICES":        "true",
-	"ENVIRONMENT_VALUE_FOR_UnAssignedNobody": "",
-}
-
-// knobs reads "NAME = value" lines over the defaults.
-func knobs(config string) func(string) string {
-	set := map[string]string{}
-	for line := range strings.Lines(config) {
-		if name, value, ok := strings.Cut(line, "="); ok {
-			set[strings.TrimSpace(name)] = strings.TrimSpace(value)
-		}
+// settings are those of a configuration, on a machine with some custom resources.
+func settings(t testing.TB, text string) *Settings {
+	t.Helper()
+	c, err := config.Parse("text", "BIN = /opt/condor/bin\n"+text, config.Options{Subsystem: "STARTER"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return func(name string) string {
-		if v, ok := set[name]; ok {
-			return v
-		}
-		return defaults[name]
+	set, err := SettingsFrom(c, []string{"GPUs", "Foo", "Bolts"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return set
 }
 
 // TestRecordedEnvironments holds the environment against those that jobs of
@@ -67,7 +55,7 @@ func TestRecordedEnvironments(t *testing.T) {
 			t.Parallel()
 			pid := "${PID}"
 			scratch := c.Env["_CONDOR_SCRATCH_DIR"]
-			config := c.Config + "\nBIN = " + c.Env["_CONDOR_BIN"]
+			text := c.Config + "\nBIN = " + c.Env["_CONDOR_BIN"]
 			if !strings.Contains(scratch, pid) {
 				pid = "PID"
 			}
@@ -91,7 +79,7 @@ func TestRecordedEnvironments(t *testing.T) {
 			job.SetString("Environment", env.V2())
 			temp := c.Env["TMP"]
 			list, problems, err := Environment(EnvSpec{
-				Job: job, Machine: machine, Knob: knobs(config), Slot: "slot1_1", Scratch: scratch, Iwd: scratch, Cpus: c.Cpus,
+				Job: job, Machine: machine, Settings: settings(t, text), Slot: "slot1_1", Scratch: scratch, Iwd: scratch, Cpus: c.Cpus,
 				StarterPID: 4711, Home: c.Env["HOME"], Temp: temp,
 				Inherited: []string{"LANG=C", "PATH=/opt/condor/bin:/opt/condor/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "SHLVL=1"},
 			})
@@ -111,14 +99,14 @@ func TestRecordedEnvironments(t *testing.T) {
 	}
 }
 
-func environment(t *testing.T, job, config string, inherited ...string) map[string]string {
+func environment(t *testing.T, job, text string, inherited ...string) map[string]string {
 	t.Helper()
 	ad, err := classad.ParseAd(job, classad.Old)
 	if err != nil {
 		t.Fatal(err)
 	}
 	list, _, err := Environment(EnvSpec{
-		Job: ad, Machine: classad.NewAd(), Knob: knobs(config), Slot: "slot1", Scratch: "/x/scratch", Iwd: "/iwd",
+		Job: ad, Machine: classad.NewAd(), Settings: settings(t, text), Slot: "slot1", Scratch: "/x/scratch", Iwd: "/iwd",
 		Cpus: 3, StarterPID: 5, Home: "/home/u", Inherited: inherited, Marker: "_CONDOR_ANCESTOR_5=5:6:7",
 	})
 	if err != nil {
@@ -166,12 +154,12 @@ func TestInherits(t *testing.T) {
 		knob, name string
 		want       bool
 	}{
-		{"", "A", false}, {"false", "A", false}, {"True", "A", true}, {"yes", "A", true},
+		{"", "A", false}, {"false", "A", false}, {"True", "A", true}, {"(1 == 1)", "A", true}, {"0", "A", false}, {"yes", "A", false}, {"yes", "YES", true},
 		{"L*, PATH", "LANG", true}, {"L*, PATH", "path", true}, {"L*, PATH", "HOME", false},
 		{"* !SECRET*", "SECRET_KEY", false}, {"* !SECRET*", "OTHER", true}, {"!SECRET*", "OTHER", true}, {"A;B", "B", true},
 	} {
-		if got := inherits(c.knob, c.name); got != c.want {
-			t.Errorf("inherits(%q, %s) = %v", c.knob, c.name, got)
+		if got := settings(t, "JOB_INHERITS_STARTER_ENVIRONMENT = "+c.knob).Inherits.passes(c.name); got != c.want {
+			t.Errorf("%q passes %s: %v", c.knob, c.name, got)
 		}
 	}
 }
@@ -234,10 +222,10 @@ func BenchmarkEnvironment(b *testing.B) {
 	job.SetString("Environment", "A=1 B=2 C='three four'")
 	machine.SetString("MachineResources", "Cpus Memory Disk Swap GPUs")
 	machine.SetInt("GPUs", 0)
-	knob := knobs("")
+	set := settings(b, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := Environment(EnvSpec{Job: job, Machine: machine, Knob: knob, Slot: "s", Scratch: "/x", Iwd: "/x", Cpus: 1}); err != nil {
+		if _, _, err := Environment(EnvSpec{Job: job, Machine: machine, Settings: set, Slot: "s", Scratch: "/x", Iwd: "/x", Cpus: 1}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -261,7 +249,7 @@ func TestScriptEnvironment(t *testing.T) {
 		{"Post", []string{"_CONDOR_MAINJOB_EXIT_CODE=4"}, map[string]string{"JOB": "", "A": "3", "OMP_NUM_THREADS": "9", "_CONDOR_MAINJOB_EXIT_CODE": "4", "_CONDOR_ANCESTOR_5": "5:6:7"}},
 	} {
 		list, problems, err := Environment(EnvSpec{
-			Job: ad, Machine: classad.NewAd(), Knob: knobs("STARTER_JOB_ENVIRONMENT = \"ONLY=s\"\nJOB_INHERITS_STARTER_ENVIRONMENT = true"), Slot: "slot1", Scratch: "/x/scratch", Iwd: "/iwd",
+			Job: ad, Machine: classad.NewAd(), Settings: settings(t, "STARTER_JOB_ENVIRONMENT = \"ONLY=s\"\nJOB_INHERITS_STARTER_ENVIRONMENT = true"), Slot: "slot1", Scratch: "/x/scratch", Iwd: "/iwd",
 			Cpus: 3, Home: "/home/u", Inherited: []string{"LANG=i"}, Marker: "_CONDOR_ANCESTOR_5=5:6:7", Script: tt.script, More: tt.more,
 		})
 		if err != nil || len(problems) > 0 {
@@ -279,7 +267,7 @@ func TestScriptEnvironment(t *testing.T) {
 		}
 	}
 	ad.SetString("PreEnvironment", "'A")
-	if _, _, err := Environment(EnvSpec{Job: ad, Knob: knobs(""), Script: "Pre"}); err == nil || !strings.Contains(err.Error(), "PreEnvironment") {
+	if _, _, err := Environment(EnvSpec{Job: ad, Settings: settings(t, ""), Script: "Pre"}); err == nil || !strings.Contains(err.Error(), "PreEnvironment") {
 		t.Errorf("a quote that is not closed: %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 			duties = a.life.overdue()
 		case <-channel(a.updates):
 			a.usage()
-			a.updates.Reset(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates))
+			a.updates.Reset(a.plan.Settings.Update)
 		case <-ticks(a.polls):
 			_, _ = a.family.Usage() // the family remembers its peaks
 			a.noteStrays()
@@ -278,6 +278,7 @@ func (a *activation) stopWatching() {
 func (a *activation) take(o Order) []duty {
 	if o.Op == OpPlan && o.Plan != nil && a.plan == nil {
 		a.plan = o.Plan
+		a.plan.complete()
 		a.openLog()
 		a.side = &here{}
 		if o.Plan.Shadow != nil {
@@ -438,7 +439,7 @@ func (a *activation) unfitFor(err error, why eviction) []duty {
 func (a *activation) makeSandbox() error {
 	p, self := a.plan, a.host.Census.Self()
 	box, err := sandbox.Create(sandbox.Spec{
-		Execute: p.Execute, Starter: self, Mode: sandbox.Mode(p.knob("JOB_EXECDIR_PERMISSIONS")), Owner: p.RunAs, As: a.asUser,
+		Execute: p.Execute, Starter: self, Mode: p.Settings.Permissions, Owner: p.RunAs, As: a.asUser,
 	})
 	if err != nil {
 		return err
@@ -449,7 +450,7 @@ func (a *activation) makeSandbox() error {
 		// the name is HTCondor's, the value is ours: nobody else has it
 		Marker: fmt.Sprintf("_CONDOR_ANCESTOR_%d=%d:%d:%s", self.PID, self.PID, self.Start, strconv.FormatUint(rand.Uint64(), 36)),
 	}
-	place := host.GroupPlace{Base: p.knob("BASE_CGROUP"), Delegated: p.truth("CREATE_CGROUP_WITHOUT_ROOT")}
+	place := host.GroupPlace{Base: p.Settings.Cgroup, Delegated: p.Settings.Delegated}
 	if place.Base != "" && a.host.Groups != nil && a.host.Groups(place) == nil {
 		a.note.Group = groupName(p)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reach"
@@ -29,15 +30,13 @@ import (
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
-// wireTimeout is STARTER_UPLOAD_TIMEOUT where the plan says nothing.
-const wireTimeout = 300 * time.Second
-
 // afar is a shadow: the job comes over the socket that came with the plan, its
 // files over connections of their own. Everything that is told goes through
 // one queue, so that the shadow hears it in the order in which it happened.
 type afar struct {
 	a        *activation
 	plan     *ShadowSide
+	set      *PoolSettings
 	clock    clock.Clock
 	log      *slog.Logger
 	machine  *classad.Ad
@@ -99,7 +98,7 @@ type fileServer struct {
 }
 
 func newAfar(a *activation, p *ShadowSide) *afar {
-	s := &afar{a: a, plan: p, clock: a.host.Clock, log: a.host.Log}
+	s := &afar{a: a, plan: p, set: a.plan.Settings.Pool, clock: a.host.Clock, log: a.host.Log}
 	if s.clock == nil {
 		s.clock = clock.System()
 	}
@@ -109,14 +108,14 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 	}
 	s.sessions = security.NewSessions(s.clock, 64)
 	name := func() string { return "STARTER " + s.address() }
-	source, err := a.plan.source()
+	network := s.set.Reach.Network
+	source, err := sourceOf(network)
 	if err != nil {
 		s.log.Warn("connections come from whatever address the system chooses", "err", err)
 	}
-	relays := a.plan.knob("CCB_CLIENT_STREAMING") == "" || a.plan.truth("CCB_CLIENT_STREAMING")
-	s.reverser = &listen.Reverser{Name: name, Return: s.self, Open: s.askBroker, NoRelay: !relays}
-	s.dialer = &listen.Dialer{Name: name, PrivateNetwork: a.plan.knob("PRIVATE_NETWORK_NAME"), Ports: a.plan.outgoing(), Source: source, Reverse: s.reverser}
-	if a.plan.knob("ALWAYS_REUSEADDR") == "" || a.plan.truth("ALWAYS_REUSEADDR") {
+	s.reverser = &listen.Reverser{Name: name, Return: s.self, Open: s.askBroker, NoRelay: network.NoRelay}
+	s.dialer = &listen.Dialer{Name: name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: s.reverser}
+	if network.Reuse {
 		s.dialer.Reuse = a.host.Reuse
 	}
 	s.asks = sync.OnceValues(s.asking)
@@ -130,6 +129,18 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 		MatchSessions: true, ResumeResponse: true,
 	}, nil)
 	return s
+}
+
+// sourceOf are the addresses that connections to the shadow come from.
+func sourceOf(n daemon.Network) (listen.Source, error) {
+	if n.BindAll {
+		return listen.Source{}, nil
+	}
+	all, err := daemon.Interfaces()
+	if err != nil {
+		return listen.Source{}, err
+	}
+	return n.Source(all)
 }
 
 // address is where the starter is reached, "" before it is.
@@ -184,12 +195,12 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 		_ = nc.Close()
 		return nil, nil, errs.E(op, errs.Broken, s.a.plan.Activation, err)
 	}
-	caller := shadow.New(conn, shadow.Options{Timeout: s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout), Log: s.log, Clock: s.clock})
+	caller := shadow.New(conn, shadow.Options{Timeout: s.set.Wire, Log: s.log, Clock: s.clock})
 	if s.machine, err = classad.ParseAd(s.a.plan.MachineAd, classad.Old); err != nil {
 		return caller, nil, errs.E(op, errs.Invalid, "machine ad", err)
 	}
 	where := reach.Config{
-		Claim: s.plan.Claim, Family: s.plan.Family, Address: s.plan.Address, Job: visitors{s}, Knob: s.a.plan.knob, Secure: s.secure, Names: s.names.Of,
+		Claim: s.plan.Claim, Family: s.plan.Family, Address: s.plan.Address, Job: visitors{s}, Settings: s.set.Reach, Secure: s.secure, Names: s.names.Of,
 		Version: s.plan.Version, Platform: s.plan.Platform, Clock: s.clock, Log: s.log,
 		Commands: []listen.Command{s.reverser.Command()},
 	}
@@ -265,7 +276,7 @@ func (s *afar) serveDoor() {
 
 // read says how the job runs here, away from its access point.
 func (s *afar) read(a *activation, ad *classad.Ad) (*job, error) {
-	move, err := movesFiles(ad, s.plan.FileSystemDomain)
+	move, err := movesFiles(ad, s.set.FileSystemDomain)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +326,7 @@ func (s *afar) introduce(ctx context.Context) error {
 	if s.door.Brokered() {
 		s.brokers.await(ctx)
 	}
-	info := starterInfo(s.plan, s.a.plan.SlotFullName, s.address(), s.a.box.Scratch(), s.machine, s.a.job.ad)
+	info := starterInfo(s.plan, s.set, s.a.plan.SlotFullName, s.address(), s.a.box.Scratch(), s.machine, s.a.job.ad)
 	s.mu.Lock()
 	s.info = info
 	s.mu.Unlock()
@@ -371,7 +382,7 @@ func (s *afar) bring(a *activation) {
 		missed := false
 		var opened *streams
 		if err == nil {
-			s.chirp, err = a.openChirp(s.caller, chirp.AllowFrom(a.job.ad, a.plan.knob), s.log)
+			s.chirp, err = a.openChirp(s.caller, chirp.AllowFrom(a.job.ad, a.plan.Settings.Chirp), s.log)
 		}
 		if err == nil {
 			missed, err = s.awaitStart(ctx, a.job.ad)
@@ -458,7 +469,7 @@ func (s *afar) scriptFailed(a *activation) {
 		return
 	}
 	ad := classad.NewAd()
-	ad.SetInt("_condor_JOBINFO_MAXINTERVAL", int64(a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates)/time.Second))
+	ad.SetInt("_condor_JOBINFO_MAXINTERVAL", int64(a.plan.Settings.Update/time.Second))
 	for _, script := range a.scripts.ads {
 		ad.Update(script)
 	}
@@ -484,10 +495,10 @@ func (s *afar) condition(a *activation, state string) condition {
 	u = s.spent.and(u)
 	s.peak = max(s.peak, u.RSSKiB)
 	c := condition{
-		state: state, interval: a.plan.seconds("STARTER_UPDATE_INTERVAL", nextUpdates), usage: u, peakRSS: s.peak,
+		state: state, interval: a.plan.Settings.Update, usage: u, peakRSS: s.peak,
 		diskKiB: a.disk.KiB, files: a.disk.Files, moved: a.job != nil && a.job.transfer, started: a.record.Started,
-		address: s.address(), metric: a.plan.knob("MEMORY_USAGE_METRIC"), nested: s.caller.AtLeast(25, 3, 0),
-		vacated: a.life.evicted, metered: a.metered, window: a.plan.seconds("STATISTICS_WINDOW_SECONDS", statsWindow),
+		address: s.address(), metric: s.set.MemoryUsage, nested: s.caller.AtLeast(25, 3, 0),
+		vacated: a.life.evicted, metered: a.metered, window: s.set.Window,
 	}
 	if state != "" && !s.began.IsZero() {
 		now := s.clock.Now().Wall

@@ -135,7 +135,7 @@ func startPool(t *testing.T, ad string, program hosttest.Program, change func(*H
 		plan.SlotFullName, plan.MachineAd, plan.JobAd = "slot1@ep", poolMachine, ""
 		plan.Shadow = &ShadowSide{
 			Stream: state, Claim: claim.Secret(p.claim.Wire()), Address: "<127.0.0.1:9>",
-			Version: testVersion, Platform: "$CondorPlatform: TEST $", UidDomain: "u", FileSystemDomain: "f",
+			Version: testVersion, Platform: "$CondorPlatform: TEST $",
 		}
 		planned(p, plan)
 	})

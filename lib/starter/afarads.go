@@ -43,10 +43,10 @@ func copyTo(ad, from *classad.Ad, name string) {
 
 // starterInfo is what a starter says of itself: register_starter_info without
 // SlotAd, and the answer to a reconnect.
-func starterInfo(s *ShadowSide, slot, address, scratch string, machine, job *classad.Ad) *classad.Ad {
+func starterInfo(s *ShadowSide, set *PoolSettings, slot, address, scratch string, machine, job *classad.Ad) *classad.Ad {
 	ad := classad.NewAd()
-	ad.SetString("UidDomain", s.UidDomain)
-	ad.SetString("FileSystemDomain", s.FileSystemDomain)
+	ad.SetString("UidDomain", set.UidDomain)
+	ad.SetString("FileSystemDomain", set.FileSystemDomain)
 	ad.SetString("Name", slot)
 	ad.SetString("StarterIpAddr", address)
 	if scratch != "" {

@@ -200,7 +200,7 @@ func (s *afar) verify(ctx context.Context) error {
 // (CHECK_REACTIVATE_AFTER_CHECKPOINT, true unless it is set). A startd that does
 // not answer does not mind.
 func (s *afar) wantedAgain(ctx context.Context) bool {
-	if ask := s.a.plan.knob("CHECK_REACTIVATE_AFTER_CHECKPOINT"); ask != "" && !s.a.plan.truth("CHECK_REACTIVATE_AFTER_CHECKPOINT") {
+	if !s.set.Reactivate {
 		return true
 	}
 	address, err := cedar.ParseSinful(s.plan.Address)

@@ -132,7 +132,7 @@ func TestCheckpointNotSaved(t *testing.T) {
 			}
 			return writes("state", "x", host.ExitStatus{Exited: true, Code: 85})(h)
 		}), func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *Plan) {
-			plan.Config = map[string]string{"FILETRANSFER_PLUGINS": "/libexec/fake"}
+			plan.Settings = configured(t, "FILETRANSFER_PLUGINS = /libexec/fake\n")
 			p.machine.Install("/libexec/fake", then(fakePlugin(func(url string) bool { return !strings.Contains(url, "/0005/") }, exit)))
 		})
 		p.last()
@@ -269,7 +269,7 @@ func TestCheckpointAbsent(t *testing.T) {
 	t.Parallel()
 	used := make(chan struct{}, 1)
 	p := startPool(t, "CheckpointDestination = \"fake://h\"\n", untilKilled, func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *Plan) {
-		plan.Config = map[string]string{"FILETRANSFER_PLUGINS": "/libexec/fake"}
+		plan.Settings = configured(t, "FILETRANSFER_PLUGINS = /libexec/fake\n")
 		fake := fakePlugin(func(string) bool { return true }, 0)
 		p.machine.Install("/libexec/fake", func(h *hosttest.Process) host.ExitStatus {
 			defer func() { used <- struct{}{} }()
@@ -319,7 +319,7 @@ func TestCheckReactivate(t *testing.T) {
 			return host.ExitStatus{Exited: true, Code: 85 * (2 - runs)}
 		}, func(p *pool, plan *Plan) {
 			plan.Shadow.Address = "<" + startd.Addr().String() + ">"
-			plan.Config = map[string]string{"CHECK_REACTIVATE_AFTER_CHECKPOINT": knob}
+			plan.Settings = configured(t, "CHECK_REACTIVATE_AFTER_CHECKPOINT = "+knob+"\n")
 		})
 		p.last()
 		<-p.ended

@@ -10,9 +10,6 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// statsWindow is STATISTICS_WINDOW_SECONDS where the plan says nothing.
-const statsWindow = 1200 * time.Second
-
 // blockIO is what a job read from and wrote to block devices.
 type blockIO struct {
 	reads, writes         int64

@@ -41,7 +41,7 @@ func (s *afar) open(ctx context.Context, command int) (*cedar.Conn, error) {
 		return nil, errs.E(op, errs.Invalid, "TransferSocket", errors.New("the shadow does not say where files are"))
 	}
 	// A broker may have to find the shadow first, which may be gone.
-	limit, cancel := context.WithTimeout(ctx, s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout))
+	limit, cancel := context.WithTimeout(ctx, s.set.Wire)
 	defer cancel()
 	conn, _, err := s.client.Command(limit, where.address, command, security.Options{Session: where.session})
 	if err != nil {
@@ -62,7 +62,7 @@ func again(doing string, err error) error {
 func (s *afar) side(conn *cedar.Conn) transfer.Side {
 	return transfer.Side{
 		Conn: conn, PeerVersion: s.server().version, Log: s.ownLog(), Record: s.records(), Errno: s.a.host.Errno,
-		Timeout:  s.a.plan.seconds("STARTER_UPLOAD_TIMEOUT", wireTimeout),
+		Timeout:  s.set.Wire,
 		Progress: s.a.flow.add,
 	}
 }
@@ -205,8 +205,8 @@ func pluginResults(which string, results []*classad.Ad) *classad.Ad {
 // owner gives the job's user what plugins with the starter's own rights make in
 // the scratch directory; nil if there are none, for all else is made by that user.
 func (a *activation) owner() func(root *os.Root, name string, dir bool) error {
-	u := a.plan.RunAs
-	if u == nil || !a.plan.truth("RUN_FILETRANSFER_PLUGINS_WITH_ROOT") {
+	u, pool := a.plan.RunAs, a.plan.Settings.Pool
+	if u == nil || pool == nil || !pool.Plugins.WithRoot {
 		return nil
 	}
 	return func(root *os.Root, name string, _ bool) error {

@@ -22,7 +22,7 @@ const ownAttributes = "Chirp"
 // does, it lets every job set attributes for the next update, unless the job or a
 // knob says no. A job that asked for Chirp does not start without it.
 func (h *here) openChirp(a *activation) *Hold {
-	allow := chirp.AllowFrom(a.job.ad, a.plan.knob)
+	allow := chirp.AllowFrom(a.job.ad, a.plan.Settings.Chirp)
 	if !a.plan.Submit.Chirp || !allow.Any() {
 		return nil
 	}

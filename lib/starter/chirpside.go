@@ -25,7 +25,7 @@ func (a *activation) openChirp(remote chirp.Remote, allow chirp.Allow, log *slog
 	if !allow.Any() {
 		return nil, nil
 	}
-	proxy, err := chirp.Listen(chirp.Config{Remote: remote, Allow: allow, Job: a.job.ad, Knob: a.plan.knob, Log: log, Acknowledge: a.host.Acknowledge})
+	proxy, err := chirp.Listen(chirp.Config{Remote: remote, Allow: allow, Job: a.job.ad, Settings: a.plan.Settings.Chirp, Log: log, Acknowledge: a.host.Acknowledge})
 	if err != nil {
 		return nil, err
 	}

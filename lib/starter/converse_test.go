@@ -75,7 +75,7 @@ func (k *talk) send(orders ...Order) {
 func (k *talk) plan(change func(*Plan)) {
 	k.Helper()
 	p := &Plan{
-		Activation: "slot1#1", SlotName: "slot1", SlotFullName: "slot1@h", Execute: k.execute, Orphan: OrphanDie,
+		Activation: "slot1#1", SlotName: "slot1", SlotFullName: "slot1@h", Execute: k.execute, Orphan: OrphanDie, Settings: configured(k, ""),
 		JobAd: "Cmd = \"/bin/job\"\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\nIwd = \"/\"\n",
 	}
 	if change != nil {
@@ -175,7 +175,7 @@ func TestConfiguredIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, sleeper(time.Minute, 0))
 		k.plan(func(p *Plan) {
-			p.Config = map[string]string{"STARTER_INITIAL_UPDATE_INTERVAL": "20", "STARTER_UPDATE_INTERVAL": "30"}
+			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 20\nSTARTER_UPDATE_INTERVAL = 30\n")
 		})
 		k.running()
 		k.next(OpUsage)
@@ -286,7 +286,7 @@ func TestOrphanStays(t *testing.T) {
 		k := newTalk(t, execute, sleeper(time.Hour, 5))
 		k.plan(func(p *Plan) {
 			p.Orphan = OrphanStay
-			p.Config = map[string]string{"STARTER_INITIAL_UPDATE_INTERVAL": "100000"}
+			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 100000\n")
 		})
 		k.running()
 		k.in.Close()
@@ -388,7 +388,7 @@ func TestMainRefusesArguments(t *testing.T) {
 
 func FuzzReadOrders(f *testing.F) {
 	for _, o := range []Order{
-		{Op: OpPlan, Plan: &Plan{Activation: "a", JobAd: "A = \"\\\"x\"\n", Config: map[string]string{"K": "v"}}},
+		{Op: OpPlan, Plan: &Plan{Activation: "a", JobAd: "A = \"\\\"x\"\n", Settings: configured(f, "JOB_RENICE_INCREMENT = TARGET.'a b'\n")}},
 		{Op: OpSoftKill, Manner: MannerHold, Reason: "r\n", Code: 1011, Deadline: time.Second},
 	} {
 		line, err := json.Marshal(o)

@@ -7,15 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
 )
-
-// credRefresh is SEC_CREDENTIAL_REFRESH where the plan says nothing.
-const credRefresh = 300 * time.Second
 
 // fetched are credentials that are in the scratch directory and are fetched
 // again from time to time. A nil one is a job without.
@@ -47,13 +43,9 @@ func (s *afar) openCreds(ctx context.Context) error {
 		return err
 	}
 	s.credsDir = dir
-	every := credRefresh
-	if text := strings.TrimSpace(a.plan.knob("SEC_CREDENTIAL_REFRESH")); text != "" {
-		n, err := strconv.Atoi(text)
-		if err == nil && n <= 0 {
-			return nil // once is enough
-		}
-		every = a.plan.seconds("SEC_CREDENTIAL_REFRESH", credRefresh)
+	every := s.set.Creds
+	if every <= 0 {
+		return nil // once is enough
 	}
 	f := &fetched{over: make(chan struct{})}
 	ctx, f.end = context.WithCancel(context.Background())

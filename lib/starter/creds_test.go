@@ -53,7 +53,7 @@ func TestShadowCredsRenewed(t *testing.T) {
 	p := newPoolPlan(t, "OAuthServicesNeeded = \"scitokens\"\n", func(*hosttest.Process) host.ExitStatus {
 		<-release
 		return host.ExitStatus{Exited: true}
-	}, func(_ *pool, plan *Plan) { plan.Config = map[string]string{"SEC_CREDENTIAL_REFRESH": "1"} })
+	}, func(_ *pool, plan *Plan) { plan.Settings = configured(t, "SEC_CREDENTIAL_REFRESH = 1\n") })
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallGetcreds, 1); err != nil {
 		t.Fatal(err)
 	}

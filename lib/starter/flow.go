@@ -39,14 +39,14 @@ func (f *outputFlow) stop() {
 
 // outputPause is how long output that may go on may stand still.
 func (a *activation) outputPause() time.Duration {
-	return a.plan.seconds("KILLING_TIMEOUT", killingTimeout) / 2
+	return a.plan.Settings.Killing / 2
 }
 
 // outputLimit is how long output may go on when the starter has to leave because
 // its startd is gone, or because it was itself told to end: as long as condor_master
 // would let a startd live.
 func (a *activation) outputLimit() time.Duration {
-	limit := a.plan.seconds("SHUTDOWN_FAST_TIMEOUT", shutdownFast) - a.plan.seconds("KILLING_TIMEOUT", killingTimeout)
+	limit := a.plan.Settings.FastShutdown - a.plan.Settings.Killing
 	return max(limit, a.outputPause())
 }
 

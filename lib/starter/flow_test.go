@@ -46,9 +46,9 @@ func TestShadowOutputSpared(t *testing.T) {
 			gate := make(chan struct{})
 			var begun chan struct{}
 			p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true, Code: 7}), func(p *pool, plan *Plan) {
-				plan.Config = map[string]string{"KILLING_TIMEOUT": "1"}
+				plan.Settings = configured(t, "KILLING_TIMEOUT = 1\n")
 				if moves {
-					plan.Config["KILLING_TIMEOUT"] = "3600"
+					plan.Settings = configured(t, "KILLING_TIMEOUT = 3600\n")
 				}
 				begun = p.slowly(gate)
 			})
@@ -107,7 +107,7 @@ func TestOutputLimit(t *testing.T) {
 						said++
 					}
 				})
-				a.plan = &Plan{}
+				a.plan = &Plan{Settings: configured(t, "")}
 				a.life = life{phase: finishing, ran: true}
 				a.watchOutput()
 				defer a.flow.stop()

@@ -176,27 +176,9 @@ func TestNice(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "0": 0, "10": 10, "N + 1": 8, "MY.N": 7, "TARGET.N": 10, "25": 19, "-5": 0, "Prio > 2 ? 19 : 0": 19, "(": 10, `"x"`: 10, "true": 1,
 	} {
-		p := &Plan{Config: map[string]string{"JOB_RENICE_INCREMENT": text}}
-		if got := p.nice(job, time.Time{}); got != want {
+		if got := configured(t, "JOB_RENICE_INCREMENT = "+text+"\n").nice(job, time.Time{}); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
-	}
-}
-
-func TestSeconds(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 8 * time.Second, "3": 3 * time.Second, " 0.5 ": 8 * time.Second, "1.5": 1500 * time.Millisecond, "x": 8 * time.Second, "1e300": 8 * time.Second, "NaN": 8 * time.Second} {
-		p := &Plan{Config: map[string]string{"K": text}}
-		if got := p.seconds("K", 8*time.Second); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
-}
-
-func TestResourceKnobs(t *testing.T) {
-	t.Parallel()
-	if got := ResourceKnobs("GPUs"); got != [2]string{"ENVIRONMENT_FOR_AssignedGPUs", "ENVIRONMENT_VALUE_FOR_UnAssignedGPUs"} {
-		t.Error(got)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestJobsDocument(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c, _, yes := (request{job: ad, moves: true, wanted: func(string) bool { return false }}).refused(); yes {
+			if c, _, yes := (request{job: ad, moves: true, wanted: func(ownerKnob) bool { return false }}).refused(); yes {
 				got = c
 			}
 		}

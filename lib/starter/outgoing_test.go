@@ -4,7 +4,6 @@
 package starter
 
 import (
-	"maps"
 	"net/netip"
 	"testing"
 
@@ -38,10 +37,14 @@ func TestOutgoing(t *testing.T) {
 		},
 		{name: "none there", knobs: map[string]string{"BIND_ALL_INTERFACES": "False", "NETWORK_INTERFACE": "192.0.2.1"}, kind: errs.NotFound},
 	} {
-		p := &Plan{Config: maps.Clone(tt.knobs)}
-		source, err := p.source()
-		if errs.KindOf(err) != tt.kind || source != tt.source || p.outgoing() != tt.ports {
-			t.Errorf("%s: from %v and %v, %v; want %v and %v, kind %v", tt.name, source, p.outgoing(), err, tt.source, tt.ports, tt.kind)
+		text := ""
+		for name, value := range tt.knobs {
+			text += name + " = " + value + "\n"
+		}
+		n := configured(t, text).Pool.Reach.Network
+		source, err := sourceOf(n)
+		if errs.KindOf(err) != tt.kind || source != tt.source || n.Out != tt.ports {
+			t.Errorf("%s: from %v and %v, %v; want %v and %v, kind %v", tt.name, source, n.Out, err, tt.source, tt.ports, tt.kind)
 		}
 	}
 }

@@ -123,34 +123,12 @@ func merged(env, more []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(env), set), more...)
 }
 
-// pluginPrograms are the programs that FILETRANSFER_PLUGINS names.
-func pluginPrograms(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-}
-
-// logAs reads a category and a verbosity: "D_ALWAYS", "D_TEST:2". An empty text,
-// or what is no category, is not logged.
-func logAs(text string) transfer.LogAs {
-	name, level, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(text)), ":")
-	if !strings.HasPrefix(name, "D_") || level == "0" {
-		return transfer.LogAs{}
-	}
-	if name == "D_FULLDEBUG" {
-		return transfer.LogAs{Category: "D_ALWAYS", Verbose: true}
-	}
-	return transfer.LogAs{Category: name, Verbose: level > "1"}
-}
-
 // Plugins are the ways to move files by URL that a configuration gives to
-// every job. config is its knobs by name, expanded.
-func Plugins(config map[string]string, run transfer.Runner) *transfer.Plugins {
-	p := Plan{Config: config}
+// every job.
+func Plugins(set PluginSettings, run transfer.Runner) *transfer.Plugins {
 	return &transfer.Plugins{
-		Disabled: p.knob("ENABLE_URL_TRANSFERS") != "" && !p.truth("ENABLE_URL_TRANSFERS"),
-		Programs: pluginPrograms(p.knob("FILETRANSFER_PLUGINS")), Run: run,
-		Lifetime: p.seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME", 0), QueryTimeout: p.seconds("FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT", 0),
-		KeepAlive: p.seconds("MY_POPEN_KEEPALIVE_INTERVAL", 0), Privileged: p.truth("RUN_FILETRANSFER_PLUGINS_WITH_ROOT"),
-		OnSuccess: logAs(p.knob("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS")), OnFailure: logAs(p.knob("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE")),
+		Disabled: !set.URLs, Programs: set.Programs, Run: run, Lifetime: set.Lifetime, QueryTimeout: set.Query,
+		KeepAlive: set.KeepAlive, Privileged: set.WithRoot, OnSuccess: set.LogOnSuccess, OnFailure: set.LogOnFailure,
 	}
 }
 
@@ -161,7 +139,7 @@ func (s *afar) plugins() *transfer.Plugins {
 	a := s.a
 	asUser := PluginRunner(a.host.Spawner, a.plan.RunAs, a.env)
 	run := asUser
-	if a.plan.truth("RUN_FILETRANSFER_PLUGINS_WITH_ROOT") {
+	if s.set.Plugins.WithRoot {
 		asStarter := PluginRunner(a.host.Spawner, nil, a.env)
 		run = func(ctx context.Context, spec transfer.PluginSpec) (transfer.PluginExit, error) {
 			if spec.FromJob {
@@ -170,7 +148,7 @@ func (s *afar) plugins() *transfer.Plugins {
 			return asStarter(ctx, spec)
 		}
 	}
-	p := Plugins(a.plan.Config, run)
+	p := Plugins(s.set.Plugins, run)
 	p.Scratch, p.Job = a.box.Scratch(), a.job.ad
 	p.Env = []string{"_CONDOR_JOB_AD=" + filepath.Join(p.Scratch, sandbox.JobAdFile), "_CONDOR_MACHINE_AD=" + filepath.Join(p.Scratch, sandbox.MachineAdFile)}
 	if s.credsDir != "" {

@@ -79,14 +79,15 @@ func TestPluginIsWaitedFor(t *testing.T) {
 }
 
 // ownerOf makes the transfers of a job whose owner of the machine set some knobs.
-func ownerOf(t *testing.T, config map[string]string, h Host, log io.Writer) *afar {
+func ownerOf(t *testing.T, text string, h Host, log io.Writer) *afar {
 	t.Helper()
 	ad, err := classad.ParseAd("ClusterId = 7\nProcId = 0\nOwner = \"ann\"", classad.Old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &activation{host: h, plan: &Plan{Config: config, RunAs: &host.Identity{Name: "ann", UID: 1000}}, job: &job{ad: ad}}
-	return &afar{a: a, log: slog.New(slog.NewTextHandler(log, nil))}
+	set := configured(t, text)
+	a := &activation{host: h, plan: &Plan{Settings: set, RunAs: &host.Identity{Name: "ann", UID: 1000}}, job: &job{ad: ad}}
+	return &afar{a: a, set: set.Pool, log: slog.New(slog.NewTextHandler(log, nil))}
 }
 
 // What a job names outside is opened as its user, unless the owner forbids it.
@@ -94,8 +95,8 @@ func TestOutsideIsTheOwnersToForbid(t *testing.T) {
 	t.Parallel()
 	var as *host.Identity
 	h := Host{Outside: func(u *host.Identity, path string) (*os.File, error) { as = u; return nil, os.ErrNotExist }}
-	for value, want := range map[string]bool{"": true, "True": true, "false": false, "nonsense": false} {
-		open := ownerOf(t, map[string]string{"ALLOW_OUTPUT_OUTSIDE_SCRATCH": value}, h, io.Discard).outside()
+	for value, want := range map[string]bool{"": true, "True": true, "false": false, "(1 > 2)": false, "2 > 1": true} {
+		open := ownerOf(t, "ALLOW_OUTPUT_OUTSIDE_SCRATCH = "+value+"\n", h, io.Discard).outside()
 		if (open != nil) != want {
 			t.Errorf("%q: %v", value, open != nil)
 			continue
@@ -107,7 +108,7 @@ func TestOutsideIsTheOwnersToForbid(t *testing.T) {
 			t.Errorf("%q: %v as %+v", value, err, as)
 		}
 	}
-	if ownerOf(t, nil, Host{}, io.Discard).outside() != nil {
+	if ownerOf(t, "", Host{}, io.Discard).outside() != nil {
 		t.Error("a machine that cannot open anything safely opens something")
 	}
 }
@@ -120,7 +121,7 @@ func TestTransferRecords(t *testing.T) {
 	t.Parallel()
 	var to, log bytes.Buffer
 	opened := ""
-	config := map[string]string{"FILE_TRANSFER_STATS_LOG": "/log/transfer_history"}
+	const config = "FILE_TRANSFER_STATS_LOG = /log/transfer_history\n"
 	s := ownerOf(t, config, Host{OpenRecords: func(path string) (io.Writer, error) { opened += path; return &to, nil }}, &log)
 	record := s.records()
 	for _, name := range []string{"a", "b"} {
@@ -139,7 +140,7 @@ func TestTransferRecords(t *testing.T) {
 	if got := log.String(); strings.Count(got, "FILE_TRANSFER_STATS_LOG cannot be written") != 1 || !strings.Contains(got, "no space left") {
 		t.Errorf("the log is\n%s", got)
 	}
-	for _, none := range []*afar{ownerOf(t, config, Host{}, io.Discard), ownerOf(t, nil, Host{OpenRecords: func(string) (io.Writer, error) { return nil, nil }}, io.Discard)} {
+	for _, none := range []*afar{ownerOf(t, config, Host{}, io.Discard), ownerOf(t, "", Host{OpenRecords: func(string) (io.Writer, error) { return nil, nil }}, io.Discard)} {
 		if none.records() != nil {
 			t.Error("records are kept where none are wanted")
 		}

@@ -23,18 +23,18 @@ const (
 
 // Plan is everything a starter needs to know to run one activation.
 type Plan struct {
-	Activation   string            `json:"activation"`     // "slot1_1#3"
-	SlotName     string            `json:"slot"`           // "slot1_1"
-	SlotFullName string            `json:"slot_full_name"` // "slot1_1@host.example.org"
-	Execute      string            `json:"execute"`        // the directory in which the sandbox is made
-	JobAd        string            `json:"job_ad"`         // old syntax
-	MachineAd    string            `json:"machine_ad"`     // old syntax
-	Cpus         int               `json:"cpus"`           // cores of the slot, for the thread-count variables
-	Orphan       string            `json:"orphan"`         // OrphanDie or OrphanStay
-	Submit       SubmitSide        `json:"submit"`
-	Config       map[string]string `json:"config,omitempty"` // the starter's knobs by name, already expanded; see Knobs
-	Keep         bool              `json:"keep,omitempty"`   // leave the sandbox in place at the end
-	MaxVacate    time.Duration     `json:"max_vacate,omitempty"`
+	Activation   string        `json:"activation"`     // "slot1_1#3"
+	SlotName     string        `json:"slot"`           // "slot1_1"
+	SlotFullName string        `json:"slot_full_name"` // "slot1_1@host.example.org"
+	Execute      string        `json:"execute"`        // the directory in which the sandbox is made
+	JobAd        string        `json:"job_ad"`         // old syntax
+	MachineAd    string        `json:"machine_ad"`     // old syntax
+	Cpus         int           `json:"cpus"`           // cores of the slot, for the thread-count variables
+	Orphan       string        `json:"orphan"`         // OrphanDie or OrphanStay
+	Submit       SubmitSide    `json:"submit"`
+	Settings     *Settings     `json:"settings,omitempty"` // which the plan shares with others, and does not change; nil is the defaults
+	Keep         bool          `json:"keep,omitempty"`     // leave the sandbox in place at the end
+	MaxVacate    time.Duration `json:"max_vacate,omitempty"`
 	// RunAs is the user of the job's processes, with whose rights everything in its
 	// sandbox is done; nil is the starter's own, which is never root.
 	RunAs *host.Identity `json:"run_as,omitempty"`
@@ -65,11 +65,7 @@ type ShadowSide struct {
 	Family  claim.Secret `json:"-"`
 	Address string       // the startd's public address; the starter is reached at the same host and networks
 	// Version and Platform are ours, as in ads: $CondorVersion … $.
-	Version, Platform           string
-	UidDomain, FileSystemDomain string
-	// Security is what the configuration says about who may come and how that
-	// is found out, as the text of one.
-	Security string
+	Version, Platform string
 	// Cookie is in the names of the shared port's sockets, where condor_master
 	// chose it: nobody else can make one. "" for sockets in a directory.
 	Cookie string

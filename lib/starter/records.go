@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -50,7 +49,7 @@ func (s *afar) ownLog() *slog.Logger { return slog.New(ownHandler{s.log.Handler(
 // of each result of a plugin. nil where the owner wants none.
 func (s *afar) records() func(*classad.Ad) {
 	a := s.a
-	path := strings.TrimSpace(a.plan.knob("FILE_TRANSFER_STATS_LOG"))
+	path := s.set.Records
 	if path == "" || a.host.OpenRecords == nil {
 		return nil
 	}
@@ -81,7 +80,7 @@ func (s *afar) records() func(*classad.Ad) {
 // (ALLOW_OUTPUT_OUTSIDE_SCRATCH).
 func (s *afar) outside() transfer.Outside {
 	a := s.a
-	if a.host.Outside == nil || a.plan.knob("ALLOW_OUTPUT_OUTSIDE_SCRATCH") != "" && !a.plan.truth("ALLOW_OUTPUT_OUTSIDE_SCRATCH") {
+	if a.host.Outside == nil || !s.set.Outside {
 		return nil
 	}
 	return func(path string) (*os.File, error) { return a.host.Outside(a.plan.RunAs, path) }

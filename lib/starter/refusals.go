@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/reason"
 )
 
@@ -20,10 +21,10 @@ import (
 
 // refusal is one thing that a job may ask for in vain.
 type refusal struct {
-	truths []string // attributes of the job that ask for it when true
-	texts  []string // those that ask for it by a text
-	knobs  []string // expressions of the owner that ask for it when true
-	what   string   // a noun, for the reason
+	truths []string    // attributes of the job that ask for it when true
+	texts  []string    // those that ask for it by a text
+	knobs  []ownerKnob // of the owner, who asks for it where one is true
+	what   string      // a noun, for the reason
 	code   reason.Code
 	only   func(request) bool // whether it would be there otherwise; nil is yes
 }
@@ -39,7 +40,9 @@ var refusals = [...]refusal{
 	// names one and means to run without it.
 	{texts: []string{"SingularityImage"}, what: "a container", code: reason.InvalidDockerImage},
 	// To run bare what the owner wants contained would open the machine.
-	{knobs: []string{"SINGULARITY_JOB", "USE_DEFAULT_CONTAINER"}, what: "a container, as the owner of this machine wants", code: reason.InvalidDockerImage},
+	{knobs: []ownerKnob{
+		{"SINGULARITY_JOB", func(s *Settings) *config.Expr { return s.Singularity }}, {"USE_DEFAULT_CONTAINER", func(s *Settings) *config.Expr { return s.DefaultContainer }},
+	}, what: "a container, as the owner of this machine wants", code: reason.InvalidDockerImage},
 	{texts: []string{"x509userproxy"}, what: "an X.509 proxy beside it", code: reason.FailedToCreateProcess, only: func(r request) bool { return r.moves }},
 	{truths: []string{"EncryptExecuteDirectory"}, what: "an encrypted scratch directory", code: reason.FailedToCreateProcess},
 	{texts: []string{"ToolDaemonCmd"}, what: "a tool daemon", code: reason.FailedToCreateProcess},
@@ -60,8 +63,14 @@ const (
 // request is what a job asks for, where it is to run.
 type request struct {
 	job    *classad.Ad
-	moves  bool                   // its files are moved
-	wanted func(knob string) bool // the owner's expression is true for this job here
+	moves  bool                 // its files are moved
+	wanted func(ownerKnob) bool // the owner's expression is true for this job here
+}
+
+// ownerKnob is an expression of the owner by the name of its knob.
+type ownerKnob struct {
+	name string
+	of   func(*Settings) *config.Expr
 }
 
 // asker is the attribute or knob by which r asks for f, "" if it does not.
@@ -81,7 +90,7 @@ func (f refusal) asker(r request) string {
 	}
 	for _, knob := range f.knobs {
 		if r.wanted(knob) {
-			return knob
+			return knob.name
 		}
 	}
 	return ""
@@ -113,7 +122,7 @@ func unoffered(what, attr string) string {
 // refuseJob returns why the job is held before anything of it is run, nil if it
 // asks for nothing that this starter does not offer.
 func (a *activation) refuseJob() *Hold {
-	r := request{job: a.job.ad, moves: a.job.transfer, wanted: a.ownerWants}
+	r := request{job: a.job.ad, moves: a.job.transfer, wanted: func(k ownerKnob) bool { return a.ownerWants(k.of(a.plan.Settings)) }}
 	code, why, yes := r.refused()
 	if !yes {
 		return nil
@@ -122,15 +131,9 @@ func (a *activation) refuseJob() *Hold {
 }
 
 // ownerWants evaluates a knob that is an expression over the slot (MY) and the job
-// (TARGET).
-func (a *activation) ownerWants(knob string) bool {
-	text := a.plan.knob(knob)
-	if text == "" {
-		return false
-	}
-	e, err := classad.ParseExpr(text, classad.Old)
-	if err != nil {
-		a.problem(fmt.Errorf("%s = %s: %w", knob, text, err))
+// (TARGET); nil is no.
+func (a *activation) ownerWants(x *config.Expr) bool {
+	if x == nil {
 		return false
 	}
 	machine, err := classad.ParseAd(a.plan.MachineAd, classad.Old)
@@ -138,5 +141,6 @@ func (a *activation) ownerWants(knob string) bool {
 		a.problem(err)
 		return false
 	}
-	return e.Eval(&classad.Env{My: machine, Target: a.job.ad, Now: time.Now()}).IsTrue()
+	yes, _ := x.IsTrue(&classad.Env{My: machine, Target: a.job.ad, Now: time.Now()})
+	return yes
 }

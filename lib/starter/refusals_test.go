@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/reason"
 )
 
@@ -56,7 +55,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := request{job: ad, moves: tt.moves, wanted: func(knob string) bool { return knob == tt.knobs }}
+		r := request{job: ad, moves: tt.moves, wanted: func(k ownerKnob) bool { return k.name == tt.knobs }}
 		code, why, yes := r.refused()
 		if yes != (tt.want != "") || code != tt.code || !strings.Contains(why, tt.want) {
 			t.Errorf("%q: %d %q %v; want %d %q", tt.job, code, why, yes, tt.code, tt.want)
@@ -69,8 +68,8 @@ func TestRefusingKnobs(t *testing.T) {
 	t.Parallel()
 	for _, f := range refusals {
 		for _, knob := range f.knobs {
-			if _, known := config.LookupKnob(knob); !known || !slices.Contains(Knobs[:], knob) {
-				t.Errorf("%s does not come with the plan", knob)
+			if got := knob.of(configured(t, knob.name+" = TARGET.Wanted\n")); got.String() != "TARGET.Wanted" {
+				t.Errorf("%s does not come with the plan", knob.name)
 			}
 		}
 	}
@@ -91,7 +90,7 @@ func TestShadowHoldsRefused(t *testing.T) {
 	} {
 		p := newPoolPlan(t, tt.job, sleeper(0, 0), func(_ *pool, plan *Plan) {
 			if tt.knob != "" {
-				plan.Config = map[string]string{"SINGULARITY_JOB": tt.knob}
+				plan.Settings = configured(t, "SINGULARITY_JOB = "+tt.knob+"\n")
 			}
 		})
 		rec := p.last()

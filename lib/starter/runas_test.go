@@ -122,7 +122,7 @@ func TestRunAs(t *testing.T) {
 			k.plan(func(p *Plan) {
 				p.RunAs = user
 				p.JobAd = fmt.Sprintf("Cmd = \"/bin/job\"\nIwd = %q\nShouldTransferFiles = \"NO\"\n%s", iwd, tt.ad)
-				p.Config = map[string]string{"STARTER_SETS_HOME_ENV": "true"}
+				p.Settings = configured(t, "STARTER_SETS_HOME_ENV = true\n")
 			})
 			var held *Hold
 			for op := ""; op != OpEnded; {

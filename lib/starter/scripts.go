@@ -58,7 +58,7 @@ func (a *activation) scriptOf(name string) (*script, error) {
 	}
 	if !s.asked {
 		const knob = "STARTER_ALLOW_JOB_PRE_AND_POST_CMD"
-		s.asked, s.allowed = true, a.ownerWants(knob)
+		s.asked, s.allowed = true, a.ownerWants(a.plan.Settings.Scripts)
 		if !s.allowed && a.log != nil {
 			a.log.Warn(knob + " evaluated to false, PreCmd and PostCmd will be ignored")
 		}

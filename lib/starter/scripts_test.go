@@ -25,7 +25,7 @@ func scripted(t *testing.T, ad, allowed string, program, before, after hosttest.
 	t.Helper()
 	return newPoolPlan(t, ad, program, func(p *pool, plan *Plan) {
 		if allowed != "" {
-			plan.Config = map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": allowed}
+			plan.Settings = configured(t, "STARTER_ALLOW_JOB_PRE_AND_POST_CMD = "+allowed+"\n")
 		}
 		if before != nil {
 			p.machine.Install(filepath.Join(p.execute, "dir_1000/scratch/pre.sh"), before)
@@ -213,7 +213,7 @@ func TestScriptsAreEnded(t *testing.T) {
 				k.machine.Install("/opt/post", ends("post"))
 				k.plan(func(p *Plan) {
 					p.JobAd += "PreCmd = \"pre.sh\"\nPostCmd = \"/opt/post\"\n"
-					p.Config = map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true"}
+					p.Settings = configured(t, "STARTER_ALLOW_JOB_PRE_AND_POST_CMD = true\n")
 				})
 				last := lastWord(k)
 				time.Sleep(10 * time.Second)
@@ -247,7 +247,7 @@ func TestScriptsAreEnded(t *testing.T) {
 			k.machine.Install("/opt/post", sleeper(100*time.Hour, 0))
 			k.plan(func(p *Plan) {
 				p.JobAd += "PostCmd = \"/opt/post\"\n"
-				p.Config = map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true", "KILLING_TIMEOUT": "30"}
+				p.Settings = configured(t, "STARTER_ALLOW_JOB_PRE_AND_POST_CMD = true\nKILLING_TIMEOUT = 30\n")
 			})
 			last := lastWord(k)
 			time.Sleep(10 * time.Second)

@@ -17,7 +17,7 @@ import (
 func TestShadowSide(t *testing.T) {
 	t.Parallel()
 	const secret, kin = "0123456789abcdef", "fedcba9876543210"
-	p := Plan{Activation: "slot1#1", Shadow: &ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Family: "family:1#[]" + kin, Address: "<10.0.0.1:1>", UidDomain: "example.org"}}
+	p := Plan{Activation: "slot1#1", Shadow: &ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Family: "family:1#[]" + kin, Address: "<10.0.0.1:1>"}}
 	line, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestShadowSide(t *testing.T) {
 	if err := json.Unmarshal(line, &got); err != nil {
 		t.Fatal(err)
 	}
-	if s := got.Shadow; s == nil || s.Claim.Reveal() != p.Shadow.Claim.Reveal() || s.Family.Reveal() != p.Shadow.Family.Reveal() || s.Address != p.Shadow.Address || s.UidDomain != p.Shadow.UidDomain {
+	if s := got.Shadow; s == nil || s.Claim.Reveal() != p.Shadow.Claim.Reveal() || s.Family.Reveal() != p.Shadow.Family.Reveal() || s.Address != p.Shadow.Address {
 		t.Errorf("the plan arrives as %s", line)
 	}
 	var out bytes.Buffer

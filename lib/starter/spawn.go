@@ -45,7 +45,7 @@ func (a *activation) environment(dir, script string, more ...string) ([]string, 
 		return nil, err
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
-		Job: j.ad, Machine: machine, Knob: p.knob, Slot: p.SlotName, Scratch: a.box.Scratch(), Iwd: dir, Cpus: p.Cpus,
+		Job: j.ad, Machine: machine, Settings: p.Settings.Environment, Slot: p.SlotName, Scratch: a.box.Scratch(), Iwd: dir, Cpus: p.Cpus,
 		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.side.chirpConfig(), Creds: a.side.credentials(), Marker: a.note.Marker,
 		Script: script, More: more,
 	})
@@ -114,7 +114,7 @@ func (a *activation) spawn() (*Hold, error) {
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
 		Path: j.cmd, Args: append([]string{j.cmd}, j.args...), Env: env, Dir: dir,
 		Stdin: files[0], Stdout: files[1], Stderr: files[2], User: p.RunAs,
-		Bond: host.Bound, Nice: p.nice(j.ad, time.Now()), CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
+		Bond: host.Bound, Nice: p.Settings.nice(j.ad, time.Now()), CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
 		Group: a.note.Group, CPUWeight: cpuWeight * p.Cpus, Marker: a.note.Marker,
 	})
 	if short := a.short(err); short != nil {
@@ -135,9 +135,9 @@ func (a *activation) spawn() (*Hold, error) {
 	a.note.Job = main
 	a.problem(a.box.Record(a.note))
 	a.stopWatching() // of an earlier run
-	a.updates = time.NewTimer(p.seconds("STARTER_INITIAL_UPDATE_INTERVAL", firstUpdate))
+	a.updates = time.NewTimer(p.Settings.first())
 	a.settled = time.NewTimer(settling)
-	a.polls = time.NewTicker(p.seconds("CGROUP_POLLING_INTERVAL", polling))
+	a.polls = time.NewTicker(p.Settings.Poll)
 	return nil, nil
 }
 

@@ -1,0 +1,83 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter"
+)
+
+// starterSettings are what one configuration says to starters: to those of each slot
+// type, and to one without a slot. They are made when the configuration is read, and
+// do not change: an activation keeps those that it began with.
+type starterSettings struct {
+	any    typeSettings
+	byType map[int]typeSettings
+}
+
+// typeSettings are those for the slots of one type.
+type typeSettings struct {
+	config   *config.Snapshot // as such a starter reads it
+	settings *starter.Settings
+}
+
+// startersOf are the settings of starters on this machine: of the slot types there
+// are, and with what jobs of a pool need where there is one. An error says what of the
+// configuration cannot be used.
+func (n *node) startersOf(s *config.Snapshot) (*starterSettings, error) {
+	all := &starterSettings{byType: make(map[int]typeSettings)}
+	var err error
+	if all.any, err = n.settingsOf(s, 0); err != nil {
+		return nil, err
+	}
+	for _, t := range n.types {
+		if all.byType[t], err = n.settingsOf(s, t); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (n *node) settingsOf(s *config.Snapshot, slotType int) (typeSettings, error) {
+	var of typeSettings
+	var err error
+	if of.config, err = starter.Configuration(s, slotType); err != nil {
+		return of, err
+	}
+	names := make([]string, len(n.resources))
+	for i, r := range n.resources {
+		names[i] = r.Name
+	}
+	if of.settings, err = starter.SettingsFrom(of.config, s, names); err != nil {
+		return of, err
+	}
+	if n.serving() {
+		of.settings.Pool, err = starter.PoolSettingsFrom(of.config)
+	}
+	return of, err
+}
+
+// slotTypes are the types of the slots of a ledger other than 0, which is none.
+func slotTypes(l *slot.Ledger) []int {
+	var all []int
+	seen := map[int]bool{0: true}
+	for s := range l.Slots() {
+		if !seen[s.TypeID] {
+			seen[s.TypeID] = true
+			all = append(all, s.TypeID)
+		}
+	}
+	return all
+}
+
+// of are the settings for a slot.
+func (s *starterSettings) of(l *slot.Ledger, id slot.ID) typeSettings {
+	if is, ok := l.Slot(id); ok {
+		if of, ok := s.byType[is.TypeID]; ok {
+			return of
+		}
+	}
+	return s.any
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/chirp"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/reach"
+	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/transfer"
+)
+
+// subsystem is whose knobs a starter has: STARTER.ENABLE_CHIRP and the like go
+// before ENABLE_CHIRP.
+const subsystem = "STARTER"
+
+// Settings are what the configuration says to the starter of one activation. The
+// startd reads them, when it reads its own configuration, and sends them with the
+// plan: a starter evaluates no knob. What is an expression over the job or its slot
+// stays one.
+type Settings struct {
+	FirstUpdate time.Duration // STARTER_INITIAL_UPDATE_INTERVAL; negative is Update
+	Update      time.Duration // STARTER_UPDATE_INTERVAL
+	Poll        time.Duration // CGROUP_POLLING_INTERVAL
+
+	Permissions fs.FileMode  // of the scratch directory: JOB_EXECDIR_PERMISSIONS
+	Cgroup      string       // BASE_CGROUP, "" for none
+	Delegated   bool         // CREATE_CGROUP_WITHOUT_ROOT
+	Nice        *config.Expr // JOB_RENICE_INCREMENT, over the job alone; nil is 0
+	Environment *sandbox.Settings
+	Chirp       chirp.Settings
+
+	// Over the slot (MY) and the job (TARGET); nil is no.
+	Scripts          *config.Expr // STARTER_ALLOW_JOB_PRE_AND_POST_CMD
+	Singularity      *config.Expr // SINGULARITY_JOB
+	DefaultContainer *config.Expr // USE_DEFAULT_CONTAINER
+
+	// Killing and FastShutdown are KILLING_TIMEOUT and SHUTDOWN_FAST_TIMEOUT of the
+	// startd, which acts by them on its starters.
+	Killing, FastShutdown time.Duration
+
+	// Pool is for jobs of a pool; nil is the defaults.
+	Pool *PoolSettings `json:",omitempty"`
+}
+
+// PoolSettings are what the configuration says to the starter of a job of a pool.
+type PoolSettings struct {
+	UidDomain, FileSystemDomain string
+
+	Wire        time.Duration // STARTER_UPLOAD_TIMEOUT
+	Window      time.Duration // STATISTICS_WINDOW_SECONDS
+	MemoryUsage string        // MEMORY_USAGE_METRIC, an expression over the job
+	Reactivate  bool          // CHECK_REACTIVATE_AFTER_CHECKPOINT
+	Outside     bool          // ALLOW_OUTPUT_OUTSIDE_SCRATCH
+	Records     string        // FILE_TRANSFER_STATS_LOG, "" for none
+	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
+	Plugins     PluginSettings
+
+	Reach    reach.Settings
+	Security *security.Knobs
+	Methods  authn.Settings
+}
+
+// PluginSettings are what the configuration says about moving files by URL.
+type PluginSettings struct {
+	URLs                       bool // ENABLE_URL_TRANSFERS
+	Programs                   []string
+	Lifetime, Query, KeepAlive time.Duration // 0 is transfer's own
+	WithRoot                   bool          // RUN_FILETRANSFER_PLUGINS_WITH_ROOT
+	LogOnSuccess, LogOnFailure transfer.LogAs
+}
+
+// Configuration is the configuration of a startd as a starter in a slot of that type
+// reads it. HTCondor's startd starts it with the local name slot_type_N, unless N is 0:
+// so slot_type_1.STARTER_UPDATE_INTERVAL counts for the slots of type 1, before
+// STARTER.STARTER_UPDATE_INTERVAL.
+func Configuration(startd *config.Snapshot, slotType int) (*config.Snapshot, error) {
+	local := ""
+	if slotType != 0 {
+		local = "slot_type_" + strconv.Itoa(slotType)
+	}
+	return startd.As(subsystem, local)
+}
+
+// SettingsFrom reads the settings of starters from s, which Configuration has made,
+// on a machine that has these custom resources. They have no Pool. It is all or
+// nothing.
+func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, error) {
+	r := &reader{config.Reader{Snapshot: s}}
+	of := &reader{config.Reader{Snapshot: startd}}
+	set := &Settings{
+		FirstUpdate: r.Duration("STARTER_INITIAL_UPDATE_INTERVAL"), Update: r.positive("STARTER_UPDATE_INTERVAL"), Poll: r.positive("CGROUP_POLLING_INTERVAL"),
+		Permissions: sandbox.Mode(r.Text("JOB_EXECDIR_PERMISSIONS")), Cgroup: r.String("BASE_CGROUP"), Delegated: r.Bool("CREATE_CGROUP_WITHOUT_ROOT"),
+		Nice: r.Expr("JOB_RENICE_INCREMENT"), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
+		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
+		Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
+	}
+	var err, chirpErr error
+	set.Environment, err = sandbox.SettingsFrom(s, resources)
+	set.Chirp, chirpErr = chirp.SettingsFrom(s)
+	if err = errors.Join(err, chirpErr, r.Err(), of.Err()); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// PoolSettingsFrom reads from s, which Configuration has made, what the jobs of a pool
+// need besides. It is all or nothing.
+func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
+	r := &reader{config.Reader{Snapshot: s}}
+	set := &PoolSettings{
+		UidDomain: r.String("UID_DOMAIN"), FileSystemDomain: r.String("FILESYSTEM_DOMAIN"),
+		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
+		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
+		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
+	}
+	var errs [3]error
+	set.Reach, errs[0] = reach.SettingsFrom(s, subsystem)
+	set.Security, errs[1] = security.KnobsFrom(s, subsystem)
+	set.Methods, errs[2] = authn.SettingsFrom(s, subsystem)
+	if err := errors.Join(append(errs[:], r.Err())...); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// PluginSettingsFrom reads what every starter's configuration says about plugins.
+func PluginSettingsFrom(s *config.Snapshot) (PluginSettings, error) {
+	r := &reader{config.Reader{Snapshot: s}}
+	set := r.plugins()
+	return set, r.Err()
+}
+
+type reader struct{ config.Reader }
+
+func (r *reader) plugins() PluginSettings {
+	return PluginSettings{
+		URLs: r.Bool("ENABLE_URL_TRANSFERS"), Programs: r.List("FILETRANSFER_PLUGINS"),
+		Lifetime: max(r.Duration("MAX_FILE_TRANSFER_PLUGIN_LIFETIME"), 0), Query: max(r.Duration("FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT"), 0),
+		KeepAlive: max(r.Duration("MY_POPEN_KEEPALIVE_INTERVAL"), 0), WithRoot: r.Bool("RUN_FILETRANSFER_PLUGINS_WITH_ROOT"),
+		LogOnSuccess: logAs(r.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS")), LogOnFailure: logAs(r.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE")),
+	}
+}
+
+// positive reads a time without which a starter cannot work; one below a second has
+// the default.
+func (r *reader) positive(name string) time.Duration {
+	d := r.Duration(name)
+	if d >= time.Second || r.Err() != nil {
+		return d
+	}
+	d, err := nothing().Duration(name)
+	if err != nil {
+		panic("starter: " + err.Error()) // a row of the table is wrong
+	}
+	return d
+}
+
+// nothing is a configuration that says nothing.
+func nothing() *config.Snapshot {
+	s, err := config.Parse("<no configuration>", "", config.Options{Subsystem: subsystem})
+	if err != nil {
+		panic("starter: " + err.Error()) // nothing cannot be wrong
+	}
+	return s
+}
+
+// complete gives a plan without settings, or without those of a pool that it needs,
+// what a configuration without a word gives.
+func (p *Plan) complete() {
+	if p.Settings != nil && (p.Shadow == nil || p.Settings.Pool != nil) {
+		return
+	}
+	s := nothing()
+	set := p.Settings
+	var err, poolErr error
+	if set == nil {
+		set, err = SettingsFrom(s, s, nil)
+	}
+	if p.Shadow != nil && err == nil && set.Pool == nil {
+		with := *set
+		with.Pool, poolErr = PoolSettingsFrom(s)
+		set = &with
+	}
+	if err := errors.Join(err, poolErr); err != nil {
+		panic("starter: " + err.Error()) // a row of the table is wrong
+	}
+	p.Settings = set
+}
+
+// first is how long after the job's start its shadow is told first how it does.
+func (s *Settings) first() time.Duration {
+	if s.FirstUpdate < 0 {
+		return s.Update
+	}
+	return s.FirstUpdate
+}
+
+// nice evaluates JOB_RENICE_INCREMENT against the job ad alone. What is no
+// number counts as 10.
+func (s *Settings) nice(job *classad.Ad, now time.Time) int {
+	if s.Nice == nil {
+		return 0
+	}
+	n, ok := s.Nice.Eval(&classad.Env{My: job, Now: now}).AsNumber()
+	if !ok {
+		return 10
+	}
+	return int(min(max(n, 0), 19))
+}
+
+// logAs reads a category and a verbosity: "D_ALWAYS", "D_TEST:2". An empty text,
+// or what is no category, is not logged.
+func logAs(text string) transfer.LogAs {
+	name, level, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(text)), ":")
+	if !strings.HasPrefix(name, "D_") || level == "0" {
+		return transfer.LogAs{}
+	}
+	if name == "D_FULLDEBUG" {
+		return transfer.LogAs{Category: "D_ALWAYS", Verbose: true}
+	}
+	return transfer.LogAs{Category: name, Verbose: level > "1"}
+}
