@@ -102,10 +102,10 @@ func accessListsFrom(c *config.Snapshot, subsystem string) (AccessLists, error) 
 			continue
 		}
 		for _, f := range []struct {
-			pattern string
-			to      *AccessList
-		}{{"ALLOW_%s", &all.Allow[l]}, {"DENY_%s", &all.Deny[l]}} {
-			s, ok := r.find(f.pattern, l, true)
+			pattern, own string
+			to           *AccessList
+		}{{"ALLOW_%s", "ALLOW_%s_%s", &all.Allow[l]}, {"DENY_%s", "DENY_%s_%s", &all.Deny[l]}} {
+			s, ok := r.find(f.pattern, f.own, l)
 			if !ok || l == ClientLevel && f.to == &all.Allow[l] && !strings.Contains(strings.ToUpper(s.Name), "ALLOW_CLIENT") {
 				continue
 			}

@@ -141,7 +141,7 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 		{"INTEGRITY", &p.Integrity, Optional},
 	} {
 		*f.to = f.otherwise
-		if s, ok := r.find("SEC_%s_"+f.name, level, false); ok {
+		if s, ok := r.find("SEC_%s_"+f.name, "", level); ok {
 			if *f.to, ok = ParseRequirement(s.Value); !ok {
 				return Policy{}, badSetting(s, "want REQUIRED, PREFERRED, OPTIONAL or NEVER")
 			}
@@ -158,7 +158,7 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 		name string
 		to   *time.Duration
 	}{{"SESSION_DURATION", &p.Duration}, {"SESSION_LEASE", &p.Lease}, {"AUTHENTICATION_TIMEOUT", &p.Patience}} {
-		if s, ok := r.find("SEC_%s_"+f.name, level, false); ok {
+		if s, ok := r.find("SEC_%s_"+f.name, "", level); ok {
 			n, err := r.seconds(s)
 			if err != nil {
 				return Policy{}, err
@@ -170,7 +170,7 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 }
 
 func (p *Policy) readMethods(r reader) error {
-	s, ok := r.find("SEC_%s_AUTHENTICATION_METHODS", p.Level, false)
+	s, ok := r.find("SEC_%s_AUTHENTICATION_METHODS", "", p.Level)
 	text := s.Value
 	if !ok {
 		if text = r.c.String("SEC_DEFAULT_AUTHENTICATION_METHODS"); text == "" {
@@ -186,7 +186,7 @@ func (p *Policy) readMethods(r reader) error {
 			p.Methods = append(p.Methods, m)
 		}
 	}
-	s, ok = r.find("SEC_%s_CRYPTO_METHODS", p.Level, false)
+	s, ok = r.find("SEC_%s_CRYPTO_METHODS", "", p.Level)
 	text = s.Value
 	if !ok {
 		text = strings.Join(cryptoMethods[:], ",")

@@ -27,18 +27,17 @@ func newReader(c *config.Snapshot, subsystem string) (reader, error) {
 
 // find returns the setting that counts for a level: that of the level itself,
 // then of the level it falls back to, DEFAULT at last. pattern has %s where
-// the level's name goes; bySubsystem also asks for the forms with
-// _<SUBSYSTEM> behind it, first. A setting of nothing counts as not set, and
+// the level's name goes; own, "" for none, is asked for first, and has another %s
+// for the subsystem. A setting of nothing counts as not set, and
 // so do the defaults of the table of knobs: they differ for tools.
-func (r reader) find(pattern string, l Level, bySubsystem bool) (config.Setting, bool) {
+func (r reader) find(pattern, own string, l Level) (config.Setting, bool) {
 	for ; l < levels; l = fallback(l, r.legacy) {
-		name := fmt.Sprintf(pattern, l)
-		if bySubsystem && r.subsystem != "" {
-			if s, ok := r.lookup(name + "_" + r.subsystem); ok {
+		if own != "" && r.subsystem != "" {
+			if s, ok := r.lookup(fmt.Sprintf(own, l, r.subsystem)); ok {
 				return s, true
 			}
 		}
-		if s, ok := r.lookup(name); ok {
+		if s, ok := r.lookup(fmt.Sprintf(pattern, l)); ok {
 			return s, true
 		}
 	}
