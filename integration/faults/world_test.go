@@ -38,9 +38,12 @@ type world struct {
 	at   string   // the interface that it listens on
 	net  *network // nil: that of the test
 	run  []string // what stands before the program
+	env  []string // more of the daemon's environment
 	cred *syscall.Credential
 	cmd  *exec.Cmd
 	gone chan struct{} // closed once cmd was waited for
+
+	claimed claim.ID // of what is left of the slot, for who asks for parts of it
 }
 
 const common = `LOCAL_DIR = @DIR@
@@ -127,14 +130,7 @@ func (w *world) begin() claim.ID {
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		w.t.Fatal(err)
 	}
-	line := append(append([]string{}, w.run...), filepath.Join(realpool.Programs(w.t), "condor_startd"), "-f")
-	w.cmd = exec.Command(line[0], line[1:]...)
-	w.cmd.Dir = w.dir
-	w.cmd.Env = append(os.Environ(), "CONDOR_CONFIG="+filepath.Join(w.dir, "condor_config"))
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if len(w.run) == 0 { // else it is what stands before that changes the user
-		w.cmd.SysProcAttr.Credential = w.cred
-	}
+	w.cmd = w.command()
 	w.must(w.net.do(w.cmd.Start))
 	gone, cmd := make(chan struct{}), w.cmd
 	w.gone = gone
@@ -149,6 +145,19 @@ func (w *world) begin() claim.ID {
 		return err
 	})
 	return id
+}
+
+// command is that of the daemon.
+func (w *world) command() *exec.Cmd {
+	line := append(append([]string{}, w.run...), filepath.Join(realpool.Programs(w.t), "condor_startd"), "-f")
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Dir = w.dir
+	cmd.Env = append(append(os.Environ(), w.env...), "CONDOR_CONFIG="+filepath.Join(w.dir, "condor_config"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if len(w.run) == 0 { // else it is what stands before that changes the user
+		cmd.SysProcAttr.Credential = w.cred
+	}
+	return cmd
 }
 
 // end ends a daemon with a signal, or by force if that takes too long.
