@@ -70,7 +70,7 @@ STARTER_JOB_ENVIRONMENT = "FROM=all"
 STARTER.STARTER_JOB_ENVIRONMENT = "FROM=starters"
 slot_type_1.STARTER_JOB_ENVIRONMENT = "FROM=type1"
 slot_type_2.STARTER_JOB_ENVIRONMENT = "FROM=type2"
-STARTER.slot_type_1.STARTER_NUM_THREADS_ENV_VARS = OWN_THREADS
+slot_type_1.STARTER_NUM_THREADS_ENV_VARS = OWN_THREADS
 if $(IsStarter)
   MEMORY_USAGE_METRIC = 4321
 endif
@@ -95,7 +95,7 @@ STARTER.ENVIRONMENT_FOR_AssignedLicense = LICENSES
 	lines := strings.Split(seen, "\n")
 	for name, want := range map[string]string{
 		"per slot type, before STARTER.": "FROM=type1",
-		"STARTER.slot_type_1.":           "OWN_THREADS=1",
+		"per slot type":                  "OWN_THREADS=1",
 		"a list that is a boolean":       "OF_THE_STARTD=there",
 		"an expression that is a number": "PRE=yes",
 		"STARTER. of a list":             "_CHIRP_DELAYED_UPDATE_PREFIX=Own*",
