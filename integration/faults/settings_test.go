@@ -191,6 +191,8 @@ func TestStarterSettingsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "if $(IsStarter)\nSTARTER_UPDATE_INTERVAL = soon\nendif\n")
 	cmd := w.command()
+	late := time.AfterFunc(realpool.Patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(w.log()+string(out), "STARTER_UPDATE_INTERVAL") {
 		t.Errorf("the daemon ended with %v\n%s\n%s", err, out, w.log())

@@ -122,3 +122,20 @@ func (s *Snapshot) As(subsystem, localName string) (*Snapshot, error) {
 	}
 	return Load(o)
 }
+
+// NoteUse marks as used what another Snapshot, which As has made of this one, was
+// asked for until now. It changes no answer, only what Rows and Save say of use.
+func (s *Snapshot) NoteUse(of *Snapshot) {
+	for i := range of.m.table.entries {
+		if of.memory.places[i].used.Load() {
+			if e := s.m.table.find("", of.m.table.entries[i].name); e != nil {
+				s.memory.places[e.at].used.Store(true)
+			}
+		}
+	}
+	for at := range knobTable {
+		if of.memory.places[of.memory.entries+at].used.Load() {
+			s.memory.places[s.memory.entries+at].used.Store(true)
+		}
+	}
+}

@@ -109,6 +109,32 @@ func TestAsOfText(t *testing.T) {
 	}
 }
 
+// What is asked for in another's name is used.
+func TestNoteUse(t *testing.T) {
+	t.Parallel()
+	s, err := Parse("text", "X = 1\nSTARTER.X = 2\nY = $(X)\nZ = 3\nif $(IsStarter)\n  W = 4\nendif\n", Options{Subsystem: "STARTD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.As("STARTER", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Y", "W", "BASE_CGROUP"} {
+		other.String(name)
+	}
+	s.NoteUse(other)
+	var used []string
+	for _, row := range s.Rows() {
+		if row.Used {
+			used = append(used, row.Name)
+		}
+	}
+	if want := []string{"BASE_CGROUP", "STARTER.X", "Y"}; !slices.Equal(used, want) {
+		t.Errorf("used are %q, want %q", used, want)
+	}
+}
+
 func TestExpression(t *testing.T) {
 	t.Parallel()
 	s, err := Parse("text", "ENABLE_SSH_TO_JOB = TARGET.'my attr' == $(X:3)\nENABLE_PEEK_JOB = ((\nSINGULARITY_JOB =\n", Options{})

@@ -56,6 +56,7 @@ func (n *node) settingsOf(s *config.Snapshot, slotType int) (typeSettings, error
 	if n.serving() {
 		of.settings.Pool, err = starter.PoolSettingsFrom(of.config)
 	}
+	s.NoteUse(of.config)
 	return of, err
 }
 
