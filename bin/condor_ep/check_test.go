@@ -23,6 +23,7 @@ func TestCheck(t *testing.T) {
 	bad := p.write(t, "bad.conf", "START = (KeyboardIdle > 60\nnonsense here\nPOLLING_INTERVAL = often\n")
 	const cron = "STARTD_CRON_JOBLIST = probe\nSTARTD_CRON_probe_PERIOD = 5m\nSTARTD_CRON_probe_EXECUTABLE = "
 	unread := p.write(t, "unread.conf", "USER_JOB_WRAPPER = /usr/bin/env\nMOUNT_UNDER_SCRATCH = /tmp\nSCHEDD_INTERVAL = 5\nUSE_PID_NAMESPACES = False\n")
+	starter := p.write(t, "starter.conf", "if $(IsStarter)\n  STARTER_UPDATE_INTERVAL = soon\nendif\nSTARTER.ENABLE_CHIRP = perhaps\n")
 	wrapper := p.write(t, "wrapper", "#!/bin/sh\n")
 	safe := p.write(t, "safe.conf", cron+wrapper+"\n")
 	loose := p.write(t, "loose", "#!/bin/sh\n")
@@ -57,6 +58,7 @@ func TestCheck(t *testing.T) {
 		{[]string{monitor}, 1, []string{"EP060", "no_such_program"}},
 		{[]string{unread}, 1, []string{unread + ":1:1: warning EP017: USER_JOB_WRAPPER has no effect", "START", unread + ":2:1: warning EP017: MOUNT_UNDER_SCRATCH"}},
 		{[]string{old}, 1, []string{"EP011"}},
+		{[]string{starter}, 1, []string{starter + ":2:3: error EP020: STARTER_UPDATE_INTERVAL", starter + ":4:1: error EP020: STARTER.ENABLE_CHIRP"}},
 		{[]string{unsafe}, 1, []string{"EP062", "they can write to " + loose}},
 		{[]string{filepath.Join(p.dir, "none.conf")}, 2, nil},
 		{[]string{filepath.Join(p.dir, "none.conf"), bad}, 2, []string{"EP022"}},

@@ -5,6 +5,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +101,25 @@ func (c *checker) setting(name string) (config.Setting, bool) {
 	return c.set[i], true
 }
 
+// ofStarters are the problems of a configuration that only a starter meets: in an
+// "if $(IsStarter)", or in a file named after $(SUBSYSTEM). A startd does not begin
+// with them.
+func (c *checker) ofStarters() config.Problems {
+	s, err := c.Config.As("STARTER", "")
+	var all config.Problems
+	if s != nil {
+		all = s.Check()
+	} else if !errors.As(err, &all) {
+		return nil
+	}
+	known := map[string]bool{}
+	place := func(p *config.Problem) string { return fmt.Sprint(p.File, p.Line, p.Knob) }
+	for _, p := range c.Config.Check() {
+		known[place(p)] = true
+	}
+	return slices.DeleteFunc(all, func(p *config.Problem) bool { return p.Severity == config.Warning || known[place(p)] })
+}
+
 // values reports what package config has to say: types, ranges, expressions,
 // names.
 func (c *checker) values() {
@@ -124,6 +144,9 @@ func (c *checker) values() {
 		if s, ok := c.Config.Lookup(f.Knob); !ok || !c.viaBad(s) {
 			c.add(f)
 		}
+	}
+	for _, p := range c.ofStarters() {
+		c.add(problem(p))
 	}
 	for _, p := range append(c.Config.Warnings(), c.Config.SetTwice()...) {
 		f := problem(&p)
