@@ -198,3 +198,21 @@ func TestStarterSettingsThatCannotBe(t *testing.T) {
 		t.Errorf("the daemon ended with %v\n%s\n%s", err, out, w.log())
 	}
 }
+
+// TestAccountOfStarters has root's jobs run as whom the configuration of their starters
+// names.
+func TestAccountOfStarters(t *testing.T) {
+	t.Parallel()
+	realpool.NeedRoot(t)
+	w := newWorld(t, oneType+"NOBODY_SLOT_USER = nosuchuser\nslot_type_1.NOBODY_SLOT_USER = games\n")
+	for _, at := range []string{"", "execute", "lock", "log", "spool"} {
+		w.must(os.Lchown(filepath.Join(w.dir, at), 0, 0))
+		w.must(os.Chmod(filepath.Join(w.dir, at), 0o755))
+	}
+	w.cred = nil
+	w.claimed = w.begin()
+	p := w.peer(nil, w.at, w.claimed)
+	if _, seen := w.brought(p, 1, "id -un > seen", ""); seen != "games\n" {
+		t.Errorf("the job runs as %q, want games", seen)
+	}
+}

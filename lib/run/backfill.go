@@ -125,7 +125,7 @@ func (n *node) startBackfill(id slot.ID) {
 		Submit:       starter.SubmitSide{Local: true},
 		RunAs:        b.runAs,
 	}
-	settings := *n.settings.of(n.ledger, id).settings
+	settings := *n.starterOf(id).settings
 	settings.Update = usageInterval
 	plan.Settings = &settings
 	n.around.Go(func() {

@@ -145,7 +145,7 @@ func TestBackfillClient(t *testing.T) {
 		t.Errorf("slot2 is %v, %d clients", f.pair(2), len(f.clients))
 	}
 	p := *s.plan
-	ofJobs := f.settings.of(f.ledger, slot.ID{N: 1}).settings
+	ofJobs := f.starterOf(slot.ID{N: 1}).settings
 	if got := p.Settings.Update; got != 10*time.Second || ofJobs.Update == got {
 		t.Errorf("it tells what it uses every %v", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
@@ -43,10 +44,10 @@ type node struct {
 	bench    *benchmarks
 	cron     *cron
 	back     *backfill
-	settings *starterSettings // of the starters that begin now
-	types    []int            // of slots, see slotTypes
-	poll     time.Duration    // POLLING_INTERVAL
-	duty     *dutyCycle       // of the owner
+	settings atomic.Pointer[starterSettings] // of the starters that begin now
+	types    map[int]int                     // of slots, see slotTypes
+	poll     time.Duration                   // POLLING_INTERVAL
+	duty     *dutyCycle                      // of the owner
 
 	// How the machine was divided. The ledger is the engine's; here it is only
 	// read.
@@ -125,15 +126,17 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 		return nil, err
 	}
 	n.ledger, n.resources, n.types = ledger, ledger.Resources(), slotTypes(ledger)
-	if n.settings, err = n.startersOf(o.Config); err != nil {
+	settings, err := n.startersOf(o.Config)
+	if err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
+	n.settings.Store(settings)
 	Advertise(o.Inventory, o.Version)
 	if n.serving() {
 		if v := o.Serve.Version; v != "" {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
-		n.advertiseAfar(ctx, o.Inventory.Attrs, n.settings)
+		n.advertiseAfar(ctx, o.Inventory.Attrs, settings)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -147,6 +150,9 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	n.bench = newBenchmarks(o)
 	n.cron = newCron(o)
 	n.newBackfill()
+	if n.serving() && o.Serve.Starters != nil {
+		o.Serve.Starters(func(id slot.ID) *config.Snapshot { return n.starterOf(id).config })
+	}
 	if err := n.join(); err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
@@ -500,15 +506,15 @@ func (n *node) start(e ep.StartStarter) {
 	var choose runAs
 	if n.serving() {
 		var err error
-		if plan.Log, err = starterLog(n.settings.of(n.ledger, e.Slot).config, n.o.Config, e.SlotName, e.Job); err != nil {
+		if plan.Log, err = starterLog(n.starterOf(e.Slot).config, n.o.Config, e.SlotName, e.Job); err != nil {
 			n.o.Log.Warn("the starter writes no log", "err", err)
 		}
 	}
 	if shadow {
 		plan.Shadow, plan.Keep = n.shadowSide(), false
-		choose = runAsFrom(n.o.Config, e.Slot, e.MachineAd, e.Job)
+		choose = runAsFrom(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
 	} else if n.o.Host.Account != nil {
-		choose = runAsHere(n.o.Config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
+		choose = runAsHere(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
 	}
 	n.around.Go(func() {
 		h, err := n.launch(e, plan, shadow, choose)

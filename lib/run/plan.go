@@ -24,7 +24,7 @@ func (n *node) plan(e ep.StartStarter) *starter.Plan {
 		Cpus:         max(1, int(math.Ceil(e.Given.Cpus))),
 		Orphan:       starter.OrphanDie,
 		Submit:       starter.SubmitSide{Local: true, Chirp: true},
-		Settings:     n.settings.of(n.ledger, e.Slot).settings,
+		Settings:     n.starterOf(e.Slot).settings,
 		Keep:         n.o.Keep,
 		MaxVacate:    e.MaxVacate,
 	}

@@ -109,7 +109,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starte
 	_ = n.setIntervals(next) // it is usable
 	interval, _ := next.Duration("PERIODIC_EXPR_INTERVAL")
 	n.ap.Configure(now, interval, jobpolicy.SystemFrom(next))
-	n.settings = settings
+	n.settings.Store(settings)
 	n.setRecords(next)
 	n.performAll(now, effects)
 	n.tellDoubts(next)

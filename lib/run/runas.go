@@ -110,7 +110,7 @@ func usersOfSlots(s *config.Snapshot, account func(string) (*host.Identity, erro
 	return nil
 }
 
-// runAsFrom reads the configuration and the job.
+// runAsFrom reads the configuration, as the starter in that slot does, and the job.
 func runAsFrom(s *config.Snapshot, id slot.ID, machine, job *classad.Ad) runAs {
 	truth := func(name string) bool { yes, err := s.Bool(name); return err == nil && yes }
 	wants, said := job.EvalBool("RunAsOwner", nil)
@@ -259,7 +259,7 @@ func (r *runAs) identity(account func(string) (*host.Identity, error)) (chosen, 
 
 // Admit says why no user of this machine could be found for a job of a pool, of
 // the shadow at nc; nil if one can. account is nil where the Execution Point
-// cannot choose.
+// cannot choose. s is the configuration as the starter in that slot reads it.
 func Admit(ctx context.Context, s *config.Snapshot, account func(string) (*host.Identity, error), id slot.ID, job *classad.Ad, nc net.Conn) error {
 	if account == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
@@ -36,6 +37,9 @@ type Serve struct {
 	// of the machine. It is called once, before the engine is there; the pool
 	// sees every effect.
 	Join func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error)
+	// Starters is given how the starter in a slot reads the configuration in force,
+	// for [Admit]; before Join. nil is not told.
+	Starters func(of func(slot.ID) *config.Snapshot)
 	// Orders end the run: a faster manner overrides a slower one.
 	Orders <-chan ep.Manner
 	// Asked is given how questions of the control socket are answered to who may

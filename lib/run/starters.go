@@ -15,6 +15,7 @@ import (
 type starterSettings struct {
 	any    typeSettings
 	byType map[int]typeSettings
+	types  map[int]int // of slots by their number
 }
 
 // typeSettings are those for the slots of one type.
@@ -27,12 +28,15 @@ type typeSettings struct {
 // are, and with what jobs of a pool need where there is one. An error says what of the
 // configuration cannot be used.
 func (n *node) startersOf(s *config.Snapshot) (*starterSettings, error) {
-	all := &starterSettings{byType: make(map[int]typeSettings)}
+	all := &starterSettings{byType: make(map[int]typeSettings), types: n.types}
 	var err error
 	if all.any, err = n.settingsOf(s, 0); err != nil {
 		return nil, err
 	}
 	for _, t := range n.types {
+		if _, there := all.byType[t]; there || t == 0 {
+			continue
+		}
 		if all.byType[t], err = n.settingsOf(s, t); err != nil {
 			return nil, err
 		}
@@ -60,25 +64,23 @@ func (n *node) settingsOf(s *config.Snapshot, slotType int) (typeSettings, error
 	return of, err
 }
 
-// slotTypes are the types of the slots of a ledger other than 0, which is none.
-func slotTypes(l *slot.Ledger) []int {
-	var all []int
-	seen := map[int]bool{0: true}
+// slotTypes are the types of the slots of a ledger, by their numbers.
+func slotTypes(l *slot.Ledger) map[int]int {
+	all := make(map[int]int)
 	for s := range l.Slots() {
-		if !seen[s.TypeID] {
-			seen[s.TypeID] = true
-			all = append(all, s.TypeID)
-		}
+		all[s.ID.N] = s.TypeID
 	}
 	return all
 }
 
-// of are the settings for a slot.
-func (s *starterSettings) of(l *slot.Ledger, id slot.ID) typeSettings {
-	if is, ok := l.Slot(id); ok {
-		if of, ok := s.byType[is.TypeID]; ok {
-			return of
-		}
+// of are the settings for a slot; a dynamic one's are those of its parent.
+func (s *starterSettings) of(id slot.ID) typeSettings {
+	if of, ok := s.byType[s.types[id.N]]; ok {
+		return of
 	}
 	return s.any
 }
+
+// starterOf are the settings in force for a starter in a slot. It may be called by
+// anybody.
+func (n *node) starterOf(id slot.ID) typeSettings { return n.settings.Load().of(id) }

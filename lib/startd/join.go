@@ -83,7 +83,7 @@ func (d *daemonState) post(ctx context.Context, to cedar.Sinful, command int) (p
 
 // admit says why no user of this machine can have the job of a shadow.
 func (d *daemonState) admit(ctx context.Context, id slot.ID, job *classad.Ad, nc net.Conn) error {
-	return run.Admit(ctx, d.now(), d.account, id, job, nc)
+	return run.Admit(ctx, d.starters(id), d.account, id, job, nc)
 }
 
 // whereWeAre waits until others can be told our address. Claim ids hold it, so

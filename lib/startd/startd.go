@@ -64,6 +64,8 @@ type daemonState struct {
 	remote  *daemon.RemoteConfig // what was set from afar
 
 	account func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
+	// starters is how the starter in a slot reads the configuration in force; given before anybody can ask for a job.
+	starters func(slot.ID) *config.Snapshot
 	// readShown reads what other daemons of this machine have written.
 	readShown func(path string) ([]byte, error)
 
@@ -212,7 +214,8 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
-			Asked: func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
+			Starters: func(of func(slot.ID) *config.Snapshot) { d.starters = of },
+			Asked:    func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
 		},
 	}
 	for _, e := range d.unknown {
