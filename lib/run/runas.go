@@ -120,7 +120,7 @@ func runAsFrom(s *config.Snapshot, id slot.ID, machine, job *classad.Ad) runAs {
 		_, domain, _ = strings.Cut(user, "@")
 	}
 	r := runAs{
-		submitter: submitter(job), domain: domain, owner: (wants || !said) && allowsOwner(s.String("STARTER_ALLOW_RUNAS_OWNER"), machine, job),
+		submitter: submitter(job), domain: domain, owner: (wants || !said) && allowsOwner(s, machine, job),
 		uidDomain: s.String("UID_DOMAIN"),
 		trust:     truth("TRUST_UID_DOMAIN"), trustLocal: truth("TRUST_LOCAL_UID_DOMAIN"), soft: truth("SOFT_UID_DOMAIN"),
 		nobody: slotAccount(s, id),
@@ -194,17 +194,13 @@ func submitter(job *classad.Ad) string {
 func (r *runAs) mayBeOwner() bool { return r.owner && (r.here || r.sameDomain()) }
 
 // allowsOwner evaluates STARTER_ALLOW_RUNAS_OWNER for a job. Unset it is true.
-func allowsOwner(text string, machine, job *classad.Ad) bool {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return true
+func allowsOwner(s *config.Snapshot, machine, job *classad.Ad) bool {
+	x, err := s.Expression("STARTER_ALLOW_RUNAS_OWNER")
+	if x == nil {
+		return err == nil
 	}
-	e, err := classad.ParseExpr(text, classad.Old)
-	if err != nil {
-		return false
-	}
-	yes, ok := e.Eval(&classad.Env{My: machine, Target: job}).AsBool()
-	return ok && yes
+	yes, _ := x.IsTrue(&classad.Env{My: machine, Target: job})
+	return yes
 }
 
 // sameDomain reports whether names of users at the access point are names of

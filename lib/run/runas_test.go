@@ -61,6 +61,7 @@ func TestRunAs(t *testing.T) {
 		{"not allowed", domain + "STARTER_ALLOW_RUNAS_OWNER = false\n", alice, true, nil, "nobody"},
 		{"allowed for some", domain + "STARTER_ALLOW_RUNAS_OWNER = TARGET.Owner == \"bob\"\n", alice, true, nil, "nobody"},
 		{"allowed for this one", domain + "STARTER_ALLOW_RUNAS_OWNER = TARGET.Owner == \"alice\"\n", alice, true, nil, "alice"},
+		{"allowed by a number", domain + "STARTER_ALLOW_RUNAS_OWNER = 2 - 1\n", alice, true, nil, "alice"},
 		{"the name at the system", domain, alice + "OsUser = \"bob\"\n", true, nil, "bob"},
 		{"the user of the slot", domain + "SLOT2_USER = cndrusr2\nSLOT1_USER = cndrusr1\nNOBODY_SLOT_USER = bob\n", alice + "RunAsOwner = false\n", true, nil, "cndrusr2"},
 		{"the user of all slots", domain + "SLOT1_USER = cndrusr1\nNOBODY_SLOT_USER = bob\n", alice + "RunAsOwner = false\n", true, nil, "bob"},
