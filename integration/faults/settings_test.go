@@ -11,13 +11,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/execpoint/execpoint/integration/realpool"
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -215,4 +222,54 @@ func TestAccountOfStarters(t *testing.T) {
 	if _, seen := w.brought(p, 1, "id -un > seen", ""); seen != "games\n" {
 		t.Errorf("the job runs as %q, want games", seen)
 	}
+}
+
+// TestSecurityOfStarters asks starters and their startd who may give a command: each
+// answers by the configuration as it reads it.
+func TestSecurityOfStarters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneType+"SEC_DEFAULT_AUTHENTICATION_METHODS = CLAIMTOBE\nSEC_DEFAULT_AUTHENTICATION = REQUIRED\nALLOW_DAEMON = nobody@nowhere\nslot_type_1.ALLOW_DAEMON = *\n"+
+		"if $(IsStarter)\n  DENY_WRITE = *\nelse\n  ALLOW_WRITE = *\nendif\n")
+	id := w.begin()
+	p := w.peer(nil, w.at, id)
+	job := w.job(1, "while ! test -f "+w.dir+"/submit/go; do sleep 0.1; done", "")
+	part, _ := p.request(id, job)
+	s := p.shadow(part, job, shadowtest.Files{})
+	running := p.run(s)
+	_, err := s.Wait(t.Context(), shadow.CallBeginExecution, 0)
+	w.must(err)
+	at, err := strconv.Unquote(told(s, shadow.CallRegisterStarterInfo, "StarterIpAddr"))
+	w.must(err)
+	startd, _, _ := strings.Cut(id.Public, "#")
+
+	snap, err := config.Parse("peer", "UID_DOMAIN = here.test\nSEC_DEFAULT_AUTHENTICATION_METHODS = CLAIMTOBE\nSEC_DEFAULT_AUTHENTICATION = REQUIRED\nALLOW_CLIENT = *\n", config.Options{})
+	w.must(err)
+	set, err := security.SettingsFrom(snap, security.Sources{Subsystem: "TOOL"})
+	w.must(err)
+	methods, err := authn.SettingsFrom(snap, "TOOL")
+	w.must(err)
+	c := &security.Client{
+		Sessions: security.NewSessions(clock.System(), 0), Clock: clock.System(), Dial: p.dial, Version: shadowtest.Version,
+		Subsystem: "TOOL", PID: os.Getpid(), Address: func() string { return "" },
+	}
+	c.Configure(set, &authn.Client{Settings: methods, System: authn.System{User: "someone"}})
+	const vacateJob, claimActivation, reconnect = 1500, 444, 1200 // DAEMON at a starter, DAEMON at a startd, WRITE at both
+	for _, q := range []struct {
+		name, at string
+		command  int
+		want     bool
+	}{
+		{"DAEMON at the starter", at, vacateJob, true}, {"DAEMON at the startd", startd, claimActivation, false},
+		{"WRITE at the starter", at, reconnect, false}, {"WRITE at the startd", startd, reconnect, true},
+	} {
+		to, err := cedar.ParseSinful(q.at)
+		w.must(err)
+		_, answer, err := c.Query(t.Context(), to, q.command)
+		got := answer["AuthorizationSucceeded"] == true
+		if got != q.want || err != nil && !errs.Is(err, errs.Denied) {
+			t.Errorf("%s is allowed: %v (%v), want %v", q.name, got, err, q.want)
+		}
+	}
+	w.must(os.WriteFile(filepath.Join(w.dir, "submit", "go"), nil, 0o644))
+	w.done("the job", running, realpool.Patience)
 }
