@@ -126,7 +126,7 @@ func TestSettings(t *testing.T) {
 		{"JOB_INHERITS_STARTER_ENVIRONMENT", e.Inherits, sandbox.Inherits{Patterns: []string{"lang", "!secret*"}}},
 		{"STARTER_NUM_THREADS_ENV_VARS", e.ThreadVars, []string{"OMP_NUM_THREADS", "GOMAXPROCS"}},
 		{"BIN", e.Bin, "/opt/htcondor/bin"},
-		{"CHIRP_DELAYED_UPDATE_PREFIX", []any{e.ChirpPrefix, p.Chirp.Prefixes}, []any{"Own*, Site*", []string{"Own*", "Site*"}}},
+		{"CHIRP_DELAYED_UPDATE_PREFIX", []any{e.ChirpPrefix, s.Chirp.Prefixes}, []any{"Own*, Site*", []string{"Own*", "Site*"}}},
 		{"STARTER_SETS_HOME_ENV", e.SetsHome, false},
 		{"AUTO_SET_NVIDIA_VISIBLE_DEVICES", e.Nvidia, false},
 		{"ENVIRONMENT_FOR_AssignedLicense", e.Resources["license"].Variables, "LICENSES"},
@@ -148,11 +148,11 @@ func TestSettings(t *testing.T) {
 		{"RUN_FILETRANSFER_PLUGINS_WITH_ROOT", p.Plugins.WithRoot, false},
 		{"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS", p.Plugins.LogOnSuccess, transfer.LogAs{Category: "D_TEST", Verbose: true}},
 		{"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE", p.Plugins.LogOnFailure, transfer.LogAs{Category: "D_ALWAYS", Verbose: true}},
-		{"ENABLE_CHIRP", p.Chirp.Enabled, true},
-		{"ENABLE_CHIRP_IO", p.Chirp.IO, true},
-		{"ENABLE_CHIRP_UPDATES", p.Chirp.Updates, false},
-		{"ENABLE_CHIRP_DELAYED", p.Chirp.Delayed, false},
-		{"CHIRP_DELAYED_UPDATE_MAX_ATTRS", p.Chirp.MostDelayed, 1000},
+		{"ENABLE_CHIRP", s.Chirp.Enabled, true},
+		{"ENABLE_CHIRP_IO", s.Chirp.IO, true},
+		{"ENABLE_CHIRP_UPDATES", s.Chirp.Updates, false},
+		{"ENABLE_CHIRP_DELAYED", s.Chirp.Delayed, false},
+		{"CHIRP_DELAYED_UPDATE_MAX_ATTRS", s.Chirp.MostDelayed, 1000},
 		{"ENABLE_PEEK_JOB", p.Reach.Peek.String(), real["ENABLE_PEEK_JOB"]},
 		{"ENABLE_SSH_TO_JOB", p.Reach.SSH.String(), "false"},
 		{"SSH_TO_JOB_SSHD", p.Reach.SSHD, "/opt/sshd"},
@@ -213,7 +213,7 @@ func TestDefaultSettings(t *testing.T) {
 	s := p.Settings
 	if s.first() != 8*time.Second || s.Update != 300*time.Second || s.Poll != 5*time.Second || s.Killing != 30*time.Second || s.FastShutdown != 300*time.Second ||
 		s.Permissions != 0o700 || s.Cgroup != "htcondor" || !s.Environment.SetsHome || s.Pool.Wire != 300*time.Second || s.Pool.Creds != 300*time.Second ||
-		!s.Pool.Plugins.URLs || !s.Pool.Chirp.Enabled || !s.Pool.Reactivate || !s.Pool.Outside || s.Pool.Reach.SSHD != "/usr/sbin/sshd" {
+		!s.Pool.Plugins.URLs || !s.Chirp.Enabled || !s.Pool.Reactivate || !s.Pool.Outside || s.Pool.Reach.SSHD != "/usr/sbin/sshd" {
 		t.Errorf("%+v\n%+v", s, s.Pool)
 	}
 	here := Plan{}
@@ -222,7 +222,7 @@ func TestDefaultSettings(t *testing.T) {
 		t.Error("a job of no pool has settings of one")
 	}
 	set := configured(t, "STARTER_UPLOAD_TIMEOUT =\nCGROUP_POLLING_INTERVAL = 0\nSTARTER_INITIAL_UPDATE_INTERVAL = -1\nENABLE_CHIRP =\n")
-	if set.Pool.Wire != 300*time.Second || set.Poll != 5*time.Second || set.first() != set.Update || !set.Pool.Chirp.Enabled {
+	if set.Pool.Wire != 300*time.Second || set.Poll != 5*time.Second || set.first() != set.Update || !set.Chirp.Enabled {
 		t.Errorf("%+v\n%+v", set, set.Pool)
 	}
 }
