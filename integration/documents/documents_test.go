@@ -190,7 +190,7 @@ type session struct {
 	rootsLine   string // "" for an ordinary user
 	root, clone string
 	env         []string
-	machine     string
+	machine     []string // its names
 	behind      []*exec.Cmd // commands in the background
 }
 
@@ -200,7 +200,10 @@ func newSession(t *testing.T, root, home string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{T: t, root: root, clone: open(t, "clone"), machine: name}
+	s := &session{T: t, root: root, clone: open(t, "clone"), machine: []string{name}}
+	if out, err := exec.Command("hostname", "-f").Output(); err == nil {
+		s.machine = []string{strings.TrimSpace(string(out)), name} // the long one first
+	}
 	if os.Geteuid() == 0 {
 		s.rootsLine = rootsLine(t, root)
 	}
@@ -219,7 +222,20 @@ func tracked(t *testing.T, root string) []string {
 		return strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
 	}
 	var files []string
-	if err := source.Walk(root, func(name string) error { files = append(files, name); return nil }); err != nil {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || path == filepath.Join(root, "dist")):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		name, err := filepath.Rel(root, path) // hidden ones as well: one keeps a directory there
+		files = append(files, name)
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return files
@@ -274,8 +290,8 @@ func (s *session) check(page string, e example, want string) {
 				s.Errorf("%s:%d: $ %s\nroot is told %d times that the jobs are nobody's, want once\n%s", page, e.line, e.command, times, out)
 			}
 		}
-		got := settled(strings.ReplaceAll(out, s.clone+"/", "…/"), s.machine)
-		ok := err == nil && (want == "" || matches(settled(want, s.machine), got))
+		got := settled(strings.ReplaceAll(out, s.clone+"/", "…/"), s.machine...)
+		ok := err == nil && (want == "" || matches(settled(want, s.machine...), got))
 		switch {
 		case ok:
 			return

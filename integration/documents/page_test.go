@@ -72,8 +72,13 @@ var varying = []struct {
 }
 
 // settled is a text without what differs from run to run.
-func settled(text, machine string) string {
-	text = strings.ReplaceAll(text+"\n", machine, "node7")
+func settled(text string, machine ...string) string {
+	text += "\n"
+	for _, name := range machine {
+		if name != "" {
+			text = strings.ReplaceAll(text, name, "node7")
+		}
+	}
 	for _, v := range varying {
 		text = v.is.ReplaceAllString(text, v.as)
 	}

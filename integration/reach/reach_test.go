@@ -348,6 +348,20 @@ func TestSSHToJobWithoutServer(t *testing.T) {
 	}
 }
 
+// openTo is a directory through which every user may pass.
+func openTo(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "reach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // The real client of Chirp in a job of condor_ep run, which has no shadow: it
 // reaches the submit directory, the job's ad and its event log.
 func TestCondorChirp(t *testing.T) {
@@ -360,7 +374,7 @@ func TestCondorChirp(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", ep, "github.com/execpoint/execpoint/bin/condor_ep").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	submit := t.TempDir()
+	submit := openTo(t)
 	write := func(name, text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(submit, name), []byte(text), 0o755); err != nil {
@@ -410,6 +424,11 @@ func TestCondorChirp(t *testing.T) {
 	}
 	write("job.sub", "executable = job.sh\nshould_transfer_files = YES\ntransfer_input_files = up\nenvironment = \""+env[1:]+"\"\nrequest_cpus = 1\nrequest_memory = 16\n"+
 		"request_disk = 64 MB\nwant_io_proxy = true\n+Answer = 41\non_exit_hold = Answer == 42\non_exit_hold_reason = ChirpStep\nlog = job.log\nqueue\n")
+	if os.Geteuid() == 0 { // no job runs as root
+		if out, err := exec.Command("chown", "-R", realpool.JobUser(t).Username, submit).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, ep, "run", "job.sub")
