@@ -190,7 +190,7 @@ type session struct {
 	rootsLine   string // "" for an ordinary user
 	root, clone string
 	env         []string
-	machine     []string // its names
+	machine     []string    // its names
 	behind      []*exec.Cmd // commands in the background
 }
 

@@ -134,13 +134,6 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 	return set, nil
 }
 
-// PluginSettingsFrom reads what every starter's configuration says about plugins.
-func PluginSettingsFrom(s *config.Snapshot) (PluginSettings, error) {
-	r := &reader{config.Reader{Snapshot: s}}
-	set := r.plugins()
-	return set, r.Err()
-}
-
 type reader struct{ config.Reader }
 
 func (r *reader) plugins() PluginSettings {

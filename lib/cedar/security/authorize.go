@@ -76,18 +76,9 @@ type AccessList struct {
 	Text   string `json:",omitempty"`
 }
 
-// AuthorizerFrom reads the lists: ALLOW_<LEVEL>_<SUBSYSTEM>, ALLOW_<LEVEL>,
-// then those of the levels it falls back to, and the same with DENY_. Names of
-// hosts in them are looked up once, here.
-func AuthorizerFrom(c *config.Snapshot, subsystem string, h Hosts) (*Authorizer, error) {
-	lists, err := accessListsFrom(c, subsystem)
-	if err != nil {
-		return nil, err
-	}
-	return lists.authorizer(h)
-}
-
-// accessListsFrom reads the lists and looks whether their entries can be read.
+// accessListsFrom reads the lists, ALLOW_<LEVEL>_<SUBSYSTEM>, ALLOW_<LEVEL>, then
+// those of the levels it falls back to, and the same with DENY_, and looks whether
+// their entries can be read.
 func accessListsFrom(c *config.Snapshot, subsystem string) (AccessLists, error) {
 	var all AccessLists
 	r, err := newReader(c, subsystem)
@@ -118,7 +109,8 @@ func accessListsFrom(c *config.Snapshot, subsystem string) (AccessLists, error) 
 	return all, nil
 }
 
-// authorizer looks the names of hosts up, which makes an Authorizer of the lists.
+// authorizer looks the names of hosts up, once, which makes an Authorizer of the
+// lists.
 func (all *AccessLists) authorizer(h Hosts) (*Authorizer, error) {
 	a := &Authorizer{local: h.Local}
 	looked := map[string][]netip.Addr{}

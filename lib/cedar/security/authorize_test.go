@@ -4,6 +4,7 @@
 package security
 
 import (
+	"github.com/execpoint/execpoint/lib/config"
 	"net/netip"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ ALLOW_DEFAULT = nobody@nowhere
 		},
 		Local: func(a netip.Addr) bool { return a == netip.MustParseAddr("10.200.0.1") },
 	}
-	a, err := AuthorizerFrom(configured(t, base), "startd", hosts)
+	a, err := authorizerFrom(configured(t, base), "startd", hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,11 +161,11 @@ ALLOW_DEFAULT = nobody@nowhere
 // session is limited to no list can widen.
 func TestHolesAndLimits(t *testing.T) {
 	t.Parallel()
-	a, err := AuthorizerFrom(configured(t, "ALLOW_DAEMON = *\nALLOW_ADMINISTRATOR = *\nALLOW_READ = *\nDENY_NEGOTIATOR = *\n"), "STARTD", Hosts{})
+	a, err := authorizerFrom(configured(t, "ALLOW_DAEMON = *\nALLOW_ADMINISTRATOR = *\nALLOW_READ = *\nDENY_NEGOTIATOR = *\n"), "STARTD", Hosts{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed, err := AuthorizerFrom(configured(t, "ALLOW_DEFAULT =\n"), "STARTD", Hosts{})
+	closed, err := authorizerFrom(configured(t, "ALLOW_DEFAULT =\n"), "STARTD", Hosts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestAuthorizerErrors(t *testing.T) {
 		"ALLOW_READ = 10.0.0.0/8/8":              "no host name, address or network",
 		"USE_POOL_USERNAME_EQUIVALENT = perhaps": "USE_POOL_USERNAME_EQUIVALENT",
 	} {
-		_, err := AuthorizerFrom(configured(t, text+"\n"), "STARTD", Hosts{})
+		_, err := authorizerFrom(configured(t, text+"\n"), "STARTD", Hosts{})
 		if err == nil || !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\nerr = %v\nwant %s", text, err, want)
 		}
@@ -248,7 +249,7 @@ func FuzzRule(f *testing.F) {
 }
 
 func BenchmarkAllowed(b *testing.B) {
-	a, err := AuthorizerFrom(configured(b, "ALLOW_READ = *\nALLOW_DAEMON = condor@*, schedd@example.org/10.0.0.0/8, 192.168.7.*, alice@example.org\nDENY_DAEMON = 10.66.*\n"), "STARTD", Hosts{})
+	a, err := authorizerFrom(configured(b, "ALLOW_READ = *\nALLOW_DAEMON = condor@*, schedd@example.org/10.0.0.0/8, 192.168.7.*, alice@example.org\nDENY_DAEMON = 10.66.*\n"), "STARTD", Hosts{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -259,4 +260,13 @@ func BenchmarkAllowed(b *testing.B) {
 			b.Fatal("refused")
 		}
 	}
+}
+
+// authorizerFrom is the Authorizer of a configuration.
+func authorizerFrom(c *config.Snapshot, subsystem string, h Hosts) (*Authorizer, error) {
+	lists, err := accessListsFrom(c, subsystem)
+	if err != nil {
+		return nil, err
+	}
+	return lists.authorizer(h)
 }
