@@ -4,11 +4,11 @@
 package security
 
 import (
-	"github.com/execpoint/execpoint/lib/config"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
