@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // drainFlags are the options of condor_ep drain.
@@ -200,10 +201,7 @@ func printDrain(w io.Writer, d *observe.Draining, now time.Time) {
 		who = " by " + d.By
 	}
 	fmt.Fprintf(w, "  draining (%s, id %s)%s for %s: %s", d.How, d.ID, who, short(now.Sub(d.Since)), d.Reason)
-	left := fmt.Sprintf("%d jobs left", d.Jobs)
-	if d.Jobs == 1 {
-		left = "1 job left"
-	}
+	left := spelling.Count(d.Jobs, "job") + " left"
 	switch {
 	case d.Drained:
 		fmt.Fprint(w, "; drained")

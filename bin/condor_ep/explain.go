@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/explain"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // explainFlags are the options of condor_ep explain.
@@ -66,7 +67,7 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	// A configuration with which an Execution Point runs is that one's.
 	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && !f.isFar() && !f.runs()
 	if fs.NArg() > 1 {
-		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %d words", fs.NArg())
+		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %s", spelling.Count(fs.NArg(), "word"))
 	}
 	reports, status := f.running, 0
 	if offline {

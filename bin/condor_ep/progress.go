@@ -15,6 +15,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/local"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // reporter shows a run as it goes on. Its methods are called by one goroutine,
@@ -65,7 +66,7 @@ func (p *plain) waiting(what string) { p.say("waiting for " + what) }
 func (p *plain) begin(cluster, jobs int, source string) { p.say(beginLine(cluster, jobs, source)) }
 
 func beginLine(cluster, jobs int, source string) string {
-	return fmt.Sprintf("cluster %d: %s from %s", cluster, count(jobs, "job"), source)
+	return fmt.Sprintf("cluster %d: %s from %s", cluster, spelling.Count(jobs, "job"), source)
 }
 
 func (p *plain) change(c local.Change) { p.say(changeLine(c)) }
@@ -86,9 +87,9 @@ func (p *plain) end(c local.Counts, took time.Duration, kept string) {
 // leavingText says what the end of a run means for its jobs, and what a second
 // Ctrl-C would do.
 func leavingText(v ep.ShutdownView) string {
-	jobs, are, have := count(v.Jobs, "job"), "are", "have"
+	jobs, are, have := spelling.Count(v.Jobs, "job"), spelling.Are(v.Jobs), "have"
 	if v.Jobs == 1 {
-		are, have = "is", "has"
+		have = "has"
 	}
 	if v.Jobs+v.Sending == 0 {
 		return "told to end: no job runs, and no other begins"
@@ -105,7 +106,7 @@ func leavingText(v ep.ShutdownView) string {
 		s += fmt.Sprintf(", %s %s asked to end and %s time for it, %s", jobs, are, have, atMost(v.Left))
 	}
 	if v.Sending > 0 {
-		s += fmt.Sprintf("; output of %s that ended is on its way", count(v.Sending, "job"))
+		s += fmt.Sprintf("; output of %s that ended is on its way", spelling.Count(v.Sending, "job"))
 	}
 	if v.Manner != ep.Fast {
 		s += "; a second Ctrl-C (or SIGTERM) kills what still runs"
@@ -150,7 +151,7 @@ func changeLine(c local.Change) string {
 
 // summary is the last line of a run.
 func summary(c local.Counts, took time.Duration) string {
-	s := fmt.Sprintf("%s: %d done", count(c.Total, "job"), c.Done)
+	s := fmt.Sprintf("%s: %d done", spelling.Count(c.Total, "job"), c.Done)
 	add := func(n int, word string) {
 		if n > 0 {
 			s += fmt.Sprintf(", %d %s", n, word)
@@ -162,13 +163,6 @@ func summary(c local.Counts, took time.Duration) string {
 	add(c.Impossible, "that can never run here")
 	add(c.Idle-c.Impossible+c.Running+c.Suspended, "not finished")
 	return s + " in " + short(took)
-}
-
-func count(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // short prints a duration with as many digits as a person wants.

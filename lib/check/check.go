@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // Subject is what is to be checked. Only Config is needed; what is not there
@@ -230,14 +231,19 @@ func (c *checker) unparsable(s config.Setting) Finding {
 		f.Message += "; " + strings.Join(missing, ", ") + " expands to nothing"
 		f.Instead = "set what it refers to, or give a default: $(NAME:default)"
 	case opens > closes:
-		f.Instead = "close every parenthesis: there are " + count(opens, "opening") + " and " + count(closes, "closing")
+		f.Instead = "close every parenthesis: " + paired(opens, closes)
 	case closes > opens:
-		f.Instead = "open every parenthesis that is closed: there are " + count(opens, "opening") + " and " + count(closes, "closing")
+		f.Instead = "open every parenthesis that is closed: " + paired(opens, closes)
 	default:
 		caret := strings.ReplaceAll(at.Caret(), "\n", "\n             ")
 		f.Instead = "correct it where the mark stands:\n             " + strings.TrimRight(caret, "\n ")
 	}
 	return f
+}
+
+// paired counts parentheses: "2 are opened and 1 is closed".
+func paired(opens, closes int) string {
+	return fmt.Sprintf("%d %s opened and %d %s closed", opens, spelling.Are(opens), closes, spelling.Are(closes))
 }
 
 // column finds a place of a value in the line that sets it.

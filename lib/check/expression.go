@@ -4,14 +4,11 @@
 package check
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 )
-
-func count(n int, what string) string { return strconv.Itoa(n) + " " + what }
 
 // parse returns the tree of a setting, nil if there is none.
 func parse(s config.Setting) *node {

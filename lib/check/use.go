@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // use is one template in a use statement.
@@ -108,7 +109,7 @@ func (c *checker) use(u use) {
 			warn("the template takes no arguments and ignores them", "use "+u.category+" : "+u.name)
 			return
 		}
-		warn("the template takes "+count(t.most, "argument")+plural(t.most)+" and ignores the rest", "use "+u.category+" : "+u.name+"("+strings.Join(u.args[:t.most], ", ")+")")
+		warn("the template takes "+spelling.Count(t.most, "argument")+" and ignores the rest", "use "+u.category+" : "+u.name+"("+strings.Join(u.args[:t.most], ", ")+")")
 	}
 	for i, a := range u.args[:min(len(u.args), len(t.args))] {
 		value, _ := c.Config.Expand(a)
@@ -128,13 +129,6 @@ func (c *checker) use(u use) {
 			warn("the argument "+a+" should be a number", "a number, or an expression that is one")
 		}
 	}
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/policy"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // Verdict is what slots that say the same say of a job, and it of them.
@@ -180,12 +181,7 @@ func JobAnswer(verdicts []Verdict) string {
 			busy += n
 		}
 	}
-	slots := func(n int) string {
-		if n == 1 {
-			return "1 slot"
-		}
-		return fmt.Sprintf("%d slots", n)
-	}
+	slots := func(n int) string { return spelling.Count(n, "slot") }
 	switch {
 	case all == 0:
 		return "there is no slot"

@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/spelling"
 )
 
 // maxExplained bounds how many slots are explained at once, so that the engine
@@ -41,7 +42,7 @@ func (n *node) explain(now clock.Instant, r observe.Request) ([]*explain.Report,
 	all = explain.Together(all)
 	if left > 0 {
 		last := all[len(all)-1]
-		last.Notes = append(last.Notes, fmt.Sprintf("there are %d slots more; ask for one by its name", left))
+		last.Notes = append(last.Notes, fmt.Sprintf("there %s %s more; ask for one by its name", spelling.Are(left), spelling.Count(left, "slot")))
 	}
 	return all, nil
 }

@@ -3,13 +3,33 @@
 
 // Package spelling finds the word that a person meant who wrote another one.
 //
-// It owns the distance between two words and how near is near enough. It must
-// never know what the words name.
+// It owns the distance between two words, how near is near enough, and the plural
+// behind a number. It must never know what the words name.
 //
 //	spelling.Nearest("drian", []string{"run", "drain"}) // "drain"
 package spelling
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
+
+// Count is a number with the word for what it counts: "1 job", "2 jobs". It is for
+// words whose plural ends in s.
+func Count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.Itoa(n) + " " + word + "s"
+}
+
+// Are is the verb behind a number of things.
+func Are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
 
 // longest is the length of the longest word that is compared.
 const longest = 100

@@ -50,3 +50,12 @@ func FuzzDistance(f *testing.F) {
 		}
 	})
 }
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "0 jobs are", 1: "1 job is", 2: "2 jobs are"} {
+		if got := Count(n, "job") + " " + Are(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
