@@ -140,6 +140,9 @@ func changeLine(c local.Change) string {
 		return fmt.Sprintf("%s can never run here: %s", c.Job, c.Detail)
 	}
 	s := fmt.Sprintf("%s %s", c.Job, c.What)
+	if c.Others > 0 {
+		s = fmt.Sprintf("%s and %s wait", c.Job, spelling.Count(c.Others, "other job"))
+	}
 	if c.Slot != "" {
 		s += " on " + c.Slot
 	}
@@ -294,6 +297,7 @@ type jsonChange struct {
 	Slot     string    `json:"slot,omitempty"`
 	Detail   string    `json:"detail,omitempty"`
 	Output   string    `json:"output,omitempty"`
+	Others   int       `json:"others,omitempty"`
 	Wall     float64   `json:"wall_seconds,omitempty"`
 	ExitCode *int      `json:"exit_code,omitempty"`
 	Signal   int       `json:"exit_signal,omitempty"`
@@ -317,7 +321,7 @@ func (j *jsonLines) begin(cluster, jobs int, source string) {
 
 func (j *jsonLines) change(c local.Change) {
 	o := jsonChange{
-		Event: c.What, Job: c.Job.String(), At: c.At, Status: c.Status.String(), Slot: c.Slot, Detail: c.Detail,
+		Event: c.What, Job: c.Job.String(), At: c.At, Status: c.Status.String(), Slot: c.Slot, Detail: c.Detail, Others: c.Others,
 		Output: c.Output, Wall: c.Wall.Seconds(), Signal: c.ExitSignal,
 	}
 	if c.What == "completed" && c.ExitSignal == 0 {

@@ -35,6 +35,12 @@ type Refusal struct {
 	Residual Residual `json:"residual"`
 }
 
+// What refuses a job besides the owner's policy.
+const (
+	limits   = "WithinResourceLimits"
+	ofTheJob = "Requirements of the job"
+)
+
 // maxJudged bounds the evaluations that one job may take over all slots, about
 // a third of a second. Of the slots beyond it is only said which sides refuse.
 const maxJudged = 200_000
@@ -90,11 +96,11 @@ func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	if s.Policy != nil {
 		v.Refusals = append(src.owned(my, s, job, v.Refusals, left), v.Refusals...)
 	}
-	if e, ok := s.Ad.Lookup("WithinResourceLimits"); ok {
-		ask("WithinResourceLimits", "", e, ofSlot)
+	if e, ok := s.Ad.Lookup(limits); ok {
+		ask(limits, "", e, ofSlot)
 	}
 	if e, ok := job.Lookup("Requirements"); ok {
-		ask("Requirements of the job", "", e, ofJob)
+		ask(ofTheJob, "", e, ofJob)
 	}
 	v.Takes = v.Busy == "" && len(v.Refusals) == 0
 	v.key = strings.Join(v.lines(), "\n")

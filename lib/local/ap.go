@@ -53,6 +53,7 @@ type Change struct {
 	Job    ID
 	At     time.Time
 	Status Status
+	Others int    // jobs of which the same is to be said
 	What   string // "started", "suspended", "continued", "evicted", "held", "released", "removed", "waits", "completed", "impossible"
 	Slot   string // slot1_1@host
 	Detail string // why, or how it ended

@@ -85,6 +85,9 @@ type job struct {
 	retry      clock.Instant // not to be started before
 	pace       jobpolicy.Pace
 
+	asked  clock.Instant // when it was last asked why it waits
+	toldOf []string      // reasons of its waiting that were told
+
 	policed bool               // something may take it out of the queue, or put it back
 	look    clock.Instant      // when that is asked next
 	ending  *jobpolicy.Verdict // why its run was told to end, nil if it was not

@@ -91,6 +91,7 @@ type node struct {
 
 	lastCounts local.Counts
 	told       time.Time
+	waitsAt    clock.Instant // when it is looked next whether jobs wait long
 }
 
 // activation is the run's side of one starter.
@@ -244,6 +245,7 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 		n.settle(now)
 		n.tendBackfill(now)
 		n.tellLeaving()
+		n.tellWaits(now)
 		n.tellCounts(now, false)
 		if n.over() {
 			break
@@ -323,6 +325,9 @@ func (n *node) arm(now clock.Instant) {
 		d = min(d, n.looked.Add(n.poll).Sub(now))
 	}
 	n.lookAt = now.Add(d)
+	if c := n.ap.Counts(); c.Idle > c.Impossible {
+		d = min(d, n.waitsAt.Sub(now))
+	}
 	if at := n.ap.Due(); !at.IsZero() {
 		d = min(d, at.Sub(now))
 	}

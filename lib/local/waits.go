@@ -1,0 +1,65 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"slices"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
+)
+
+// asksEvery is how often it is asked again why a job still waits: the reason may be
+// another one.
+const asksEvery = time.Minute
+
+// waiting are jobs that wait for one reason.
+type waiting struct {
+	reason, text string
+	jobs         []*job
+}
+
+// TellWaits tells of jobs that have been idle for so long, each reason of a job once.
+// why says it of a job, with the reason by which it is known again; "" is a reason of
+// which nobody need be told. Of jobs with the same signature one is asked about, and of
+// no more signatures than most. more says where a person finds more about a job.
+func (a *AP) TellWaits(now clock.Instant, long time.Duration, most int, why func(job *classad.Ad) (reason, text string), more func(job string) string) {
+	if a.stopped {
+		return
+	}
+	asked := make(map[int]*waiting)
+	var told []*waiting
+	for _, j := range a.idle {
+		if now.Sub(j.since) < long || j.retry.Boot > now.Boot || !j.asked.IsZero() && now.Sub(j.asked) < asksEvery {
+			continue
+		}
+		w, ok := asked[j.sig]
+		if !ok {
+			if len(asked) == most {
+				continue // the next time
+			}
+			reason, text := why(j.ad)
+			at := slices.IndexFunc(told, func(w *waiting) bool { return w.reason == reason })
+			if at < 0 {
+				at = len(told)
+				told = append(told, &waiting{reason: reason, text: text})
+			}
+			w = told[at]
+			asked[j.sig] = w
+		}
+		j.asked = now
+		if w.reason != "" && !slices.Contains(j.toldOf, w.reason) {
+			j.toldOf = append(j.toldOf, w.reason)
+			w.jobs = append(w.jobs, j)
+		}
+	}
+	for _, w := range told {
+		if len(w.jobs) == 0 {
+			continue
+		}
+		first := w.jobs[0].id
+		a.changed(Change{Job: first, At: now.Wall, Status: Idle, What: "waits", Others: len(w.jobs) - 1, Detail: w.text + "; " + more(first.String())})
+	}
+}
