@@ -150,7 +150,7 @@ func (f *explainFlags) jobAd() (*classad.Ad, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, _, err := readJobs(f.job, 1, who, os.Environ(), snap, inv)
+	jobs, _, err := readJobs(f.job, nil, 1, who, os.Environ(), snap, inv)
 	if err != nil {
 		return nil, err
 	}

@@ -206,9 +206,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 
 	var jobs []*classad.Ad
 	var warnings []string
-	begin.during("the submit file "+f.job+" and the files that it names", func() {
+	begin.during("the submit file "+sourceName(f.job)+" and the files that it names", func() {
 		err = asOwner(p, by.user, func() (err error) {
-			jobs, warnings, err = readJobs(f.job, dir.Number, who, ownEnv(by.user), snap, inv)
+			jobs, warnings, err = readJobs(f.job, p.Writable, dir.Number, who, ownEnv(by.user), snap, inv)
 			return err
 		})
 	})
@@ -296,7 +296,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	for _, w := range others {
 		show.problem(w)
 	}
-	show.begin(dir.Number, len(jobs), f.job)
+	show.begin(dir.Number, len(jobs), sourceName(f.job))
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,

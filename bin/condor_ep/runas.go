@@ -34,6 +34,8 @@ func submitterOf(p *thishost.Platform, snap *config.Snapshot, file string) (subm
 	if find == nil {
 		return submitter{}, nil
 	}
+	// Standard input counts as a file of the working directory, from which the names in
+	// it count, too.
 	abs, err := filepath.Abs(file)
 	if err != nil {
 		return submitter{}, err
@@ -56,7 +58,9 @@ func submitterOf(p *thishost.Platform, snap *config.Snapshot, file string) (subm
 	case writtenByRoot(files, owners, abs):
 		return s, nil
 	default:
-		name, s.open = run.Nobody(snap), abs
+		if name, s.open = run.Nobody(snap), abs; file == standardInput {
+			s.open = s.dir
+		}
 	}
 	s.user, err = find(name)
 	return s, err

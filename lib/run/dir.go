@@ -95,7 +95,10 @@ const BaseVariable = "EXECPOINT_RUNTIME_DIR"
 func NewDir(dirs host.PrivateDirs, base, temp string, owner Owner) (*Dir, error) {
 	const op = "run.NewDir"
 	if err := os.MkdirAll(base, 0o700); err != nil {
-		return nil, errs.E(op, errs.Denied, base, err)
+		if filepath.Dir(base) == filepath.Clean(temp) {
+			return nil, noTemp(temp, err)
+		}
+		return nil, errs.E(op, errs.Denied, base, fmt.Errorf("the records of runs cannot be kept here: %w; name another directory in %s", err, BaseVariable))
 	}
 	root, err := openBase(dirs, base)
 	if err != nil {
@@ -126,13 +129,22 @@ func NewDir(dirs host.PrivateDirs, base, temp string, owner Owner) (*Dir, error)
 	}
 }
 
+// noTemp says that the directory for temporary files is of no use.
+func noTemp(temp string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err // it is about a name that nobody has given
+	}
+	return fmt.Errorf("TMPDIR: the directory of a run cannot be made in %s: %w; let TMPDIR name a directory that exists and in which you may write, as /tmp", temp, err)
+}
+
 // begin makes the directory for the files of a run, and says whose run it is.
 func (d *Dir) begin(dirs host.PrivateDirs, base *os.Root, temp string, owner Owner) error {
 	const op = "run.NewDir"
 	var err error
 	// The record knows the name, so it can be one that nobody makes before us.
 	if d.Files, err = os.MkdirTemp(temp, fmt.Sprintf(filesName, d.Number)); err != nil {
-		return errs.E(op, errs.KindOf(err), temp, err)
+		return noTemp(temp, err)
 	}
 	files, err := dirs.OpenPrivate(d.Files)
 	if err != nil {

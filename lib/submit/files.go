@@ -43,7 +43,7 @@ func (b *builder) files() {
 	}
 	for _, c := range [...][2]string{{"output", "stdout"}, {"error", "stderr"}, {"log", "UserLog"}} {
 		if name, ok := b.fileName(c[0], c[1]); ok {
-			b.mustBe(name, path.Dir(fullPath(b.iwd, unquote(name))), aDirectory)
+			b.mustTake(name, fullPath(b.iwd, unquote(name)))
 		}
 	}
 }
@@ -101,6 +101,42 @@ func (b *builder) mustBe(short, name string, want being) {
 		expected = "the line ends of Unix, as dos2unix makes them, or skip_filechecks = true"
 	}
 	b.bad(max(strings.Index(b.value.raw, short), 0), Problem{Value: name, Message: wrong, Want: expected})
+}
+
+// mustTake reports that a file cannot be written: its directory is not there, or the
+// rights are lacking. An empty name is another's to refuse.
+func (b *builder) mustTake(short, name string) {
+	dir := path.Dir(name)
+	if b.d.wrong(dir, aDirectory) != "" || b.d.opts.Writable == nil {
+		b.mustBe(short, dir, aDirectory)
+		return
+	}
+	if why := b.d.unwritable(name); why != "" {
+		b.bad(max(strings.Index(b.value.raw, short), 0), Problem{Value: name, Message: why, Want: "a file that " + b.d.opts.Owner + " may write, or skip_filechecks = true"})
+	}
+}
+
+// unwritable says why a file cannot be written, with the memory of wrong.
+func (d *Description) unwritable(name string) string {
+	key := "written:" + name
+	if said, ok := d.found[key]; ok {
+		return said
+	}
+	said := ""
+	if err := d.opts.Writable(name); err != nil {
+		var at *fs.PathError
+		if said = "it cannot be written: " + err.Error(); errors.As(err, &at) {
+			said = "it cannot be written: " + at.Err.Error()
+			if at.Path != name {
+				said = "it cannot be made in " + at.Path + ": " + at.Err.Error()
+			}
+		}
+	}
+	if len(d.found) >= maxShared {
+		d.found = map[string]string{}
+	}
+	d.found[key] = said
+	return said
 }
 
 // wrong says what is wrong with a file, with a memory, as many jobs have the same.

@@ -85,8 +85,8 @@ func (o *Options) readFile(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if info.IsDir() || info.Size() > maxText {
-		return "", fmt.Errorf("it is a directory or larger than %d bytes", maxText)
+	if info.IsDir() || info.Size() > MaxText {
+		return "", fmt.Errorf("it is a directory or larger than %d bytes", MaxText)
 	}
 	data, err := fs.ReadFile(o.DirFS(dir), base)
 	return string(data), err

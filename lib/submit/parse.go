@@ -33,8 +33,8 @@ type branch struct {
 }
 
 func (p *parser) parse(text string) {
-	if len(text) > maxText {
-		p.fail(Problem{Line: 1, Column: 1, Message: "the description is too long", Want: "at most " + strconv.Itoa(maxText) + " bytes"})
+	if len(text) > MaxText {
+		p.fail(Problem{Line: 1, Column: 1, Message: "the description is too long", Want: "at most " + strconv.Itoa(MaxText) + " bytes"})
 		return
 	}
 	p.reader.rest = strings.TrimPrefix(text, "\ufeff")

@@ -42,6 +42,10 @@ type Options struct {
 	// refused and sizes count as 0.
 	DirFS func(dir string) fs.FS
 
+	// Writable is nil where who submits may write the file of a name, or make it.
+	// Nil: that is not looked at.
+	Writable func(name string) error
+
 	// Alone says that the jobs run on this machine and without a pool: what they
 	// bring must be there, and what only a schedd or a negotiator does is refused.
 	Alone bool
@@ -70,7 +74,7 @@ func defaultConfig(name string) string {
 
 // Limits, so that no description takes all memory or never ends.
 const (
-	maxText     = 8 << 20  // bytes of a description or an item file
+	MaxText     = 8 << 20  // bytes of a description or an item file
 	maxSettings = 200000   // lines "name = value"
 	maxGrown    = 64 << 20 // bytes of all settings that mention themselves
 	maxJobs     = 1000000  // jobs of one description

@@ -114,6 +114,9 @@ func (p *System) Others() (find func(name string) (*host.Identity, error), files
 	return account.Lookup, new(access.Files)
 }
 
+// Writable is nil if the calling thread may write the file at path, or make it.
+func (p *System) Writable(path string) error { return access.Writable(path) }
+
 // Hooks runs the programs of an owner in dir.
 func (p *System) Hooks(dir string) *hook.Runner {
 	return &hook.Runner{

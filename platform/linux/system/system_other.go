@@ -78,6 +78,9 @@ func (p *System) Private() host.PrivateDirs { return nil }
 // are none.
 func (p *System) RunBase() (string, error) { return "", errNoPlatform }
 
+// Writable is never reached.
+func (p *System) Writable(string) error { return errNoPlatform }
+
 // Sweep is never reached.
 func (p *System) Sweep(string) error { return errNoPlatform }
 
