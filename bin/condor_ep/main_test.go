@@ -367,6 +367,7 @@ func TestBadInput(t *testing.T) {
 		{"expression", good, "START = (KeyboardIdle >\n", nil, "ep.conf:1:"},
 		{"template", good, "use POLICY : Dektop\n", nil, "ep.conf:1:"},
 		{"range", good, "POLLING_INTERVAL = soon\n", nil, "ep.conf:1:"},
+		{"byte order mark", good, "\ufeffSTART = True\n", nil, "ep.conf:1:1: the file begins with a byte order mark, U+FEFF"},
 		{"no file", good, "", []string{"run", "nosuch.sub"}, "nosuch.sub"},
 		{"no arguments", good, "", []string{"run"}, "want one submit file"},
 		{"unknown option", good, "", []string{"run", "-fast", "job.sub"}, "-fast"},

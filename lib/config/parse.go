@@ -59,6 +59,13 @@ type hereDocument struct {
 
 // readText reads all statements of a text.
 func (l *loader) readText(src *source, text string) {
+	// HTCondor has no word for the mark that some editors write: it takes it for a part of
+	// the first name, and refuses the file.
+	text, marked := strings.CutPrefix(text, byteOrderMark)
+	if marked {
+		l.report(&Problem{File: src.name, Line: 1, Column: 1, EndLine: 1, Within: src.within, Class: IllegalName,
+			Message: "the file begins with a byte order mark, U+FEFF, which HTCondor takes for a part of the first name", Want: "the file saved as UTF-8 without a byte order mark"})
+	}
 	r := lineReader{rest: text}
 	var ln line
 	s := statement{src, &ln}
@@ -122,6 +129,9 @@ func (l *loader) readText(src *source, text string) {
 			Class: UnclosedIf, Message: "the file ends inside this if", Want: "endif"})
 	}
 }
+
+// byteOrderMark is U+FEFF as UTF-8 has it.
+const byteOrderMark = "\ufeff"
 
 // isWord reports whether text begins with word, in any case, and a blank or
 // nothing follows.
