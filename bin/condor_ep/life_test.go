@@ -225,12 +225,15 @@ func TestStatusAndExplain(t *testing.T) {
 			t.Errorf("status lacks %q:\n%s", want, stdout)
 		}
 	}
+	if !strings.Contains(stdout, ", condor_ep run, pid ") {
+		t.Errorf("what runs is not said:\n%s", stdout)
+	}
 	_, stdout, _ = p.ep(t, "status", "-json")
 	var st observe.Status
 	if err := json.Unmarshal([]byte(stdout), &st); err != nil {
 		t.Fatalf("%s: %v", stdout, err)
 	}
-	if st.PID != pr.pid || len(st.Slots) != 2 || st.Jobs == nil || st.Jobs.Running != 1 {
+	if st.PID != pr.pid || st.Program != "condor_ep run" || len(st.Slots) != 2 || st.Jobs == nil || st.Jobs.Running != 1 {
 		t.Errorf("%+v", st)
 	}
 	for _, subject := range []string{"slot1_1", "1.0"} {

@@ -96,14 +96,14 @@ func TestSeesStartd(t *testing.T) {
 		}
 		status, stdout, stderr := s.ep(t, args("status", "-json")...)
 		var st observe.Status
-		if err := json.Unmarshal([]byte(stdout), &st); err != nil || status != exitOK || st.PID != s.cmd.Process.Pid || len(st.Slots) != 1 || st.Jobs != nil {
+		if err := json.Unmarshal([]byte(stdout), &st); err != nil || status != exitOK || st.Program != "condor_startd" || st.PID != s.cmd.Process.Pid || len(st.Slots) != 1 || st.Jobs != nil {
 			t.Fatalf("%v: status %d: %s%s", with, status, stdout, stderr)
 		}
 		s.accepted(t, "slot1 is Unclaimed/Idle", args("explain")...)
 		s.accepted(t, "slot1 is Unclaimed/Idle", args("explain", "slot1")...)
 		s.refused(t, exitSomeFailed, "no slot here runs a job 7.0", args("explain", "7.0")...)
 		s.accepted(t, "draining, request id ", args("drain", "-reason", "new disk")...)
-		if status, stdout, _ := s.ep(t, args("status")...); status != exitOK || !strings.Contains(stdout, "Drained") || !strings.Contains(stdout, "@lab.test") || !strings.Contains(stdout, "new disk") {
+		if status, stdout, _ := s.ep(t, args("status")...); status != exitOK || !strings.Contains(stdout, "Drained") || !strings.Contains(stdout, ", condor_startd, pid ") || !strings.Contains(stdout, "@lab.test") || !strings.Contains(stdout, "new disk") {
 			t.Errorf("%v: %s", with, stdout)
 		}
 		s.refused(t, exitSomeFailed, "", args("drain")...)

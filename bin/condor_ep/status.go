@@ -96,7 +96,11 @@ func printStatus(w io.Writer, s *observe.Status, now time.Time) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(w, "%s, pid %d, up %s\n", s.Name, s.PID, short(now.Sub(s.Started)))
+	what := ""
+	if s.Program != "" { // an older one does not say
+		what = s.Program + ", "
+	}
+	fmt.Fprintf(w, "%s, %spid %d, up %s\n", s.Name, what, s.PID, short(now.Sub(s.Started)))
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "  SLOT\tTYPE\tSTATE\tACTIVITY\tSINCE\tCPUS\tMEMORY\tDISK\tJOB\tUSER")
 	for _, sl := range s.Slots {

@@ -129,7 +129,8 @@ type Response struct {
 
 // Status is what an EP is doing at one moment.
 type Status struct {
-	Name    string    `json:"name"` // host name of the EP
+	Name    string    `json:"name"`              // host name of the EP
+	Program string    `json:"program,omitempty"` // condor_startd or condor_ep run
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`

@@ -72,10 +72,11 @@ func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 func (n *node) status(now clock.Instant) *observe.Status {
 	c := n.ap.Counts()
 	s := &observe.Status{
-		Name: n.o.Inventory.FullHostname, PID: os.Getpid(), Version: n.o.Version, Started: n.started, Dir: n.o.Dir,
+		Name: n.o.Inventory.FullHostname, Program: "condor_startd", PID: os.Getpid(), Version: n.o.Version, Started: n.started, Dir: n.o.Dir,
 		Draining: n.draining(now), Ending: n.end,
 	}
 	if !n.serving() {
+		s.Program = "condor_ep run"
 		s.Jobs = &observe.JobCount{Idle: c.Idle, Running: c.Running + c.Suspended, Held: c.Held, Done: c.Done, Total: c.Total}
 	}
 	for v := range n.eng.Views() {

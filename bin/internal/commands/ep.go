@@ -40,9 +40,9 @@ var EP = Program{
 var epJobs = []Command{{
 	Name: "run", Brief: "run the jobs of a submit file on this machine and wait for them",
 	Synopsis: []string{"[-config FILE] [-local-name NAME] [-json] [-keep] JOB.sub"},
-	Does: "Run the jobs of a submit file on this machine and wait for them. Ctrl-C asks the jobs to leave, a second one ends them at once; each says so. SIGHUP reads the configuration of -config again.\n\n" +
-		"What takes longer than half a second before the jobs begin is said, and so is what else gives all of the machine to its jobs: another run or a condor_startd.\n\n" +
-		"No job runs as root: for root the jobs run as the owner of the submit file's directory, and where that is root as nobody, or as NOBODY_SLOT_USER and SLOT<N>_USER of the configuration say.\n\n" +
+	Does: "Run the jobs of a submit file (- is standard input) on this machine and wait for them. Ctrl-C asks the jobs to leave, a second one ends them at once; each says so. SIGHUP reads the configuration of -config again.\n\n" +
+		"What takes longer than half a second before the jobs begin is said, and so is what else gives all of the machine to its jobs: another run or a condor_startd. A job that the owner's policy keeps waiting is told of after some seconds, with the reason.\n\n" +
+		"No job runs as root: for root the jobs run as the owner of the submit file's directory (of the working directory for standard input), and where that is root as nobody, or as NOBODY_SLOT_USER and SLOT<N>_USER of the configuration say.\n\n" +
 		"Sandboxes and logs are in a directory among the temporary files. Where a run is found by status and the like is recorded in /run/execpoint (root), " +
 		"XDG_RUNTIME_DIR, or the temporary files; EXECPOINT_RUNTIME_DIR names another directory, in which only its user may write.",
 	Options: []Option{
@@ -56,7 +56,7 @@ var epJobs = []Command{{
 }, {
 	Name: "status", Brief: "show the slots of the Execution Points that run here",
 	Synopsis: []string{"[-config FILE] [-local-name NAME] [-name NAME [-pool POOL]] [-json]"},
-	Does: "Show the slots of the Execution Points that run here: of condor_ep run and of condor_startd. Root and the user of a condor_startd may ask it everything; " +
+	Does: "Show the slots of the Execution Points that run here: of condor_ep run and of condor_startd, and which of the two each is. Root and the user of a condor_startd may ask it everything; " +
 		"status and explain need its level READ (ALLOW_READ), drain and vacate ADMINISTRATOR.",
 	Options:  []Option{optRuns, optLocal, optName, optPool, {Name: "json", Text: "one JSON object for each Execution Point, one a line"}},
 	Statuses: answers("done", "no Execution Point runs here", "or the records of runs cannot be read"),
