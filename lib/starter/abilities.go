@@ -9,11 +9,12 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
-// abilities are the attributes by which jobs ask for what a starter can do.
-// Only what this one really does stands here.
-var abilities = [...]string{"HasFileTransfer", "HasJobNetworking"}
+// abilities are the attributes by which jobs ask for what a starter can do,
+// whatever runs them. Only what this one really does stands here.
+var abilities = [...]string{"HasFileTransfer"}
 
 // afarAbilities are those for jobs that come from a shadow.
 var afarAbilities = [...]string{
@@ -21,9 +22,21 @@ var afarAbilities = [...]string{
 	"HasTransferInputRemaps",
 }
 
-// Runs says whether this starter runs any jobs of a kind. None of them yet: a job
-// that asks for one by other means than Requirements is held, see refusals.
-func Runs(machine.Kind) bool { return false }
+// able is what starters and their runners can do for every job.
+func able() []string {
+	all := abilities[:]
+	for _, o := range runner.Offers() {
+		all = append(all[:len(all):len(all)], o.Abilities...)
+	}
+	return all
+}
+
+// Runs says whether this starter runs any jobs of a kind: whether there is a runner
+// for them. A job that asks for another kind by other means than Requirements is held,
+// see runner.Choose.
+func Runs(k machine.Kind) bool {
+	return slices.ContainsFunc(runner.Offers(), func(o runner.Offer) bool { return slices.Contains(o.Programs, k) })
+}
 
 // The other attributes that Advertise and AdvertiseAfar write.
 const (
@@ -35,7 +48,7 @@ const (
 // Advertise adds to a machine's ad what its starters can do: an attribute that
 // is true for each ability, and StarterAbilityList, before what the machine's
 // scanners put there.
-func Advertise(ad *classad.Ad) { advertise(ad, abilities[:]) }
+func Advertise(ad *classad.Ad) { advertise(ad, able()) }
 
 // AdvertiseAfar adds what starters can do besides for the jobs of a pool.
 // methods are the schemes of the URLs that they can move, none when
@@ -51,7 +64,7 @@ func AdvertiseAfar(ad *classad.Ad, methods []string) {
 
 // Withdraw takes out of ad what Advertise and AdvertiseAfar put there.
 func Withdraw(ad *classad.Ad) {
-	ours := slices.Concat(abilities[:], afarAbilities[:], []string{attrHasPlugins})
+	ours := slices.Concat(able(), afarAbilities[:], []string{attrHasPlugins})
 	for _, name := range append(ours, attrMethods) {
 		ad.Delete(name)
 	}

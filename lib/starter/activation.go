@@ -23,6 +23,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/runner"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -87,6 +88,8 @@ type Host struct {
 	// OpenRecords opens the file of FILE_TRANSFER_STATS_LOG, of which each Write is
 	// one record; nil where none is written.
 	OpenRecords func(path string) (io.Writer, error)
+
+	runners []runner.Runner // nil is runner.All
 }
 
 // activation does what its life says. It belongs to one goroutine; longer work
@@ -107,7 +110,8 @@ type activation struct {
 	// furnished says that the scratch directory is as the job finds it.
 	furnished bool
 	scripts   scripts
-	family    host.Family
+	runner    jobRunner
+	family    *runner.Run // the job, nil before its first run
 	record    ExitRecord
 	note      sandbox.Record
 	disk      sandbox.Usage
@@ -319,7 +323,7 @@ func (a *activation) perform(duties []duty) {
 		case dutyPrepare:
 			a.prepare()
 		case dutySpawn:
-			if a.runBefore() {
+			if a.runBefore() || a.prepareRun() {
 				break
 			}
 			hold, err := a.spawn()
@@ -413,7 +417,7 @@ func (a *activation) learned(ad *classad.Ad, err error) []duty {
 		return a.life.prepared(a.holds.broken(err))
 	}
 	a.logJob(ad)
-	if hold := a.refuseJob(); hold != nil {
+	if hold := a.chooseRunner(); hold != nil {
 		return a.life.prepared(hold)
 	}
 	a.side.bring(a)
@@ -575,9 +579,10 @@ func (a *activation) cleanUp() error {
 	if a.box == nil {
 		return nil
 	}
+	err := a.unprepare() // before the scratch directory, to which it may have led
 	if a.plan.Keep {
 		a.box.Close()
-		return nil
+		return err
 	}
-	return a.box.Remove()
+	return errors.Join(err, a.box.Remove())
 }

@@ -190,14 +190,17 @@ func within(dir, path string) string {
 const visitorMark = "_CONDOR_VISITOR"
 
 // spawner starts processes for visitors: as the job is run and under its limits,
-// but as families of their own, for the job goes on when a visitor leaves.
+// but as families of their own, for the job goes on when a visitor leaves. It is nil
+// while there is no job to be beside.
 func (a *activation) spawner() func(host.SpawnSpec) (host.Family, error) {
-	job, user, spawn := a.family, a.plan.RunAs, a.host.Spawner
+	job := a.family
+	if job == nil {
+		return nil
+	}
 	return func(spec host.SpawnSpec) (host.Family, error) {
-		spec.User, spec.Bond, spec.Beside = user, host.Bound, job
 		spec.Marker = visitorMark + "=" + strconv.FormatUint(rand.Uint64(), 36)
 		spec.Env = append(slices.Clone(spec.Env), spec.Marker)
-		return spawn.Spawn(spec)
+		return job.Beside(spec)
 	}
 }
 

@@ -19,5 +19,6 @@
 //	← {"op":"ended","record":{"status":{"exited":false,"signal":15}, …}}
 //
 // The package owns the life of an activation. It must never decide whether a
-// job may run, be suspended or has to leave: that is ordered.
+// job may run, be suspended or has to leave: that is ordered. How a job is run, and
+// which jobs can be run at all, is decided by lib/starter/runner.
 package starter

@@ -4,16 +4,13 @@
 package starter
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/jobenv"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/runner"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -41,45 +38,14 @@ func (h holds) from(code reason.Code, subcode int, text string) *Hold {
 	return &Hold{Code: int(code), Subcode: subcode, Reason: text}
 }
 
-// exec is a program that could not be executed: because of dir, where it was to
-// begin, unless that is "". The kernel blames the script when its interpreter is
-// missing; say which that is.
-func (h holds) exec(path string, args []string, dir string, err error) *Hold {
-	n, text := h.number(err)
-	var b strings.Builder
-	fmt.Fprintf(&b, "Failed to execute '%s'", path)
-	if len(args) > 0 {
-		b.WriteString(" with arguments " + jobenv.ArgsToV2(args))
+// refusal is a job that no runner takes, or that its own cannot run; nil where err
+// says no such thing.
+func (h holds) refusal(err error) *Hold {
+	var r *runner.Refusal
+	if !errors.As(err, &r) {
+		return nil
 	}
-	b.WriteString(": ")
-	if dir != "" {
-		fmt.Fprintf(&b, "Cannot access initial working directory \"%s\" ", dir)
-	} else if errors.Is(err, os.ErrNotExist) {
-		if interp := interpreter(path); interp != "" {
-			fmt.Fprintf(&b, "invalid interpreter (%s) specified on first line of script ", interp)
-		}
-	}
-	fmt.Fprintf(&b, "(errno=%d: '%s')", n, text)
-	return h.from(reason.FailedToCreateProcess, n, b.String())
-}
-
-// interpreter returns what the first line of the script at path names, "" if
-// it is no script.
-func interpreter(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	line, err := bufio.NewReader(io.LimitReader(f, 512)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return ""
-	}
-	rest, ok := strings.CutPrefix(line, "#!")
-	if words := strings.Fields(rest); ok && len(words) > 0 {
-		return words[0]
-	}
-	return ""
+	return h.from(r.Code, r.Subcode, r.Text)
 }
 
 // std is a standard file that could not be opened. what is "standard input",

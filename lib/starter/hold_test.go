@@ -6,9 +6,6 @@ package starter
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/host/hosttest"
@@ -36,25 +33,5 @@ func TestTransferHolds(t *testing.T) {
 		if c.got.Code != c.code || c.got.Subcode != c.subc || c.got.Reason != c.reason {
 			t.Errorf("%+v\nwant %d/%d %s", c.got, c.code, c.subc, c.reason)
 		}
-	}
-}
-
-func TestInterpreter(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for text, want := range map[string]string{
-		"#!/bin/sh\necho": "/bin/sh", "#! /usr/bin/env python3 -u\n": "/usr/bin/env", "#!/no/newline": "/no/newline", "#!\n": "", "#!   \n": "",
-		"": "", "\x7fELF": "", "# !/bin/sh\n": "", "#!/" + strings.Repeat("x", 1000): "/" + strings.Repeat("x", 509),
-	} {
-		path := filepath.Join(dir, "f")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := interpreter(path); got != want {
-			t.Errorf("%.30q: %.40q, want %.40q", text, got, want)
-		}
-	}
-	if got := interpreter(dir); got != "" {
-		t.Errorf("a directory: %q", got)
 	}
 }

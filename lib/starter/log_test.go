@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
 // What a starter does can be read in its log: reports, orders and what went
@@ -45,7 +46,11 @@ func TestLog(t *testing.T) {
 	a.logJob(ad)
 	a.logExec()
 	machine.Install("/scratch/a.out", func(*hosttest.Process) host.ExitStatus { return host.ExitStatus{Exited: true, Code: 4} })
-	if a.family, err = machine.Spawn(host.SpawnSpec{Path: "/scratch/a.out"}); err != nil {
+	ready, err := runner.All(runner.Machine{Spawner: machine})[0].Prepare(t.Context(), runner.Task{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.family, err = ready.Start(runner.Program{Path: "/scratch/a.out"}); err != nil {
 		t.Fatal(err)
 	}
 	<-a.family.Done()

@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/runner"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -74,7 +75,7 @@ func (a *activation) furnish() error {
 	return nil
 }
 
-// spawn starts the job. What keeps it from starting is why it is held; an error
+// spawn has the runner start the job. What keeps it from starting is why it is held; an error
 // is the machine's fault.
 func (a *activation) spawn() (*Hold, error) {
 	p, j, dir := a.plan, a.job, a.job.startDir(a.box.Scratch())
@@ -109,28 +110,19 @@ func (a *activation) spawn() (*Hold, error) {
 	}
 	a.side.starting(a)
 	a.logExec()
-	core, stack := j.limits()
-	score := jobOOMScore
-	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
-		Path: j.cmd, Args: append([]string{j.cmd}, j.args...), Env: env, Dir: dir,
-		Stdin: files[0], Stdout: files[1], Stderr: files[2], User: p.RunAs,
-		Bond: host.Bound, Nice: p.Settings.nice(j.ad, time.Now()), CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
-		Group: a.note.Group, CPUWeight: cpuWeight * p.Cpus, Marker: a.note.Marker,
+	run, err := a.runner.ready.Start(runner.Program{
+		Path: j.cmd, Args: j.args, Env: env, Dir: dir, Home: j.runDir(a.box.Scratch()), Files: files, Nice: p.Settings.nice(j.ad, time.Now()),
 	})
-	if short := a.short(err); short != nil {
-		return nil, short
+	if fault := a.runnerFault(err); fault != nil {
+		return nil, fault
 	}
 	a.side.executed(a)
 	if err != nil {
-		barred := ""
-		if dir != j.runDir(a.box.Scratch()) && a.enter(dir) != nil {
-			barred = dir
-		}
-		return a.holds.exec(j.cmd, j.args, barred, err), nil
+		return a.holds.refusal(err), nil
 	}
-	a.family, a.done = family, family.Done()
+	a.family, a.done = run, run.Done()
 	a.record.Started = time.Now()
-	main := family.Main()
+	main := run.Main()
 	a.say(Report{Op: OpRunning, Proc: &main})
 	a.note.Job = main
 	a.problem(a.box.Record(a.note))
@@ -160,7 +152,7 @@ func (a *activation) writeAds() error {
 
 // checkIwd looks whether the job can start in dir.
 func (a *activation) checkIwd(dir string) *Hold {
-	if err := a.enter(dir); err != nil {
+	if err := a.host.enter(a.plan.RunAs, dir); err != nil {
 		return a.holds.iwd(dir, err)
 	}
 	return nil
@@ -171,15 +163,6 @@ func (a *activation) checkIwd(dir string) *Hold {
 // checkpoint.
 func (a *activation) keepsStd() bool {
 	return !a.record.Started.IsZero() || a.job.keepsStd()
-}
-
-// enter says why the job's user cannot work in dir, nil if that can be.
-func (a *activation) enter(dir string) error {
-	if u := a.plan.RunAs; u != nil {
-		return a.host.Access.Enter(u, dir)
-	}
-	_, err := os.Stat(dir + "/.") // what chdir would say
-	return err
 }
 
 // openStd opens the standard files: input, output, error. A nil one is the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
 // What is started for a visitor has the job's user and limits, whatever was
@@ -19,12 +20,19 @@ func TestSpawnedForVisitors(t *testing.T) {
 	for _, path := range []string{"/bin/job", "/usr/sbin/sshd"} {
 		m.Install(path, func(*hosttest.Process) host.ExitStatus { return host.ExitStatus{Exited: true} })
 	}
-	job, err := m.Spawn(host.SpawnSpec{Path: "/bin/job", Marker: "MARK=job"})
+	user := &host.Identity{Name: "alice", UID: 1000, GID: 1000}
+	ready, err := runner.All(runner.Machine{Spawner: m})[0].Prepare(t.Context(), runner.Task{User: user, Marker: "MARK=job"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	user := &host.Identity{Name: "alice", UID: 1000, GID: 1000}
-	a := &activation{host: Host{Spawner: m}, plan: &Plan{RunAs: user}, family: job}
+	a := &activation{host: Host{Spawner: m}, plan: &Plan{RunAs: user}}
+	if a.spawner() != nil {
+		t.Error("a visitor of a job that does not run")
+	}
+	if a.family, err = ready.Start(runner.Program{Path: "/bin/job"}); err != nil {
+		t.Fatal(err)
+	}
+	job := host.Family(m.Families()[0])
 	env := []string{"MARK=job"}
 	for range 2 {
 		if _, err := a.spawner()(host.SpawnSpec{Path: "/usr/sbin/sshd", Env: env, User: &host.Identity{}, Bond: host.Independent}); err != nil {
