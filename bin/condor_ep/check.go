@@ -26,6 +26,7 @@ import (
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
 // cmdCheck checks the configuration of this machine, or each file as one.
@@ -119,15 +120,15 @@ func nowhere() bool {
 
 // checkedMachine is what a configuration is checked for.
 type checkedMachine struct {
-	*machine.Inventory                   // nil where it cannot be looked at
-	described          *describedMachine // nil for this machine
+	*machine.Inventory                // nil where it cannot be looked at
+	described          *slots.Machine // nil for this machine
 }
 
 // found is what inventory programs would say of the machine, as far as it is
 // known, and the resources of which it is not.
 func (m checkedMachine) found(snap *config.Snapshot) (known []slot.Inventory, unknown []string) {
 	if m.described != nil {
-		known = m.described.found
+		known = m.described.Found
 	}
 	scripts, _ := hook.ScriptsFrom(snap)
 	for _, s := range scripts {

@@ -12,9 +12,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // records name zones, and not every machine has them
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/tool/adtext"
+	"github.com/execpoint/execpoint/lib/tool/batch"
 )
 
 // classadStreams are what the classad commands read and write besides files.
@@ -67,26 +70,27 @@ func classadEval(args []string, s classadStreams) int {
 	my := fs.String("my", "", "")
 	target := fs.String("target", "", "")
 	newSyntax := fs.Bool("new", false, "")
-	format := fs.String("format", formatNew, "")
-	fs.BoolFunc("json", "", func(string) error { *format = formatJSON; return nil })
-	syntax := fs.String("syntax", syntaxAuto, "")
-	batch := fs.Bool("batch", false, "")
+	format := fs.String("format", adtext.New, "")
+	fs.BoolFunc("json", "", func(string) error { *format = adtext.JSON; return nil })
+	syntax := fs.String("syntax", adtext.Auto, "")
+	many := fs.Bool("batch", false, "")
 	if status, done := parseFlags(fs, args); done {
 		return status
 	}
-	if *batch {
+	if *many {
 		if given := flagsGiven(fs); len(given) > 1 || fs.NArg() > 0 {
 			return fs.Misuse("-batch stands alone, got %s", strings.Join(append(given, fs.Args()...), " "))
 		}
-		return batchEval(s)
+		unread, err := batch.Eval(s.in, s.out, batchWorld)
+		return s.answered(who, unread, err)
 	}
 	switch {
 	case fs.NArg() == 0:
 		return fs.Misuse("want an expression")
-	case !slices.Contains(formats, *format):
-		return fs.Misuse("-format is %q, want %s", *format, strings.Join(formats, ", "))
-	case !slices.Contains(syntaxes, *syntax):
-		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
+	case !slices.Contains(adtext.Formats(), *format):
+		return fs.Misuse("-format is %q, want %s", *format, strings.Join(adtext.Formats(), ", "))
+	case !slices.Contains(adtext.Syntaxes(), *syntax):
+		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(adtext.Syntaxes(), ", "))
 	case *my == stdinName && *target == stdinName:
 		return fs.Misuse("only one of -my and -target can be the standard input")
 	}
@@ -105,7 +109,7 @@ func classadEval(args []string, s classadStreams) int {
 		}
 		ad, err := readAd(f.name, *syntax, s.in)
 		if err != nil {
-			printInputError(s.err, who, err)
+			adtext.PrintMistake(s.err, who, err)
 			ok = false
 		}
 		*f.ad = ad
@@ -118,7 +122,7 @@ func classadEval(args []string, s classadStreams) int {
 	for i, text := range fs.Args() {
 		e, err := classad.ParseExpr(text, dialect)
 		if err != nil {
-			printInputError(s.err, who, &inputError{Name: "<expression>", Err: err})
+			adtext.PrintMistake(s.err, who, &adtext.Mistake{Name: "<expression>", Err: err})
 			ok = false
 		}
 		exprs[i] = e
@@ -131,7 +135,7 @@ func classadEval(args []string, s classadStreams) int {
 		if !done {
 			fmt.Fprintf(s.err, "%s: %s: given up: too deep, too long, or a function that fails\n", who, e)
 		}
-		if _, err := fmt.Fprintln(s.out, formatValue(v, *format)); err != nil {
+		if _, err := fmt.Fprintln(s.out, adtext.Value(v, *format)); err != nil {
 			fmt.Fprintf(s.err, "%s: %v\n", who, err)
 			return exitUsage
 		}
@@ -142,22 +146,22 @@ func classadEval(args []string, s classadStreams) int {
 func classadPrint(args []string, s classadStreams) int {
 	const who = "condor_ep classad print"
 	fs := newFlags("classad print", s.out, s.err)
-	format := fs.String("format", formatOld, "")
-	fs.BoolFunc("json", "", func(string) error { *format = formatJSON; return nil })
-	syntax := fs.String("syntax", syntaxAuto, "")
+	format := fs.String("format", adtext.Old, "")
+	fs.BoolFunc("json", "", func(string) error { *format = adtext.JSON; return nil })
+	syntax := fs.String("syntax", adtext.Auto, "")
 	if status, done := parseFlags(fs, args); done {
 		return status
 	}
 	switch {
 	case fs.NArg() != 1:
 		return fs.Misuse("want one ad file, got %d", fs.NArg())
-	case !slices.Contains(formats, *format):
-		return fs.Misuse("-format is %q, want %s", *format, strings.Join(formats, ", "))
-	case !slices.Contains(syntaxes, *syntax):
-		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(syntaxes, ", "))
+	case !slices.Contains(adtext.Formats(), *format):
+		return fs.Misuse("-format is %q, want %s", *format, strings.Join(adtext.Formats(), ", "))
+	case !slices.Contains(adtext.Syntaxes(), *syntax):
+		return fs.Misuse("-syntax is %q, want %s", *syntax, strings.Join(adtext.Syntaxes(), ", "))
 	}
 	if err := printAds(s.out, fs.Arg(0), *syntax, *format, s.in); err != nil {
-		printInputError(s.err, who, err)
+		adtext.PrintMistake(s.err, who, err)
 		return exitUsage
 	}
 	return exitOK
@@ -176,55 +180,23 @@ func homeDir(name string) (string, bool) {
 	return u.HomeDir, true
 }
 
-// The formats of -format.
-const (
-	formatOld  = "old"
-	formatNew  = "new"
-	formatJSON = "json"
-	formatXML  = "xml"
-)
-
-var formats = []string{formatOld, formatNew, formatJSON, formatXML}
-
-// formatValue prints a value. JSON and XML have a notation only for what
-// stands in an ad.
-func formatValue(v classad.Value, format string) string {
-	const name = "v"
-	switch format {
-	case formatOld:
-		return v.Text(classad.Old)
-	case formatJSON:
-		ad := classad.NewAd()
-		ad.SetValue(name, v)
-		return strings.TrimSuffix(strings.TrimPrefix(ad.JSON(), `{"`+name+`": `), "}")
-	case formatXML:
-		ad := classad.NewAd()
-		ad.SetValue(name, v)
-		return strings.TrimSuffix(strings.TrimPrefix(ad.XML(), `<c><a n="`+name+`">`), "</a></c>")
-	}
-	return v.Text(classad.New)
+// batchWorld is the world that records are evaluated in: that of the process, but
+// in UTC, as the recordings are.
+var batchWorld = batch.World{
+	Env: func() classad.Env {
+		return classad.Env{Now: time.Now(), Location: time.UTC, Rand: rand.Float64, HomeDir: homeDir}
+	},
+	Zone: time.LoadLocation,
 }
 
-// formatAd prints a whole ad, private attributes included: it is the person's
-// own file.
-func formatAd(ad *classad.Ad, format string) string {
-	switch format {
-	case formatNew:
-		return ad.TextAll(classad.New) + "\n"
-	case formatJSON:
-		return ad.JSONAll() + "\n"
-	case formatXML:
-		return ad.XMLAll() + "\n"
+// answered is the status of a batch.
+func (s classadStreams) answered(who string, unread int, err error) int {
+	switch {
+	case err != nil:
+		fmt.Fprintf(s.err, "%s: %v\n", who, err)
+		return exitUsage
+	case unread > 0:
+		return exitSomeFailed
 	}
-	names := ad.Names()
-	slices.Sort(names)
-	var b []byte
-	for _, name := range names {
-		if e, ok := ad.Lookup(name); ok {
-			b = append(b, name...)
-			b = append(b, " = "...)
-			b = append(e.AppendText(b, classad.Old), '\n')
-		}
-	}
-	return string(b)
+	return exitOK
 }

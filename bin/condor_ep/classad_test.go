@@ -4,14 +4,17 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/tool/adtext"
 )
 
 func TestClassadCommands(t *testing.T) {
@@ -207,86 +210,12 @@ func TestClassadBrokenOutput(t *testing.T) {
 	}
 }
 
-func TestConjuncts(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		expr string
-		want []string
-	}{
-		{"a", []string{"a"}},
-		{"a && b && c", []string{"a", "b", "c"}},
-		{"a && (b && (c || d)) && ((e))", []string{"a", "b", "c || d", "e"}},
-		{"(a && b) && (c && d)", []string{"a", "b", "c", "d"}},
-		{"a && b || c", []string{"a && b || c"}},
-		{"(a && b || c) && d", []string{"a && b || c", "d"}},
-		{"a ? b && c : d && e", []string{"a ? b && c : d && e"}},
-		{"a ?: b && c", []string{"a ?: b", "c"}},
-		{"a =?= b && c =!= d", []string{"a =?= b", "c =!= d"}},
-		{"a & b && c | d", []string{"a & b", "c | d"}},
-		{`s == "x && \"y" && 'odd && name' == "("`, []string{`s == "x && \"y"`, `'odd && name' == "("`}},
-		{`f(a && b) && {c && d}[0] && [e = g && h].e`, []string{"f(a && b)", "{ c && d }[0]", "[ e = g && h ].e"}},
-		{"(a) + (b && c)", []string{"(a) + (b && c)"}},
-		{"!(a && b)", []string{"!(a && b)"}},
-	} {
-		e, err := classad.ParseExpr(tt.expr, classad.Old)
-		if err != nil {
-			t.Errorf("%s: %v", tt.expr, err)
-			continue
-		}
-		var got []string
-		for _, part := range conjuncts(e) {
-			got = append(got, strings.TrimSpace(part.String()))
-		}
-		if d := cmp.Diff(tt.want, got); d != "" {
-			t.Errorf("%s: -want +got\n%s", tt.expr, d)
-		}
-	}
-}
-
-// FuzzConjuncts: an expression holds just when all its conjuncts do.
-func FuzzConjuncts(f *testing.F) {
-	for _, s := range []string{
-		"a && b", `(a && "x") || b`, "true && (1 && 2)", "a ?: true && b", "a ? b : c && d", "'a&&b' && true", "1 && undefined && error",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		e, err := classad.ParseExpr(text, classad.Old)
-		if err != nil {
-			return
-		}
-		v, ok := e.TryEval(nil)
-		if !ok {
-			return
-		}
-		all := true
-		for _, part := range conjuncts(e) {
-			all = all && part.Eval(nil).IsTrue()
-		}
-		if all != v.IsTrue() {
-			t.Errorf("%s is %s, its conjuncts say %v", e, v, all)
-		}
-	})
-}
-
-func TestDetectSyntax(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ text, want string }{
-		{"", formatOld}, {"A = 1", formatOld}, {"\n A = [x = 1]", formatOld}, {"// only a comment", formatOld}, {"/* open [", formatOld},
-		{"[A = 1]", formatNew}, {" // x\n/* y */ [", formatNew}, {"\r\n\t{\"A\": 1}", formatJSON}, {"/**/{", formatJSON},
-	} {
-		if got := detectSyntax(tt.text); got != tt.want {
-			t.Errorf("%q: got %s, want %s", tt.text, got, tt.want)
-		}
-	}
-}
-
 // TestClassadPrintMany prints a file of several ads in each syntax and reads
 // it back.
 func TestClassadPrintMany(t *testing.T) {
 	t.Parallel()
 	const old = "A = 1\nB = \"x\"\n\nA = 2\n"
-	for _, format := range formats {
+	for _, format := range adtext.Formats() {
 		var there, back, errs strings.Builder
 		if status := cmdClassad([]string{"print", "-format", format, "-"}, strings.NewReader(old), &there, &errs); status != exitOK {
 			t.Fatalf("%s: status %d: %s", format, status, errs.String())
@@ -296,6 +225,76 @@ func TestClassadPrintMany(t *testing.T) {
 		}
 		if d := cmp.Diff(old, back.String()); d != "" {
 			t.Errorf("%s: by way of %q: %s", format, there.String(), d)
+		}
+	}
+}
+
+func runClassad(stdin string, args ...string) (status int, stdout, stderr string) {
+	var o, e bytes.Buffer
+	status = cmdClassad(args, strings.NewReader(stdin), &o, &e)
+	return status, o.String(), e.String()
+}
+
+// TestBatchPipe feeds a batch one line at a time and waits for each answer.
+func TestBatchPipe(t *testing.T) {
+	t.Parallel()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	status := make(chan int)
+	go func() {
+		s := cmdClassad([]string{"eval", "-batch"}, inR, outW, io.Discard)
+		outW.Close()
+		status <- s
+	}()
+	answers := bufio.NewReader(outR)
+	for i := range 3 {
+		if _, err := fmt.Fprintf(inW, `{"id":"%d","expr":"%d + 1","want":["value"]}`+"\n", i, i); err != nil {
+			t.Fatal(err)
+		}
+		got, err := answers.ReadString('\n')
+		if want := fmt.Sprintf(`{"id":"%d","value":"%d"}`+"\n", i, i+1); got != want || err != nil {
+			t.Fatalf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	inW.Close()
+	if s := <-status; s != exitOK {
+		t.Errorf("status %d", s)
+	}
+}
+
+// brokenPipe takes nothing.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestBatchBrokenOutput(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	in := strings.NewReader(`{"id":"a","expr":"1","want":["value"]}`)
+	if got := cmdClassad([]string{"eval", "-batch"}, in, brokenPipe{}, &stderr); got != exitUsage {
+		t.Errorf("status %d", got)
+	}
+	if want := "condor_ep classad eval: io: read/write on closed pipe\n"; stderr.String() != want {
+		t.Errorf("got %q, want %q", stderr.String(), want)
+	}
+}
+
+// TestBatchStatus: what a batch prints, and the status that says whether every
+// record was read.
+func TestBatchStatus(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		command, in, want string
+		status            int
+	}{
+		{"eval", `{"id":"a","expr":"1","want":["value"]}`, `{"id":"a","value":"1"}`, exitOK},
+		{"eval", `{"id":"a","expr":"1 < 2","tz":"Asia/Tokyo","want":["value"]}`, `{"id":"a","value":"true"}`, exitOK},
+		{"eval", `{"id":"a"}`, `{"id":"a","error":"line 1: no want: the list of answers asked for"}`, exitSomeFailed},
+		{"match", `{"id":"a","machine":""}`, `{"id":"a","error":"line 1: no job"}`, exitSomeFailed},
+	} {
+		status, stdout, stderr := runClassad(tt.in, tt.command, "-batch")
+		if status != tt.status || stdout != tt.want+"\n" || stderr != "" {
+			t.Errorf("%s %s: status %d, %s, %s", tt.command, tt.in, status, stdout, stderr)
 		}
 	}
 }

@@ -6,49 +6,47 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/spelling"
+	"github.com/execpoint/execpoint/lib/tool/drain"
 )
 
 // drainFlags are the options of condor_ep drain.
 type drainFlags struct {
-	graceful, quick, fast              bool
-	resume, exit, restart, reconfigure bool
-	reason, start, check, request      string
-	cancel, json                       bool
-	target                             target
+	drain.Options
+	json   bool
+	target target
 }
 
 func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	var f drainFlags
 	fs := newFlags("drain", stdout, stderr)
-	fs.BoolVar(&f.graceful, "graceful", false, "")
-	fs.BoolVar(&f.quick, "quick", false, "")
-	fs.BoolVar(&f.fast, "fast", false, "")
-	fs.BoolVar(&f.resume, "resume-on-completion", false, "")
-	fs.BoolVar(&f.exit, "exit-on-completion", false, "")
-	fs.BoolVar(&f.restart, "restart-on-completion", false, "")
-	fs.BoolVar(&f.reconfigure, "reconfig-on-completion", false, "")
-	fs.StringVar(&f.reason, "reason", "", "")
-	fs.StringVar(&f.start, "start", "", "")
-	fs.StringVar(&f.check, "check", "", "")
-	fs.BoolVar(&f.cancel, "cancel", false, "")
-	fs.StringVar(&f.request, "request-id", "", "")
+	fs.BoolVar(&f.Graceful, "graceful", false, "")
+	fs.BoolVar(&f.Quick, "quick", false, "")
+	fs.BoolVar(&f.Fast, "fast", false, "")
+	fs.BoolVar(&f.Resume, "resume-on-completion", false, "")
+	fs.BoolVar(&f.Exit, "exit-on-completion", false, "")
+	fs.BoolVar(&f.Restart, "restart-on-completion", false, "")
+	fs.BoolVar(&f.Reconfigure, "reconfig-on-completion", false, "")
+	fs.StringVar(&f.Reason, "reason", "", "")
+	fs.StringVar(&f.Start, "start", "", "")
+	fs.StringVar(&f.Check, "check", "", "")
+	fs.BoolVar(&f.Cancel, "cancel", false, "")
+	fs.StringVar(&f.RequestID, "request-id", "", "")
 	fs.BoolVar(&f.json, "json", false, "")
 	fs.IntVar(&f.target.pid, "pid", 0, "")
 	f.target.flags(fs)
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
-	req, err := f.asked(fs)
+	if fs.NArg() > 0 {
+		return fs.Misuse("unexpected argument %q", fs.Arg(0))
+	}
+	req, err := f.Request()
 	if err != nil {
 		return fs.Misuse("%v", err)
 	}
@@ -56,60 +54,7 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	if status != exitOK {
 		return status
 	}
-	said := "draining, request id " + resp.DrainID
-	switch {
-	case f.cancel && resp.DrainID == "":
-		said = "nothing was draining"
-	case f.cancel:
-		said = "cancelled the draining with request id " + resp.DrainID
-	}
-	return tell(f.json, stdout, stderr, "condor_ep drain", said, map[string]any{"ok": true, "drain_id": resp.DrainID, "cancelled": f.cancel})
-}
-
-// asked is the request for what the flags say.
-func (f *drainFlags) asked(fs *commands.Flags) (observe.Request, error) {
-	var no observe.Request
-	if fs.NArg() > 0 {
-		return no, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	}
-	how, err := oneOf(map[string]bool{"graceful": f.graceful, "quick": f.quick, "fast": f.fast})
-	if err != nil {
-		return no, err
-	}
-	then, err := oneOf(map[string]bool{"resume-on-completion": f.resume, "exit-on-completion": f.exit,
-		"restart-on-completion": f.restart, "reconfig-on-completion": f.reconfigure})
-	if err != nil {
-		return no, err
-	}
-	if f.cancel {
-		if how != "" || then != "" || f.reason != "" || f.start != "" || f.check != "" {
-			return no, errors.New("-cancel takes no other option than -request-id")
-		}
-		return observe.Request{Op: observe.OpResume, Subject: f.request}, nil
-	}
-	if f.request != "" {
-		return no, errors.New("-request-id is for -cancel")
-	}
-	then = strings.TrimSuffix(then, "-on-completion")
-	if then == "reconfig" {
-		then = "reconfigure"
-	}
-	return observe.Request{Op: observe.OpDrain, Drain: &observe.Drain{How: how, Then: then, Reason: f.reason, Start: f.start, Check: f.check}}, nil
-}
-
-// oneOf returns the one option that is set, "" if none is.
-func oneOf(options map[string]bool) (string, error) {
-	found := ""
-	for name, set := range options {
-		switch {
-		case !set:
-		case found != "":
-			return "", fmt.Errorf("-%s and -%s exclude one another", min(found, name), max(found, name))
-		default:
-			found = name
-		}
-	}
-	return found, nil
+	return tell(f.json, stdout, stderr, "condor_ep drain", drain.Said(req, resp), map[string]any{"ok": true, "drain_id": resp.DrainID, "cancelled": f.Cancel})
 }
 
 func cmdVacate(args []string, stdout, stderr io.Writer) int {
@@ -192,27 +137,4 @@ func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stde
 		fmt.Fprintf(stderr, "%s: %v\n", who, sentence(err))
 	}
 	return observe.Response{}, exitSomeFailed
-}
-
-// printDrain says how far a drain is.
-func printDrain(w io.Writer, d *observe.Draining, now time.Time) {
-	who := ""
-	if d.By != "" && !strings.Contains(d.Reason, d.By) {
-		who = " by " + d.By
-	}
-	fmt.Fprintf(w, "  draining (%s, id %s)%s for %s: %s", d.How, d.ID, who, short(now.Sub(d.Since)), d.Reason)
-	left := spelling.Count(d.Jobs, "job") + " left"
-	switch {
-	case d.Drained:
-		fmt.Fprint(w, "; drained")
-	case d.Jobs == 0:
-	case d.Until != nil:
-		fmt.Fprintf(w, "; %s, for at most %s", left, short(d.Until.Sub(now)))
-	default:
-		fmt.Fprintf(w, "; %s, until they end", left)
-	}
-	fmt.Fprintf(w, "; then %s\n", d.Then)
-	if d.Start != "" {
-		fmt.Fprintf(w, "  lets in meanwhile: %s\n", d.Start)
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/spelling"
+	"github.com/execpoint/execpoint/lib/tool/adtext"
 )
 
 // explainFlags are the options of condor_ep explain.
@@ -30,13 +31,8 @@ type explainFlags struct {
 	subject      string
 }
 
-// settings are attributes given as NAME=EXPRESSION.
-type settings []setAttr
-
-type setAttr struct {
-	name string
-	expr *classad.Expr
-}
+// settings are attributes given as NAME=EXPRESSION; the ad is nil without any.
+type settings struct{ ad *classad.Ad }
 
 func (s *settings) String() string { return "" }
 
@@ -47,7 +43,10 @@ func (s *settings) Set(text string) error {
 		return fmt.Errorf("%q is not NAME=EXPRESSION: %w", text, err)
 	}
 	for name, e := range ad.All() {
-		*s = append(*s, setAttr{name, e})
+		if s.ad == nil {
+			s.ad = classad.NewAd()
+		}
+		s.ad.Set(name, e)
 	}
 	return nil
 }
@@ -65,7 +64,7 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	}
 	f.subject = fs.Arg(0)
 	// A configuration with which an Execution Point runs is that one's.
-	offline := f.machine != "" || len(f.set) > 0 || f.config != "" && !f.isFar() && !f.runs()
+	offline := f.machine != "" || f.set.ad != nil || f.config != "" && !f.isFar() && !f.runs()
 	if fs.NArg() > 1 {
 		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %s", spelling.Count(fs.NArg(), "word"))
 	}
@@ -136,7 +135,7 @@ const submitEnding = ".sub"
 // jobAd reads the job of -job: an ad, or the first job of a submit file.
 func (f *explainFlags) jobAd() (*classad.Ad, error) {
 	if filepath.Ext(f.job) != submitEnding {
-		return readAd(f.job, syntaxAuto, os.Stdin)
+		return readAd(f.job, adtext.Auto, os.Stdin)
 	}
 	inv, err := thisMachine()
 	if err != nil {

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/explain"
-	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/run"
-	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
 // tried explains what slots would do with a configuration, on this machine as
@@ -34,12 +32,12 @@ func (f *explainFlags) try(stderr io.Writer) ([]*explain.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, doubtful := d.config.Sort()
+	_, doubtful := d.Config.Sort()
 	for _, p := range doubtful {
 		fmt.Fprintf(stderr, "condor_ep explain: warning: %s\n", warningText(p))
 	}
 	if f.machine == "" {
-		if err := d.sample(); err != nil {
+		if err := sample(d); err != nil {
 			return nil, err
 		}
 	}
@@ -53,37 +51,16 @@ func (f *explainFlags) try(stderr io.Writer) ([]*explain.Report, error) {
 			return nil, err
 		}
 	}
-	src := explain.Source{Lookup: d.config.Lookup, Now: d.now.Wall, Location: time.Local}
-	var slots []explain.Slot
-	for s := range d.ledger.Slots() {
-		if f.subject != "" && s.Name() != f.subject {
-			continue
-		}
-		slots = append(slots, f.slotOf(d, s, here))
-	}
-	if len(slots) == 0 {
-		return nil, fmt.Errorf("there would be no slot %s; condor_ep slots lists them", f.subject)
-	}
-	if job != nil && f.subject == "" {
-		r := &explain.Report{State: "not submitted", Slots: explain.Judge(src, job, slots)}
-		r.Answer = explain.JobAnswer(r.Slots)
-		return []*explain.Report{r}, nil
-	}
-	var list []*explain.Report
-	for _, s := range slots {
-		s.Job = job
-		list = append(list, explain.OfSlot(src, s))
-	}
-	return explain.Together(list), nil
+	return d.Explain(slots.Question{Subject: f.subject, Job: job, Set: f.set.ad, Native: here})
 }
 
 // sample measures this machine for the slots' ads.
-func (d *division) sample() error {
+func sample(d *slots.Division) error {
 	p, err := thishost.New()
 	if err != nil {
 		return err
 	}
-	h, err := p.Host(os.TempDir(), d.config)
+	h, err := p.Host(os.TempDir(), d.Config)
 	if err != nil {
 		return err
 	}
@@ -91,8 +68,8 @@ func (d *division) sample() error {
 	if err != nil {
 		return err
 	}
-	s.At = d.now
-	d.ads.Refresh(s, d.now)
+	s.At = d.Now
+	d.Ads.Refresh(s, d.Now)
 	return nil
 }
 
@@ -105,34 +82,4 @@ func native() (*classad.Ad, error) {
 	}
 	run.Advertise(inv, version)
 	return inv.Attrs, nil
-}
-
-// slotOf is a slot of a division as its policy sees it now.
-func (f *explainFlags) slotOf(d *division, s *slot.Slot, here *classad.Ad) explain.Slot {
-	a, _ := d.ads.Slot(s.ID)
-	my := classad.NewAd()
-	my.SetParent(a.Ad())
-	for name, e := range here.All() {
-		if _, ok := my.Lookup(name); !ok {
-			my.Set(name, e)
-		}
-	}
-	for _, set := range f.set {
-		my.Set(set.name, set.expr)
-	}
-	x := explain.Slot{Name: s.Name(), Pair: policy.OwnerIdle, Since: d.now.Wall, Ad: my, Policy: d.exprs[s.TypeID]}
-	if s.Broken != nil {
-		x.Broken = s.Broken.Reason
-	}
-	// A slot begins in Owner and goes on as its policy says.
-	v := policy.View{Now: d.now, Pair: x.Pair, Slot: my, Exprs: x.Policy, Location: time.Local}
-	x.Present = policy.Explain(&v)
-	if x.Present.Moves() {
-		x.Pair, x.Last, x.LastAt = x.Present.To, x.Present, d.now.Wall
-		v.Pair = x.Pair
-		x.Present = policy.Explain(&v)
-	}
-	my.SetString("State", x.Pair.State.String())
-	my.SetString("Activity", x.Pair.Activity.String())
-	return x
 }

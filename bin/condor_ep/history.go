@@ -10,13 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/tool/jobs"
 )
 
 // historyFlags are the options of condor_ep history.
@@ -25,7 +25,6 @@ type historyFlags struct {
 	file, constraint  string
 	limit             int
 	json, jsonl, long bool
-	shown             int // so many ads of the list of -json
 }
 
 // cmdHistory shows the jobs that have ended here, the newest first.
@@ -70,12 +69,9 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	status := exitOK
-	tw := tabwriter.NewWriter(stdout, 0, 8, 2, ' ', 0)
-	if countTrue(f.json, f.jsonl, f.long) == 0 {
-		fmt.Fprintln(tw, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
-	}
+	list := jobs.NewList(stdout, f.form(), time.Local)
 	if f.isFar() {
-		if err := f.fromAfar(stdout, tw); err != nil {
+		if err := f.fromAfar(list.Show); err != nil {
 			printError(stderr, who, err)
 			return exitUsage
 		}
@@ -86,7 +82,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 			continue // no job has ended there yet
 		}
 		if err == nil {
-			err = q.Search(context.Background(), files, func(r history.Record) bool { return f.show(stdout, tw, r.Ad) == nil },
+			err = q.Search(context.Background(), files, func(r history.Record) bool { return list.Show(r.Ad) == nil },
 				func(path string, at int64, err error) {
 					fmt.Fprintf(stderr, "%s: %s, byte %d: %v\n", who, path, at, err)
 					status = exitSomeFailed
@@ -97,23 +93,33 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 	}
-	if f.json {
-		fmt.Fprint(stdout, f.listEnd())
-	}
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
-	_ = tw.Flush()
+	_ = list.Close()
 	return status
 }
 
+// form is what the flags say of the output.
+func (f *historyFlags) form() jobs.Form {
+	switch {
+	case f.json:
+		return jobs.JSON
+	case f.jsonl:
+		return jobs.Lines
+	case f.long:
+		return jobs.Long
+	}
+	return jobs.Table
+}
+
 // fromAfar shows the history of the one in a pool that -name names.
-func (f *historyFlags) fromAfar(w, table io.Writer) error {
+func (f *historyFlags) fromAfar(show func(*classad.Ad) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
 	defer cancel()
 	far, err := f.reach(ctx)
 	if err != nil {
 		return err
 	}
-	return far.history(ctx, f.constraint, f.limit, func(ad *classad.Ad) error { return f.show(w, table, ad) })
+	return far.history(ctx, f.constraint, f.limit, show)
 }
 
 // countTrue counts the options that were given.
@@ -124,23 +130,6 @@ func countTrue(set ...bool) (n int) {
 		}
 	}
 	return n
-}
-
-// listBetween and listEnd are what condor_history -json writes before an ad
-// and behind the last one.
-func (f *historyFlags) listBetween() string {
-	f.shown++
-	if f.shown == 1 {
-		return "[\n"
-	}
-	return ",\n"
-}
-
-func (f *historyFlags) listEnd() string {
-	if f.shown == 0 {
-		return "[\n]\n"
-	}
-	return "]\n"
 }
 
 // paths are the histories to read: the file that was named, that of a
@@ -197,40 +186,4 @@ func (f *historyFlags) paths() ([]string, error) {
 		return nil, fmt.Errorf("STARTD_HISTORY is empty: no history is kept")
 	}
 	return []string{o.Path}, nil
-}
-
-// show prints one job.
-func (f *historyFlags) show(w, table io.Writer, ad *classad.Ad) error {
-	switch {
-	case f.json:
-		_, err := fmt.Fprint(w, f.listBetween(), ad.JSON(), "\n")
-		return err
-	case f.jsonl:
-		_, err := fmt.Fprintln(w, ad.JSON())
-		return err
-	case f.long:
-		_, err := fmt.Fprintf(w, "%s\n", ad.Text(classad.Old))
-		return err
-	}
-	text := func(name string) string { s, _ := ad.EvalString(name, nil); return s }
-	num := func(name string) int64 { n, _ := ad.EvalInt(name, nil); return n }
-	end := "lost"
-	switch signal, ok := ad.EvalBool("ExitBySignal", nil); {
-	case text("HoldReason") != "":
-		end = "held"
-	case text("VacateReason") != "":
-		end = "evicted"
-	case ok && signal:
-		end = fmt.Sprintf("signal %d", num("ExitSignal"))
-	case ok:
-		end = fmt.Sprintf("status %d", num("ExitCode"))
-	}
-	wall := time.Duration(num("RemoteWallClockTime")) * time.Second
-	// That has whole seconds only; the other one is finer, where it says the same.
-	if secs, ok := ad.EvalReal("JobDuration", nil); ok && secs >= 0 && int64(secs) == num("RemoteWallClockTime") {
-		wall = time.Duration(secs * float64(time.Second))
-	}
-	_, err := fmt.Fprintf(table, "%d.%d\t%s\t%s\t%s\t%s\t%s\t%s\n", num("ClusterId"), num("ProcId"), text("Owner"), text("RemoteHost"),
-		time.Unix(num("CompletionDate"), 0).Format(time.DateTime), short(wall), end, text("Cmd"))
-	return err
 }

@@ -168,21 +168,6 @@ func summary(c local.Counts, took time.Duration) string {
 	return s + " in " + short(took)
 }
 
-// short prints a duration with as many digits as a person wants.
-func short(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0 s"
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-}
-
 // live draws one line again and again, for a terminal. Lines that matter later
 // scroll above it.
 type live struct {

@@ -163,7 +163,7 @@ func (f simulateFlags) node(sc *simulate.Scenario, path string) (simulate.Node, 
 			host = sc.Machine.Host
 		}
 		n.Machine = simulate.Machine{Host: host, Cpus: d.Cpus, MemoryMiB: d.MemoryMiB, DiskKiB: d.DiskKiB, SwapKiB: d.SwapKiB, Source: file}
-		n.Found = append([]slot.Inventory(nil), d.found...)
+		n.Found = append([]slot.Inventory(nil), d.Found...)
 	}
 	include := ""
 	if sc.ConfigFile != "" {

@@ -216,10 +216,10 @@ func TestCarvedByDocuments(t *testing.T) {
 		}
 		f := slotsFlags{config: p.write(t, "slots.conf", text.String()), machine: p.write(t, "machine.json", tt.machine)}
 		d, err := f.divide()
-		if err != nil || len(d.problems) > 0 {
-			t.Fatalf("%s: %v, %v", tt.file, err, d.problems)
+		if err != nil || len(d.Problems) > 0 {
+			t.Fatalf("%s: %v, %v", tt.file, err, d.Problems)
 		}
-		modifiers, err := slot.ModifiersFrom(d.config)
+		modifiers, err := slot.ModifiersFrom(d.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,22 +230,22 @@ func TestCarvedByDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, _ := d.ads.Slot(parent)
-			request, err := modifiers.Request(job, a.Ad(), &classad.Env{Now: d.now.Wall})
+			a, _ := d.Ads.Slot(parent)
+			request, err := modifiers.Request(job, a.Ad(), &classad.Env{Now: d.Now.Wall})
 			if err != nil {
 				t.Fatalf("%s: %v", tt.file, err)
 			}
-			s, err := d.ledger.Carve(parent, request)
+			s, err := d.Ledger.Carve(parent, request)
 			if err != nil {
 				t.Fatalf("%s: %v", tt.file, err)
 			}
 			carved = append(carved, s.Name()+": "+withoutSwap(s.Total))
-			d.ads.Refresh(machine.Sample{At: d.now}, d.now)
+			d.Ads.Refresh(machine.Sample{At: d.Now}, d.Now)
 		}
 		if got := strings.Join(carved, "; "); got != tt.carved {
 			t.Errorf("%s: carved %s, want %s", tt.file, got, tt.carved)
 		}
-		p1, _ := d.ledger.Slot(parent)
+		p1, _ := d.Ledger.Slot(parent)
 		if got := withoutSwap(p1.Free); got != tt.left {
 			t.Errorf("%s: %s are left, want %s", tt.file, got, tt.left)
 		}

@@ -4,124 +4,27 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 
-	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/machine"
-	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
-// describedMachine is a machine as a file tells of it, for trying a
-// configuration before it is deployed. It is a machine.Scanner.
-type describedMachine struct {
-	Host      string                     `json:"name"`      // host name, this host's if empty
-	Cpus      int                        `json:"cpus"`      // at least 1
-	MemoryMiB int64                      `json:"memory_mb"` // at least 1
-	DiskKiB   int64                      `json:"disk_kb"`   // free for EXECUTE
-	SwapKiB   int64                      `json:"swap_kb"`
-	Resources map[string]json.RawMessage `json:"resources"`
-
-	file  string
-	found []slot.Inventory
-}
-
-// Limits of a description: more is a mistake.
-const (
-	maxDescription = 1 << 20 // bytes
-	maxCpus        = 1 << 16
-	maxAmount      = 1 << 50 // of memory, disk and swap
-)
-
-// readMachine reads a description. A resource is a number, a list of the names
-// of its instances, or an object with what an inventory program would print.
-func readMachine(path string) (*describedMachine, error) {
+// readMachine reads the description of a machine.
+func readMachine(path string) (*slots.Machine, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxDescription+1))
+	text, err := io.ReadAll(io.LimitReader(f, slots.MaxMachine+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	if len(text) > maxDescription {
-		return nil, fmt.Errorf("%s: the description of a machine is longer than %d bytes", path, maxDescription)
+	d, err := slots.ParseMachine(path, text)
+	if err != nil {
+		return nil, err
 	}
-	d := &describedMachine{file: path}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.DisallowUnknownFields()
-	if err := in.Decode(d); err != nil {
-		line := 1 + bytes.Count(text[:min(in.InputOffset(), int64(len(text)))], []byte("\n"))
-		return nil, fmt.Errorf("%s:%d: not the description of a machine: %w: want an object with cpus, memory_mb, disk_kb, swap_kb and resources", path, line, err)
-	}
-	for _, v := range []struct {
-		field            string
-		have, least, max int64
-	}{
-		{"cpus", int64(d.Cpus), 1, maxCpus}, {"memory_mb", d.MemoryMiB, 1, maxAmount},
-		{"disk_kb", d.DiskKiB, 0, maxAmount}, {"swap_kb", d.SwapKiB, 0, maxAmount},
-	} {
-		if v.have < v.least || v.have > v.max {
-			return nil, fmt.Errorf("%s: %s is %d: want %d to %d", path, v.field, v.have, v.least, v.max)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
-		ad, err := describedResource(name, d.Resources[name])
-		if err != nil {
-			return nil, fmt.Errorf("%s: resource %s: %w", path, name, err)
-		}
-		d.found = append(d.found, slot.Inventory{Resource: name, Ad: ad})
-	}
+	d.Elsewhere, _ = os.Hostname() // a machine without a name has none to show
 	return d, nil
-}
-
-func describedResource(name string, raw json.RawMessage) (*classad.Ad, error) {
-	var (
-		count float64
-		ids   []string
-	)
-	ad := classad.NewAd()
-	switch text := strings.TrimSpace(string(raw)); {
-	case strings.HasPrefix(text, "{"):
-		return classad.ParseJSON(text)
-	case json.Unmarshal(raw, &ids) == nil && text != "null":
-		ad.SetString("Detected"+name, strings.Join(ids, ", "))
-	case json.Unmarshal(raw, &count) == nil && text != "null" && count >= 0:
-		if count == float64(int64(count)) {
-			ad.SetInt("Detected"+name, int64(count))
-		} else {
-			ad.SetReal("Detected"+name, count)
-		}
-	default:
-		return nil, fmt.Errorf("%s is no amount: want a number, a list of names or an object such as {\"Detected%s\": \"a, b\"}", text, name)
-	}
-	return ad, nil
-}
-
-// Name is where the facts come from.
-func (d *describedMachine) Name() string { return d.file }
-
-// Scan puts the description into an inventory.
-func (d *describedMachine) Scan(_ context.Context, inv *machine.Inventory) error {
-	name := d.Host
-	if name == "" {
-		name, _ = os.Hostname() // a machine without a name has none to show
-	}
-	inv.FullHostname = name
-	inv.Hostname, _, _ = strings.Cut(name, ".")
-	inv.DetectedCores, inv.PhysicalCores, inv.UsableCores, inv.UsablePhysicalCores = d.Cpus, d.Cpus, d.Cpus, d.Cpus
-	inv.PhysicalMemoryMiB, inv.DetectedMemoryMiB, inv.UsableMemoryMiB = d.MemoryMiB, d.MemoryMiB, d.MemoryMiB
-	inv.SwapKiB = d.SwapKiB
-	inv.Execute = machine.Disk{FreeKiB: d.DiskKiB, AvailableKiB: d.DiskKiB, TotalKiB: d.DiskKiB}
-	inv.Learn(d.file, "FullHostname", "Hostname", "DetectedCores", "PhysicalCores", "UsableCores", "UsablePhysicalCores",
-		"PhysicalMemoryMiB", "DetectedMemoryMiB", "UsableMemoryMiB", "SwapKiB", "Execute")
-	return nil
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
 // slotsRecord is one question of condor_ep slots -record: a configuration and
@@ -119,18 +121,19 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
-	m := &describedMachine{
-		Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, file: "record",
+	m := &slots.Machine{
+		Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, Source: "record",
 	}
 	hooks := p.Hooks(logs)
-	d, err := divide(origin{
-		load: func(inv *machine.Inventory) (*config.Snapshot, error) {
+	d, err := slots.Divide(context.Background(), slots.Origin{
+		Now: time.Now(), Location: time.Local,
+		Load: func(inv *machine.Inventory) (*config.Snapshot, error) {
 			facts := machine.ConfigFacts(inv)
 			facts["LOCAL_DIR"] = dir
 			return config.Parse("config", strings.ReplaceAll(text, "${DIR}", dir), config.Options{Subsystem: "STARTD", Facts: facts})
 		},
-		scanners: []machine.Scanner{m}, volume: p.Volume, hooks: hooks, beside: filepath.Dir(p.Self),
-		sample: machine.Sample{LoadAvg: somebodyElse},
+		Scanners: []machine.Scanner{m}, Volume: volumeOf(p), Hooks: hooks, Beside: filepath.Dir(p.Self),
+		Sample: machine.Sample{LoadAvg: somebodyElse},
 	})
 	if errors.Is(err, machine.ErrNoMemory) || errors.Is(err, hook.ErrInventory) {
 		a.Exit, a.Warnings = new(int), []string{strings.ReplaceAll(err.Error(), dir, "${DIR}")}
@@ -140,22 +143,22 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
-	for _, problem := range d.problems {
+	for _, problem := range d.Problems {
 		if problem.Fatal {
 			a.Exit = new(int)
 			*a.Exit = exitFatal
 			return a, nil
 		}
 	}
-	overlay := d.rehearse(hooks, time.Duration(r.Delay*float64(time.Second)))
-	d.owners()
-	for _, shown := range d.each {
+	overlay := d.Rehearse(hooks, time.Duration(r.Delay*float64(time.Second)))
+	d.Owners()
+	for _, shown := range d.Each {
 		a.Slots = append(a.Slots, texts(shown, dir))
 	}
-	daemon := d.ads.Daemon(d.problems, d.now)
+	daemon := d.Ads.Daemon(d.Problems, d.Now)
 	overlay(daemon)
 	a.Daemon = texts(daemon, dir)
-	for _, w := range d.warnings {
+	for _, w := range d.Warnings {
 		if text := strings.ReplaceAll(w.Error(), dir, "${DIR}"); !slices.Contains(a.Warnings, text) {
 			a.Warnings = append(a.Warnings, text)
 		}

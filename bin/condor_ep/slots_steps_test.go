@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
 // TestSlotsSteps follows the recorded cases in which the configuration is
@@ -43,8 +44,8 @@ func TestSlotsSteps(t *testing.T) {
 		if err := json.Unmarshal(r.Steps, &steps); err != nil {
 			t.Fatal(err)
 		}
-		m := &describedMachine{
-			Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, file: "record",
+		m := &slots.Machine{
+			Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, Source: "record",
 		}
 		text, dir := quiet+r.Config+"\n", t.TempDir()
 		var inv *machine.Inventory
@@ -54,7 +55,7 @@ func TestSlotsSteps(t *testing.T) {
 			facts["LOCAL_DIR"] = dir
 			return config.Parse("config", text, config.Options{Subsystem: "STARTD", Facts: facts})
 		}
-		d, err := divide(origin{load: load, scanners: []machine.Scanner{m}, volume: p.Volume})
+		d, err := slots.Divide(t.Context(), slots.Origin{Load: load, Scanners: []machine.Scanner{m}, Volume: volumeOf(p), Now: time.Now(), Location: time.Local})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,21 +65,21 @@ func TestSlotsSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d.now = d.now.Add(time.Second)
-			d.ledger.SetOffline(slot.OutagesFrom(next, d.ledger.Resources()))
-			if err := d.ads.Reconfigure(ad.Source{Config: next, Inventory: inv, Ledger: d.ledger, Policy: d.exprs, Location: time.Local}, d.now); err != nil {
+			d.Now = d.Now.Add(time.Second)
+			d.Ledger.SetOffline(slot.OutagesFrom(next, d.Ledger.Resources()))
+			if err := d.Ads.Reconfigure(ad.Source{Config: next, Inventory: inv, Ledger: d.Ledger, Policy: d.Policy, Location: time.Local}, d.Now); err != nil {
 				t.Fatal(err)
 			}
-			d.ads.Refresh(machine.Sample{At: d.now}, d.now)
+			d.Ads.Refresh(machine.Sample{At: d.Now}, d.Now)
 			i := 0
-			for _, shown := range d.each {
+			for _, shown := range d.Each {
 				compareTexts(t, fmt.Sprintf("%s step %d slot %d", r.ID, n+1, i+1), texts(shown, dir), step.Slots[i].over(slotBase), nil, nil)
 				i++
 			}
 			if i != len(step.Slots) {
 				t.Errorf("%s: %d slots, want %d", r.ID, i, len(step.Slots))
 			}
-			compareTexts(t, fmt.Sprintf("%s step %d daemon", r.ID, n+1), texts(d.ads.Daemon(d.problems, d.now), dir), step.Daemon.over(daemonBase), nil, nil)
+			compareTexts(t, fmt.Sprintf("%s step %d daemon", r.ID, n+1), texts(d.Ads.Daemon(d.Problems, d.Now), dir), step.Daemon.over(daemonBase), nil, nil)
 		}
 	}
 	if ran != 2 {

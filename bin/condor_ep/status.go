@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/tool/status"
 )
 
 // askTimeout bounds how long one EP may take to answer.
@@ -80,7 +80,7 @@ func cmdStatus(args []string, stdout, stderr io.Writer) int {
 	} else {
 		now := time.Now()
 		for _, a := range answers {
-			printStatus(stdout, a.Status, now)
+			status.Print(stdout, a.Status, now)
 		}
 	}
 	if len(answers) == 0 {
@@ -90,50 +90,4 @@ func cmdStatus(args []string, stdout, stderr io.Writer) int {
 		return exitSomeFailed
 	}
 	return exitOK
-}
-
-func printStatus(w io.Writer, s *observe.Status, now time.Time) {
-	if s == nil {
-		return
-	}
-	what := ""
-	if s.Program != "" { // an older one does not say
-		what = s.Program + ", "
-	}
-	fmt.Fprintf(w, "%s, %spid %d, up %s\n", s.Name, what, s.PID, short(now.Sub(s.Started)))
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "  SLOT\tTYPE\tSTATE\tACTIVITY\tSINCE\tCPUS\tMEMORY\tDISK\tJOB\tUSER")
-	for _, sl := range s.Slots {
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%g\t%s\t%s\t%s\t%s\n", sl.Name, sl.Type, sl.State, sl.Activity,
-			short(now.Sub(sl.Since)), sl.Cpus, size(sl.MemoryMiB<<20), size(sl.DiskKiB<<10), sl.Job, sl.User)
-	}
-	// The writer below is a terminal or a pipe; its errors show as missing lines.
-	_ = tw.Flush()
-	for _, sl := range s.Slots {
-		if sl.Broken != "" {
-			fmt.Fprintf(w, "  %s is broken: %s\n", sl.Name, sl.Broken)
-		}
-	}
-	if s.Draining != nil {
-		printDrain(w, s.Draining, now)
-	}
-	if s.Ending != "" {
-		fmt.Fprintf(w, "  ending: %s\n", s.Ending)
-	}
-	if j := s.Jobs; j != nil {
-		fmt.Fprintf(w, "  jobs: %d idle, %d running, %d held, %d of %d done\n", j.Idle, j.Running, j.Held, j.Done, j.Total)
-	}
-}
-
-// size prints a number of bytes for people.
-func size(b int64) string {
-	for _, u := range []struct {
-		n    int64
-		name string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if b >= u.n {
-			return fmt.Sprintf("%.4g %s", float64(b)/float64(u.n), u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", b)
 }

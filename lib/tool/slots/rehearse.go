@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package slots
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const startup = 500 * time.Millisecond
 // rehearsal runs the periodic programs and the benchmarks of a configuration
 // for a while. Time is skipped while no program runs.
 type rehearsal struct {
-	d        *division
+	d        *Division
 	runner   *hook.Runner
 	families [2]family
 	runs     map[string]*hook.Run // by family and job
@@ -62,25 +62,27 @@ type said struct {
 
 func (s said) key() string { return fmt.Sprint(s.family, s.job) }
 
-// rehearse lets the programs run for a time and shows on the slots what they
-// printed. It returns what lays over the daemon's ad what is for that.
-func (d *division) rehearse(runner *hook.Runner, span time.Duration) (overlay func(*classad.Ad)) {
-	every, err := d.config.Duration("UPDATE_INTERVAL")
+// Rehearse lets the periodic programs and the benchmarks of the configuration run for
+// a time, and shows on the slots what they printed: d.Now is later by that time, which
+// is skipped while no program runs. It returns what lays over the daemon's ad what is
+// for that.
+func (d *Division) Rehearse(runner *hook.Runner, span time.Duration) (overlay func(*classad.Ad)) {
+	every, err := d.Config.Duration("UPDATE_INTERVAL")
 	r := &rehearsal{
-		d: d, runner: runner, runs: make(map[string]*hook.Run), events: make(chan said), now: d.now,
+		d: d, runner: runner, runs: make(map[string]*hook.Run), events: make(chan said), now: d.Now,
 		every: max(every, time.Second),
 	}
 	r.warn(err)
-	r.update = d.now.Add(r.every)
+	r.update = d.Now.Add(r.every)
 	for i, read := range [...]func(*config.Snapshot) (hook.Cron, config.Problems){cronFamily: hook.CronFrom, benchFamily: hook.BenchmarksFrom} {
-		cron, problems := read(d.config)
+		cron, problems := read(d.Config)
 		for _, p := range problems {
 			r.warn(p)
 		}
 		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewBoard(cron)}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	for end := d.now.Add(span); r.now.Boot < end.Boot; {
+	for end := d.Now.Add(span); r.now.Boot < end.Boot; {
 		r.benchmark()
 		for i := range r.families {
 			r.due(ctx, i)
@@ -93,7 +95,7 @@ func (d *division) rehearse(runner *hook.Runner, span time.Duration) (overlay fu
 			r.ended(e)
 		}
 	}
-	d.now = r.now
+	d.Now = r.now
 	r.publish()
 	return func(ad *classad.Ad) {
 		for i := range r.families {
@@ -105,13 +107,13 @@ func (d *division) rehearse(runner *hook.Runner, span time.Duration) (overlay fu
 func (r *rehearsal) publish() {
 	for i := range r.families {
 		var slots []hook.Slot
-		for s := range r.d.ledger.Slots() {
-			a, _ := r.d.ads.Slot(s.ID)
+		for s := range r.d.Ledger.Slots() {
+			a, _ := r.d.Ads.Slot(s.ID)
 			name, _ := a.Ad().EvalString("Name", nil)
 			slots = append(slots, hook.Slot{ID: s.ID, Name: name, TypeID: s.TypeID, Ad: a.Ad()})
 		}
 		for _, p := range r.families[i].board.Publish(slots) {
-			r.d.ads.Publish(p.Source, p.Slot, p.Attrs)
+			r.d.Ads.Publish(p.Source, p.Slot, p.Attrs)
 		}
 	}
 }
@@ -122,9 +124,9 @@ func (r *rehearsal) benchmark() {
 	f := &r.families[benchFamily]
 	if !r.bench.IsZero() {
 		if f.schedule.Idle() {
-			a, _ := r.d.ads.Slot(r.bench)
+			a, _ := r.d.Ads.Slot(r.bench)
 			a.SetPair(policy.UnclaimedIdle, r.now)
-			r.d.ads.SetLastBenchmark(r.now.Wall)
+			r.d.Ads.SetLastBenchmark(r.now.Wall)
 			r.bench = slot.ID{}
 		}
 		return
@@ -134,12 +136,12 @@ func (r *rehearsal) benchmark() {
 	}
 	r.update = r.now.Add(r.every)
 	r.publish()
-	r.d.owners()
-	for s := range r.d.ledger.Slots() {
-		a, _ := r.d.ads.Slot(s.ID)
-		e := r.d.exprs[s.TypeID].Get(policy.RunBenchmarks).Expr
+	r.d.Owners()
+	for s := range r.d.Ledger.Slots() {
+		a, _ := r.d.Ads.Slot(s.ID)
+		e := r.d.Policy[s.TypeID].Get(policy.RunBenchmarks).Expr
 		if s.Broken != nil || r.d.owned[s.ID] || e == nil || len(f.jobs) == 0 ||
-			!e.Eval(&classad.Env{My: a.Ad(), Now: r.now.Wall, Location: time.Local}).IsTrue() {
+			!e.Eval(&classad.Env{My: a.Ad(), Now: r.now.Wall, Location: r.d.place}).IsTrue() {
 			continue
 		}
 		a.SetPair(policy.UnclaimedBenchmarking, r.now)
@@ -155,7 +157,7 @@ func (r *rehearsal) benchmark() {
 func (r *rehearsal) due(ctx context.Context, of int) {
 	f := &r.families[of]
 	starts, stops := f.schedule.Due(r.now, func(e *classad.Expr) bool {
-		return e.Eval(&classad.Env{My: r.d.ads.Daemon(nil, r.now), Now: r.now.Wall, Location: time.Local}).IsTrue()
+		return e.Eval(&classad.Env{My: r.d.Ads.Daemon(nil, r.now), Now: r.now.Wall, Location: r.d.place}).IsTrue()
 	})
 	for _, name := range stops {
 		if run := r.runs[said{family: of, job: name}.key()]; run != nil {
@@ -183,7 +185,7 @@ func (r *rehearsal) due(ctx context.Context, of int) {
 
 func (r *rehearsal) warn(err error) {
 	if err != nil {
-		r.d.warnings = append(r.d.warnings, err)
+		r.d.Warnings = append(r.d.Warnings, err)
 	}
 }
 

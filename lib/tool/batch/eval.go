@@ -1,22 +1,22 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package batch
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	_ "time/tzdata" // records name zones, and not every machine has them
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/tool/adtext"
+	"github.com/execpoint/execpoint/lib/tool/match"
 )
 
-// evalRecord is one question of a batch. Texts may come in base64 instead.
-type evalRecord struct {
+// record is one question of a batch. Texts may come in base64 instead.
+type record struct {
 	ID     *string `json:"id"`
 	Group  string  `json:"group"`
 	My     *string `json:"my"`
@@ -51,13 +51,14 @@ const (
 // answerer answers the records of one batch. It remembers the user maps of the
 // configuration that it saw last.
 type answerer struct {
+	world  World
 	config string
 	maps   classad.UserMaps
 }
 
 // question is one record, its texts decoded and read as far as was needed.
 type question struct {
-	rec  *evalRecord
+	rec  *record
 	env  classad.Env
 	expr string
 
@@ -68,7 +69,7 @@ type question struct {
 	tree *classad.Expr
 	ad   *classad.Ad // of a round trip; nil if its text does not parse
 
-	value     typedValue
+	value     match.Typed
 	valueOld  string
 	evaluated bool
 
@@ -81,7 +82,7 @@ type question struct {
 // answer that has no meaning for the record is left out: the print of what
 // does not parse, the references of what has none, the type of what did not
 // go wrong where only that is recorded.
-func (a *answerer) answer(b []byte, rec *evalRecord) ([]byte, error) {
+func (a *answerer) answer(b []byte, rec *record) ([]byte, error) {
 	if rec.ID == nil {
 		return b, errors.New("no id")
 	}
@@ -108,18 +109,18 @@ func (a *answerer) answer(b []byte, rec *evalRecord) ([]byte, error) {
 
 // question reads the texts of a record. That one of them does not parse is an
 // answer and no error.
-func (a *answerer) question(rec *evalRecord) (*question, error) {
-	q := &question{rec: rec, env: batchEnv()}
+func (a *answerer) question(rec *record) (*question, error) {
+	q := &question{rec: rec, env: a.world.env()}
 	dialect := classad.Old
 	switch rec.Syntax {
-	case "", formatOld:
-	case formatNew:
+	case "", adtext.Old:
+	case adtext.New:
 		dialect = classad.New
 	default:
 		return nil, fmt.Errorf("syntax is %q, want old or new", rec.Syntax)
 	}
 	if rec.TZ != "" {
-		loc, err := time.LoadLocation(rec.TZ)
+		loc, err := a.world.zone(rec.TZ)
 		if err != nil {
 			return nil, fmt.Errorf("tz: %w", err)
 		}
@@ -170,9 +171,9 @@ func (q *question) readAd() error {
 		plain, b64 *string
 		syntax     string
 	}{
-		{"old", q.rec.Old, q.rec.OldB64, formatOld},
-		{"new", q.rec.New, q.rec.NewB64, formatNew},
-		{"json_in", q.rec.JSONIn, q.rec.JSONInB64, formatJSON},
+		{"old", q.rec.Old, q.rec.OldB64, adtext.Old},
+		{"new", q.rec.New, q.rec.NewB64, adtext.New},
+		{"json_in", q.rec.JSONIn, q.rec.JSONInB64, adtext.JSON},
 	} {
 		text, ok, err := textField(f.name, f.plain, f.b64)
 		if err != nil {
@@ -185,7 +186,7 @@ func (q *question) readAd() error {
 			return errors.New("more than one of old, new and json_in")
 		}
 		q.hasAd = true
-		if ad, err := parseAd(text, f.syntax); err == nil {
+		if ad, err := adtext.Parse(text, f.syntax); err == nil {
 			q.ad = ad
 		}
 	}
@@ -277,22 +278,22 @@ func (q *question) evaluate() {
 		q.value.Type = typeEvalFail
 		return
 	}
-	q.value, q.valueOld = typed(v), v.Text(classad.Old)
+	q.value, q.valueOld = match.TypedOf(v), v.Text(classad.Old)
 }
 
 // rest is what partial evaluation against my leaves.
-func (q *question) rest(flatten func(*classad.Expr, *classad.Env) (*classad.Expr, bool)) typedValue {
+func (q *question) rest(flatten func(*classad.Expr, *classad.Env) (*classad.Expr, bool)) match.Typed {
 	if kind := q.wrong(); kind != "" {
-		return typedValue{Type: kind}
+		return match.Typed{Type: kind}
 	}
 	rest, ok := flatten(q.tree, &q.env)
 	if !ok {
-		return typedValue{Type: typeEvalFail}
+		return match.Typed{Type: typeEvalFail}
 	}
 	if v, ok := rest.LiteralValue(); ok {
-		return typed(v)
+		return match.TypedOf(v)
 	}
-	return typedValue{typeExpr, rest.Text(classad.New)}
+	return match.Typed{Type: typeExpr, Value: rest.Text(classad.New)}
 }
 
 func (q *question) appendRefs(b []byte, field string) []byte {
@@ -367,70 +368,4 @@ func (a *answerer) readConfig(text string) error {
 	}
 	a.config, a.maps = text, maps
 	return nil
-}
-
-// matchRecord is one pair of ads of a batch.
-type matchRecord struct {
-	ID      *string `json:"id"`
-	Group   *string `json:"group"`
-	Machine *string `json:"machine"`
-	Job     *string `json:"job"`
-
-	MachineB64 *string `json:"machine_b64"`
-	JobB64     *string `json:"job_b64"`
-}
-
-// answerMatch appends all that the recordings have about a match.
-func answerMatch(b []byte, rec *matchRecord, env classad.Env) ([]byte, error) {
-	if rec.ID == nil {
-		return b, errors.New("no id")
-	}
-	var ads [2]*classad.Ad
-	for i, f := range []struct {
-		name       string
-		plain, b64 *string
-	}{{"machine", rec.Machine, rec.MachineB64}, {"job", rec.Job, rec.JobB64}} {
-		text, ok, err := textField(f.name, f.plain, f.b64)
-		if err != nil {
-			return b, err
-		}
-		if !ok {
-			return b, fmt.Errorf("no %s", f.name)
-		}
-		if ads[i], err = classad.ParseAd(text, classad.Old); err != nil {
-			return b, &inputError{Name: f.name, Err: err}
-		}
-	}
-	machine, job := ads[0], ads[1]
-	group := "match"
-	if rec.Group != nil {
-		group = *rec.Group
-	}
-	r := classad.Match(machine, job, &env)
-	b = append(b, `{"id":`...)
-	b = appendJSONString(b, *rec.ID)
-	b = appendField(b, "group", group)
-	b = appendBool(b, "match", r.OK())
-	b = appendBool(b, "machine_ok", r.LeftOK)
-	b = appendBool(b, "job_ok", r.RightOK)
-	b = appendTyped(b, "machine_requirements", attribute(machine, job, attrRequirements, env))
-	b = appendTyped(b, "job_requirements", attribute(job, machine, attrRequirements, env))
-	b = appendTyped(b, "machine_rank", attribute(machine, job, "Rank", env))
-	b = appendTyped(b, "job_rank", attribute(job, machine, "Rank", env))
-	b = appendField(b, "machine_rank_number", classad.Real(r.LeftRank).Text(classad.New))
-	b = appendField(b, "job_rank_number", classad.Real(r.RightRank).Text(classad.New))
-	return append(b, '}'), nil
-}
-
-// attribute evaluates an attribute of one ad with the other as its target.
-func attribute(my, target *classad.Ad, name string, env classad.Env) typedValue {
-	if _, ok := my.Lookup(name); !ok {
-		return typedValue{Type: typeMissing}
-	}
-	env.Target = target
-	v, ok := my.TryEval(name, &env)
-	if !ok {
-		return typedValue{Type: typeEvalFail}
-	}
-	return typed(v)
 }

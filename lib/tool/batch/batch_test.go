@@ -1,25 +1,28 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package batch
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // goldenDir holds the recorded answers of HTCondor.
-const goldenDir = "../../lib/classad/testdata/"
+const goldenDir = "../../classad/testdata/"
 
 // inputs are the fields of a recording that are no answers. "ub" is a remark:
 // the answer rests on undefined behaviour of C++.
@@ -103,10 +106,24 @@ func questions(t testing.TB) (ask, want []string) {
 	return ask, want
 }
 
-func runClassad(stdin string, args ...string) (status int, stdout, stderr string) {
-	var o, e bytes.Buffer
-	status = cmdClassad(args, strings.NewReader(stdin), &o, &e)
-	return status, o.String(), e.String()
+// world is that of the recordings.
+var world = World{Env: func() classad.Env {
+	return classad.Env{Now: time.Now(), Location: time.UTC, Rand: rand.New(rand.NewPCG(1, 2)).Float64}
+}, Zone: time.LoadLocation}
+
+// answers are those of eval or match to a text, and how many records could not be read.
+func answers(t testing.TB, command, in string) (unread int, out string) {
+	t.Helper()
+	var b strings.Builder
+	answer := Eval
+	if command == "match" {
+		answer = Match
+	}
+	unread, err := answer(strings.NewReader(in), &b, world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unread, b.String()
 }
 
 func id(t testing.TB, line string) string {
@@ -121,9 +138,9 @@ func id(t testing.TB, line string) string {
 func TestEvalBatchGolden(t *testing.T) {
 	t.Parallel()
 	ask, want := questions(t)
-	status, stdout, stderr := runClassad(strings.Join(ask, "\n")+"\n", "eval", "--batch")
-	if status != exitOK || stderr != "" {
-		t.Errorf("status %d, stderr %q", status, stderr)
+	unread, stdout := answers(t, "eval", strings.Join(ask, "\n")+"\n")
+	if unread != 0 {
+		t.Errorf("%d records could not be read", unread)
 	}
 	got := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	if len(got) != len(want) {
@@ -159,9 +176,9 @@ func TestMatchBatchGolden(t *testing.T) {
 		ask.WriteString(object(in) + "\n")
 		want.WriteString(object(out) + "\n")
 	}
-	status, stdout, stderr := runClassad(ask.String(), "match", "-batch")
-	if status != exitOK || stderr != "" {
-		t.Errorf("status %d, stderr %q", status, stderr)
+	unread, stdout := answers(t, "match", ask.String())
+	if unread != 0 {
+		t.Errorf("%d records could not be read", unread)
 	}
 	if d := cmp.Diff(want.String(), stdout); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -172,7 +189,6 @@ func TestBatchAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, command, in, want string
-		status                  int
 	}{
 		{
 			name: "all answers of one expression", command: "eval",
@@ -207,7 +223,7 @@ func TestBatchAnswers(t *testing.T) {
 			in:   `{"id":"\ud83d\ude00","expr":"\"\\ud83d\"","want":["type"]}`,
 			want: `{"id":"😀","type":"string"}`,
 		}, {
-			name: "records that cannot be read", command: "eval", status: exitSomeFailed,
+			name: "records that cannot be read", command: "eval",
 			in: strings.Join([]string{
 				`nothing`,
 				``,
@@ -252,65 +268,21 @@ func TestBatchAnswers(t *testing.T) {
 				`{"id":"s","value":"1"}`,
 			}, "\n"),
 		}, {
-			name: "matches that cannot be read", command: "match", status: exitSomeFailed,
+			name: "matches that cannot be read", command: "match",
 			in:   `{"id":"a","machine":""}` + "\n" + `{"id":"b","machine":"","job":"Rank = )"}` + "\n" + `{"id":"c","machine":"Requirements = true\nRank = 2","job":""}`,
 			want: `{"id":"a","error":"line 1: no job"}` + "\n" + `{"id":"b","error":"line 2: job:1:8: expected a value, a name or (, found \")\" (attribute Rank)"}` + "\n" + `{"id":"c","group":"match","match":false,"machine_ok":true,"job_ok":false,"machine_requirements":{"type":"boolean","value":"true"},"job_requirements":{"type":"missing","value":""},"machine_rank":{"type":"integer","value":"2"},"job_rank":{"type":"missing","value":""},"machine_rank_number":"2.000000000000000E+00","job_rank_number":"0.0"}`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			status, stdout, stderr := runClassad(tt.in, tt.command, "--batch")
-			if status != tt.status || stderr != "" {
-				t.Errorf("status %d, want %d; stderr %q", status, tt.status, stderr)
+			unread, stdout := answers(t, tt.command, tt.in)
+			if want := strings.Count(tt.want, `"error":`); unread != want {
+				t.Errorf("%d records could not be read, want %d", unread, want)
 			}
 			if d := cmp.Diff(strings.Split(tt.want, "\n"), strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
-	}
-}
-
-// TestBatchPipe feeds a batch one line at a time and waits for each answer.
-func TestBatchPipe(t *testing.T) {
-	t.Parallel()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	status := make(chan int)
-	go func() {
-		s := cmdClassad([]string{"eval", "-batch"}, inR, outW, io.Discard)
-		outW.Close()
-		status <- s
-	}()
-	answers := bufio.NewReader(outR)
-	for i := range 3 {
-		if _, err := fmt.Fprintf(inW, `{"id":"%d","expr":"%d + 1","want":["value"]}`+"\n", i, i); err != nil {
-			t.Fatal(err)
-		}
-		got, err := answers.ReadString('\n')
-		if want := fmt.Sprintf(`{"id":"%d","value":"%d"}`+"\n", i, i+1); got != want || err != nil {
-			t.Fatalf("got %q, %v, want %q", got, err, want)
-		}
-	}
-	inW.Close()
-	if s := <-status; s != exitOK {
-		t.Errorf("status %d", s)
-	}
-}
-
-// brokenPipe takes nothing.
-type brokenPipe struct{}
-
-func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
-func TestBatchBrokenOutput(t *testing.T) {
-	t.Parallel()
-	var stderr bytes.Buffer
-	in := strings.NewReader(`{"id":"a","expr":"1","want":["value"]}`)
-	if got := cmdClassad([]string{"eval", "-batch"}, in, brokenPipe{}, &stderr); got != exitUsage {
-		t.Errorf("status %d", got)
-	}
-	if want := "condor_ep classad eval: io: read/write on closed pipe\n"; stderr.String() != want {
-		t.Errorf("got %q, want %q", stderr.String(), want)
 	}
 }
 
@@ -353,11 +325,11 @@ func TestEachLine(t *testing.T) {
 
 func TestBatchLongRecord(t *testing.T) {
 	t.Parallel()
-	in := `{"id":"a","expr":"` + strings.Repeat(" ", maxRecord) + `"}` + "\n" + `{"id":"b","expr":"1","want":["value"]}`
-	status, stdout, _ := runClassad(in, "eval", "-batch")
+	in := `{"id":"a","expr":"` + strings.Repeat(" ", MaxRecord) + `"}` + "\n" + `{"id":"b","expr":"1","want":["value"]}`
+	unread, stdout := answers(t, "eval", in)
 	want := `{"id":null,"error":"line 1: longer than 16 MiB"}` + "\n" + `{"id":"b","value":"1"}` + "\n"
-	if status != exitSomeFailed || stdout != want {
-		t.Errorf("status %d, got %q, want %q", status, stdout, want)
+	if unread != 1 || stdout != want {
+		t.Errorf("%d records could not be read, got %q, want %q", unread, stdout, want)
 	}
 }
 
@@ -374,12 +346,12 @@ func FuzzEvalBatch(f *testing.F) {
 			return
 		}
 		for _, command := range []string{"eval", "match"} {
-			status, stdout, stderr := runClassad(string(line), command, "-batch")
-			if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) || !utf8.ValidString(stdout) || stderr != "" {
-				t.Fatalf("got %q, stderr %q", stdout, stderr)
+			unread, stdout := answers(t, command, string(line))
+			if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) || !utf8.ValidString(stdout) {
+				t.Fatalf("got %q", stdout)
 			}
-			if unread := strings.Contains(stdout, `,"error":`); unread != (status == exitSomeFailed) {
-				t.Fatalf("status %d with %s", status, stdout)
+			if bad := strings.Contains(stdout, `,"error":`); bad != (unread == 1) {
+				t.Fatalf("%d records could not be read, with %s", unread, stdout)
 			}
 		}
 	})
@@ -391,8 +363,8 @@ func BenchmarkEvalBatch(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(in)))
 	for b.Loop() {
-		if cmdClassad([]string{"eval", "-batch"}, strings.NewReader(in), io.Discard, io.Discard) != exitOK {
-			b.Fatal("not every record was read")
+		if unread, err := Eval(strings.NewReader(in), io.Discard, world); unread > 0 || err != nil {
+			b.Fatal("not every record was read", unread, err)
 		}
 	}
 	b.ReportMetric(float64(len(ask)*b.N)/b.Elapsed().Seconds(), "records/s")

@@ -1,33 +1,62 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package batch
 
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
-// maxRecord bounds a line of batch input in bytes, without its newline.
-const maxRecord = 16 << 20
+// MaxRecord bounds a line of input in bytes, without its newline.
+const MaxRecord = 16 << 20
 
-// batchEval answers evaluation records, one to a line, until the input ends.
-func batchEval(s classadStreams) int {
-	a := &answerer{}
-	return runBatch(s, "condor_ep classad eval", func(b, line []byte) ([]byte, error) {
-		var rec evalRecord
+// World is what expressions see besides ads.
+type World struct {
+	// Env returns the world as it is when a record is read; its ads are replaced.
+	// nil is a world without time, place and randomness.
+	Env func() classad.Env
+
+	// Zone finds a time zone by its name, such as time.LoadLocation; nil knows UTC
+	// alone.
+	Zone func(name string) (*time.Location, error)
+}
+
+func (w World) env() classad.Env {
+	if w.Env == nil {
+		return classad.Env{}
+	}
+	return w.Env()
+}
+
+func (w World) zone(name string) (*time.Location, error) {
+	switch {
+	case w.Zone != nil:
+		return w.Zone(name)
+	case name == "UTC":
+		return time.UTC, nil
+	}
+	return nil, errors.New("unknown time zone " + name)
+}
+
+// Eval answers evaluation records, one to a line, until the input ends. A record
+// that cannot be read gets an answer that says why, and is counted. The error is
+// the reader's or the writer's.
+func Eval(in io.Reader, out io.Writer, world World) (unread int, err error) {
+	a := &answerer{world: world}
+	return run(in, out, func(b, line []byte) ([]byte, error) {
+		var rec record
 		if err := decodeRecord(line, &rec); err != nil {
 			return b, &recordError{rec.ID, err}
 		}
@@ -39,25 +68,21 @@ func batchEval(s classadStreams) int {
 	})
 }
 
-// batchMatch answers match records, one to a line, until the input ends.
-func batchMatch(s classadStreams) int {
-	return runBatch(s, "condor_ep classad match", func(b, line []byte) ([]byte, error) {
-		var rec matchRecord
+// Match answers match records, one to a line, until the input ends. A record that
+// cannot be read gets an answer that says why, and is counted. The error is the
+// reader's or the writer's.
+func Match(in io.Reader, out io.Writer, world World) (unread int, err error) {
+	return run(in, out, func(b, line []byte) ([]byte, error) {
+		var rec pair
 		if err := decodeRecord(line, &rec); err != nil {
 			return b, &recordError{rec.ID, err}
 		}
-		b, err := answerMatch(b, &rec, batchEnv())
+		b, err := answerMatch(b, &rec, world.env())
 		if err != nil {
 			return b, &recordError{rec.ID, err}
 		}
 		return b, nil
 	})
-}
-
-// batchEnv is the world that records are evaluated in: that of the process,
-// but in UTC, as the recordings are.
-func batchEnv() classad.Env {
-	return classad.Env{Now: time.Now(), Location: time.UTC, Rand: rand.Float64, HomeDir: homeDir}
 }
 
 // recordError is a record that could not be read.
@@ -69,18 +94,17 @@ type recordError struct {
 func (e *recordError) Error() string { return e.err.Error() }
 
 var (
-	errRecordSize = fmt.Errorf("longer than %s", size(maxRecord))
+	errRecordSize = fmt.Errorf("longer than %s", words.Size(MaxRecord))
 	errRecordUTF8 = errors.New("no valid UTF-8: a text with other bytes is given in base64, in a field with _b64 added to its name")
 )
 
-// runBatch calls answer with each line that is not blank. It appends a line to
+// run calls answer with each line that is not blank. It appends a line to
 // its first argument, or returns what is wrong with the record; reading goes
 // on then. What was answered is written before the input is waited for.
-func runBatch(s classadStreams, who string, answer func(b, line []byte) ([]byte, error)) int {
-	w := bufio.NewWriterSize(s.out, 64<<10)
-	status := exitOK
+func run(in io.Reader, to io.Writer, answer func(b, line []byte) ([]byte, error)) (unread int, err error) {
+	w := bufio.NewWriterSize(to, 64<<10)
 	var out []byte
-	err := eachLine(flushFirst{s.in, w}, maxRecord, func(number int, line []byte, long bool) error {
+	err = eachLine(flushFirst{in, w}, MaxRecord, func(number int, line []byte, long bool) error {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 && !long {
 			return nil
@@ -92,7 +116,7 @@ func runBatch(s classadStreams, who string, answer func(b, line []byte) ([]byte,
 			out, err = answer(out[:0], line)
 		}
 		if err != nil {
-			status = exitSomeFailed
+			unread++
 			out = append(out[:0], `{"id":`...)
 			var rec *recordError
 			if errors.As(err, &rec) && rec.id != nil {
@@ -113,11 +137,7 @@ func runBatch(s classadStreams, who string, answer func(b, line []byte) ([]byte,
 	if err == nil {
 		err = w.Flush()
 	}
-	if err != nil {
-		fmt.Fprintf(s.err, "%s: %v\n", who, err)
-		return exitUsage
-	}
-	return status
+	return unread, err
 }
 
 // flushFirst writes out what is buffered before it waits for more input, so
@@ -227,110 +247,4 @@ func unicodeEscape(text []byte, i int) uint64 {
 		return 0
 	}
 	return n
-}
-
-// textField decides between a field and its form in base64.
-func textField(name string, plain, b64 *string) (text string, ok bool, err error) {
-	if b64 == nil {
-		if plain == nil {
-			return "", false, nil
-		}
-		return *plain, true, nil
-	}
-	b, err := base64.StdEncoding.DecodeString(*b64)
-	if err != nil {
-		return "", false, fmt.Errorf("%s_b64: %w", name, err)
-	}
-	return string(b), true, nil
-}
-
-// appendField appends ,"name":"text"; a text that is no valid UTF-8 stands in
-// base64 under the name with _b64 added.
-func appendField(b []byte, name, text string) []byte {
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	if !utf8.ValidString(text) {
-		b = append(b, `_b64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, []byte(text))
-		return append(b, '"')
-	}
-	b = append(b, `":`...)
-	return appendJSONString(b, text)
-}
-
-// appendTyped appends ,"name":{"type":…,"value":…}.
-func appendTyped(b []byte, name string, v typedValue) []byte {
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, `":{"type":`...)
-	b = appendJSONString(b, v.Type)
-	b = appendField(b, "value", v.Value)
-	return append(b, '}')
-}
-
-// appendBool appends ,"name":true or false.
-func appendBool(b []byte, name string, v bool) []byte {
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, `":`...)
-	return strconv.AppendBool(b, v)
-}
-
-// appendNames appends ,"name":["…",…]. If one of them is no valid UTF-8 all
-// are in base64, and the name has _b64 added.
-func appendNames(b []byte, name string, list []string) []byte {
-	encode := false
-	for _, s := range list {
-		encode = encode || !utf8.ValidString(s)
-	}
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	if encode {
-		b = append(b, "_b64"...)
-	}
-	b = append(b, `":[`...)
-	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if encode {
-			s = base64.StdEncoding.EncodeToString([]byte(s))
-		}
-		b = appendJSONString(b, s)
-	}
-	return append(b, ']')
-}
-
-// appendJSONString appends a string that is valid UTF-8 as the recordings
-// write it: only quotes, backslashes and control characters are escaped.
-func appendJSONString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\b':
-			b = append(b, '\\', 'b')
-		case '\f':
-			b = append(b, '\\', 'f')
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	b = append(b, s[start:]...)
-	return append(b, '"')
 }
