@@ -118,7 +118,7 @@ func (c *goldenCase) ask(t *testing.T) (out string, class string, exit, errorLin
 
 	var words []string
 	stopped := false
-	for _, p := range r.reported {
+	for _, p := range r.Reported {
 		class, stops := goldenClass(p)
 		words = append(words, class...)
 		if stops {

@@ -12,8 +12,8 @@
 //
 //	condor_config_val -startd -name node7.example.org START
 //
-// It owns options and printing; what a configuration means is lib/config. It
-// must never change a configuration other than by writing the file it was asked
+// It owns options and files; what is printed is lib/tool/settings, what a
+// configuration means is lib/config. It must never change a configuration other than by writing the file it was asked
 // for, and of daemons it asks what they are set to and nothing else.
 package main
 

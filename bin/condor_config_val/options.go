@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
+	"github.com/execpoint/execpoint/lib/tool/settings"
 )
 
 // options is a command line, read.
@@ -29,7 +30,7 @@ type options struct {
 
 	write     string // file, - for stdout, "" for none
 	summary   bool
-	writeOpts writeOptions
+	writeOpts settings.WriteOptions
 
 	daemon  string // the kind of daemon that is asked, "" for any
 	remote  bool   // a daemon is asked
@@ -146,10 +147,10 @@ func summary(o *options, _, _ string, sub []string) error {
 	if o.write != "" && !o.summary {
 		return &usageError{message: "-summary cannot be used with -writeconfig"}
 	}
-	o.writeOpts = writeOptions{hideObsolete: true, header: true}
+	o.writeOpts = settings.WriteOptions{HideObsolete: true, Header: commands.CondorVersion}
 	o.summary, o.write = true, "-"
 	for _, word := range sub {
-		o.writeOpts.detected.show = o.writeOpts.detected.show || isPrefix(word, "detected", 3)
+		o.writeOpts.Detected.Show = o.writeOpts.Detected.Show || isPrefix(word, "detected", 3)
 	}
 	return nil
 }
@@ -161,6 +162,42 @@ func writeConfig(o *options, _, arg string, sub []string) error {
 	o.write = arg
 	o.writeOpts = parseWriteOptions(sub)
 	return nil
+}
+
+// parseWriteOptions reads the words behind -writeconfig: and -summary:.
+func parseWriteOptions(words []string) settings.WriteOptions {
+	if len(words) == 0 {
+		return settings.WriteOptions{Matching: settings.Kind{Show: true, Comment: true}}
+	}
+	var o settings.WriteOptions
+	comment := false
+	for _, w := range words {
+		switch {
+		case isPrefix(w, "comment", 3):
+			comment = true
+		case isPrefix(w, "default", 3):
+			o.Defaults = settings.Kind{Show: true, Comment: comment}
+		case isPrefix(w, "matches_default", 5):
+			o.Matching = settings.Kind{Show: true, Comment: comment}
+		case isPrefix(w, "detected", 3):
+			o.Detected = settings.Kind{Show: true, Comment: comment}
+		case isPrefix(w, "environment", 3):
+			o.Environment = settings.Kind{Show: true, Comment: comment}
+		case w == "only":
+			o.Only = true
+		case w == "file":
+			o.Only = false
+		case isPrefix(w, "duplicate", 3):
+			o.Duplicates = true
+		case isPrefix(w, "source", 3):
+			o.Source = true
+		case isPrefix(w, "sort", 3):
+			o.Sorted = true
+		case isPrefix(w, "upgrade", 3):
+			o.HideObsolete = true
+		}
+	}
+	return o
 }
 
 // parse reads a command line. note is told of what is wrong without ending it.

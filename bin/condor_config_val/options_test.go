@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/tool/settings"
 )
 
 // TestAbbreviations reads each option in its shortest form, and one letter
@@ -29,14 +30,16 @@ func TestAbbreviations(t *testing.T) {
 		{"-mi", func(o *options) bool { return true }}, {"-mac", func(o *options) bool { return o.macro && !o.macroPath }}, {"-m", nil},
 		{"-macro:path", func(o *options) bool { return o.macroPath }}, {"-macro:pat", func(o *options) bool { return !o.macroPath }},
 		{"-us", func(o *options) bool { return o.used && !o.unused }}, {"-unus", func(o *options) bool { return o.unused && !o.used }}, {"-u", nil},
-		{"-sum", func(o *options) bool { return o.summary && o.write == "-" }}, {"-summary:det", func(o *options) bool { return o.writeOpts.detected.show }},
+		{"-sum", func(o *options) bool { return o.summary && o.write == "-" }}, {"-summary:det", func(o *options) bool { return o.writeOpts.Detected.Show }},
 		{"-co", func(o *options) bool { return o.listSources }}, {"-col", func(o *options) bool { return o.daemon == "collector" }},
 		{"-ma", func(o *options) bool { return o.daemon == "master" }}, {"-st", func(o *options) bool { return o.daemon == "startd" }},
 		{"--root-config", func(o *options) bool { return o.root == "next" && o.rootGiven }}, {"--raw", nil}, {"-roo", nil},
 		{"-lo", func(o *options) bool { return o.localName == "next" }}, {"-sub", func(o *options) bool { return o.subsystem == "next" }}, {"-su", nil},
-		{"-wri", func(o *options) bool { return o.write == "next" && o.writeOpts.matching == kind{true, true} }},
+		{"-wri", func(o *options) bool {
+			return o.write == "next" && o.writeOpts.Matching == settings.Kind{Show: true, Comment: true}
+		}},
 		{"-writeconfig:com,def,env", func(o *options) bool {
-			return o.writeOpts.defaults == kind{true, true} && o.writeOpts.environment.comment && !o.writeOpts.matching.show
+			return o.writeOpts.Defaults == settings.Kind{Show: true, Comment: true} && o.writeOpts.Environment.Comment && !o.writeOpts.Matching.Show
 		}},
 		{"-check-if", func(o *options) bool { return o.hasCondition && o.condition == "next" }}, {"-check", nil},
 		{"-", nil}, {"--", nil}, {"-raw:x", nil},

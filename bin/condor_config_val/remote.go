@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/tool/settings"
 )
 
 // remotePatience is how long a daemon and the collectors that know it may take
@@ -45,12 +46,12 @@ func (r *run) fromDaemon() int {
 		root, err = r.root, nil
 	}
 	if err != nil {
-		r.reportAll(err)
+		r.ReportAll(err)
 		return exitFailed
 	}
 	snap, client, err := pooltool.Open(root, facts)
 	if err != nil {
-		r.reportAll(err)
+		r.ReportAll(err)
 		return exitFailed
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), remotePatience)
@@ -69,7 +70,7 @@ func (r *run) fromDaemon() int {
 		if err != nil {
 			return r.fail(fmt.Sprintf("%s: %v", at.String(), err))
 		}
-		if !r.print(name, s) {
+		if !r.Print(name, s) {
 			status = exitFailed
 		}
 	}
@@ -102,8 +103,8 @@ func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *securit
 // HTCondor 8.1.2 the line of the file, where that is, the default, and how
 // often the name was asked for; a name that is not defined is no string, or
 // "Not defined" of older ones.
-func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name string) (shown, error) {
-	s := shown{name: strings.ToUpper(name)}
+func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name string) (settings.Answer, error) {
+	s := settings.Answer{Name: strings.ToUpper(name)}
 	conn, _, err := open.Command(ctx, at, command.DCConfigVal, security.Options{})
 	if err != nil {
 		return s, err
@@ -125,9 +126,9 @@ func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name stri
 		case 0:
 			line, err = conn.String()
 		case 1:
-			s.at, err = conn.String()
+			s.At, err = conn.String()
 		case 2:
-			s.def, hasDef, err = conn.NullableString()
+			s.Default, hasDef, err = conn.NullableString()
 		default:
 			_, err = conn.String()
 		}
@@ -136,11 +137,11 @@ func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name stri
 		return s, err
 	}
 	if there && !(line == "" && value == "Not defined") {
-		s.value, s.known, s.raw = value, true, value
+		s.Value, s.Known, s.Raw = value, true, value
 		if _, raw, ok := strings.Cut(line, " = "); ok {
-			s.raw = raw
+			s.Raw = raw
 		}
-		s.hasDef = hasDef
+		s.HasDefault = hasDef
 	}
 	return s, nil
 }

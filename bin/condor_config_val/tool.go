@@ -4,15 +4,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"regexp"
 	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/tool/settings"
 )
 
 // Exit statuses.
@@ -44,8 +45,8 @@ type system struct {
 type run struct {
 	system
 	*options
-	snap     *config.Snapshot
-	reported config.Problems // as printed to stderr
+	settings.Printer
+	snap *config.Snapshot
 }
 
 // tool runs the command line and returns the exit status.
@@ -70,6 +71,10 @@ func (r *run) main(args []string) int {
 		return exitOK
 	}
 	r.options = o
+	r.Printer = settings.Printer{
+		Out: r.stdout, Err: r.stderr, Raw: o.raw, Expand: o.expand, Default: o.def, Evaluate: o.evaluate,
+		Verbose: o.verbose, Info: o.info, Used: o.used, Unused: o.unused,
+	}
 	switch {
 	case o.version:
 		return commands.PrintVersion(r.stdout)
@@ -90,41 +95,17 @@ func (r *run) fail(message string) int {
 	return exitFailed
 }
 
-// report prints a problem.
-func (r *run) report(p *config.Problem) {
-	r.reported = append(r.reported, p)
-	fmt.Fprintln(r.stderr, p.Error())
-}
-
-// reportAll prints the problems of an error and reports whether one of them
-// leaves no value behind.
-func (r *run) reportAll(err error) (fatal bool) {
-	var many config.Problems
-	var one *config.Problem
-	switch {
-	case errors.As(err, &many):
-	case errors.As(err, &one):
-		many = config.Problems{one}
-	case err != nil:
-		many = config.Problems{&config.Problem{Message: err.Error()}}
-	}
-	for _, p := range many {
-		r.report(p)
-		fatal = fatal || p.Class == config.Endless || p.Class == config.TooMuch
-	}
-	return fatal
-}
-
 // fromFiles answers from the configuration files.
 func (r *run) fromFiles() int {
 	if done, status := r.load(); done {
 		return status
 	}
 	if r.listSources {
-		r.printSources()
+		r.Sources(r.snap)
 	}
 	if r.hasCondition {
-		return r.checkIf()
+		r.Condition(r.snap, r.condition)
+		return exitOK
 	}
 	if r.write != "" {
 		if err := r.writeConfiguration(); err != nil {
@@ -134,7 +115,8 @@ func (r *run) fromFiles() int {
 	}
 	switch {
 	case r.dump:
-		return r.printDump()
+		r.Dump(r.snap, r.names)
+		return exitOK
 	case len(r.names) == 0 && (r.listSources || r.write != ""):
 		return exitOK
 	case len(r.names) == 0:
@@ -159,12 +141,15 @@ func (r *run) load() (done bool, status int) {
 	}
 	o := config.Options{
 		Root: r.root, Env: r.env, Facts: facts, Subsystem: r.subsystem, LocalName: r.localName, Seed: rand.Uint64(), Windows: r.windows,
-		ReadFile: r.readFile, ReadDir: r.readDir, RunCommand: r.runCommand, WriteFile: r.writeFile, Trace: r.tracer(),
+		ReadFile: r.readFile, ReadDir: r.readDir, RunCommand: r.runCommand, WriteFile: r.writeFile,
+	}
+	if r.trace {
+		o.Trace = r.Tracer(r.names, r.dump)
 	}
 	if !r.rootGiven {
 		root, _, err := config.FindRoot(config.Places{Env: r.env, Tilde: r.tilde, Windows: r.windows, Registry: r.registry, Open: r.open})
 		if err != nil {
-			r.reportAll(err)
+			r.ReportAll(err)
 			return true, exitFailed
 		}
 		o.Root = root
@@ -184,7 +169,7 @@ func (r *run) load() (done bool, status int) {
 	}
 	for _, p := range snap.Met() {
 		if p.Class != config.Suspicious && p.Class != config.SetTwice { // HTCondor's tool says nothing of these, condor_ep check does
-			r.report(p)
+			r.Report(p)
 		}
 	}
 	r.snap = snap
@@ -193,8 +178,8 @@ func (r *run) load() (done bool, status int) {
 
 // refused prints why a configuration cannot be used.
 func (r *run) refused(root string, err error) {
-	r.reportAll(err)
-	for _, p := range r.reported {
+	r.ReportAll(err)
+	for _, p := range r.Reported {
 		if p.Severity != config.Error || p.Class == config.RootMissing {
 			continue
 		}
@@ -207,71 +192,37 @@ func (r *run) refused(root string, err error) {
 	}
 }
 
-// tracer prints what is replaced, of the names asked for.
-func (r *run) tracer() func(name, before string, at config.Origin) {
-	if !r.trace {
-		return nil
+// writeConfiguration writes the file of -writeconfig, or the summary.
+func (r *run) writeConfiguration() error {
+	if r.write == "-" {
+		return settings.Write(r.stdout, r.snap, r.writeOpts)
 	}
-	var patterns []*regexp.Regexp
-	if r.dump {
-		patterns = compile(r.names)
+	var b bytes.Buffer
+	if err := settings.Write(&b, r.snap, r.writeOpts); err != nil {
+		return err
 	}
-	return func(name, before string, at config.Origin) {
-		wanted := false
-		for _, n := range r.names {
-			wanted = wanted || strings.EqualFold(n, name)
-		}
-		for _, re := range patterns {
-			wanted = wanted || re != nil && re.MatchString(name)
-		}
-		if wanted {
-			fmt.Fprintf(r.stdout, " # trace: %s\n  # was: %s\n  # set at: %s\n", name, before, at.Location())
-		}
+	if err := r.writeFile(r.write, b.Bytes()); err != nil {
+		return fmt.Errorf("failed to create configuration file %s: %w", r.write, err)
 	}
+	return nil
 }
 
-// compile reads patterns, compared without regard to case. One that is none
-// is nil and matches nothing.
-func compile(patterns []string) []*regexp.Regexp {
-	out := make([]*regexp.Regexp, len(patterns))
-	for i, p := range patterns {
-		if re, err := regexp.Compile("(?i)" + p); err == nil {
-			out[i] = re
+// printNames answers for each name, template or text.
+func (r *run) printNames() int {
+	status := exitOK
+	for _, name := range r.names {
+		ok := true
+		switch {
+		case strings.HasPrefix(name, "^"):
+			r.Template(name[1:])
+		case r.macro:
+			ok = r.Macro(r.snap, name, r.macroPath)
+		default:
+			ok = r.Print(name, settings.Look(r.snap, name))
+		}
+		if !ok && !r.info {
+			status = exitFailed
 		}
 	}
-	return out
-}
-
-// printSources writes headings to stderr and names to stdout, so that the
-// names can be piped on.
-func (r *run) printSources() {
-	sources := r.snap.Sources()
-	fmt.Fprintln(r.stderr, "Configuration source:")
-	if len(sources) == 0 {
-		fmt.Fprintln(r.stdout, "\t")
-		return
-	}
-	fmt.Fprintf(r.stdout, "\t%s\n", sources[0])
-	if len(sources) == 1 {
-		return
-	}
-	plural := "s"
-	if len(sources) == 2 {
-		plural = ""
-	}
-	fmt.Fprintf(r.stderr, "Local configuration source%s:\n", plural)
-	for _, s := range sources[1:] {
-		fmt.Fprintf(r.stdout, "\t%s\n", s)
-	}
-	fmt.Fprintln(r.stderr)
-}
-
-func (r *run) checkIf() int {
-	result, why := r.snap.Condition(r.condition)
-	if why != "" {
-		fmt.Fprintf(r.stdout, "# not supported: %q %s\n", r.condition, why)
-	} else {
-		fmt.Fprintf(r.stdout, "# ok: %q \n%v\n", r.condition, result)
-	}
-	return exitOK
+	return status
 }

@@ -91,7 +91,7 @@ func ofFamily(r *Readers, all []knob, name string) bool {
 func asks(path string) bool {
 	for _, other := range []string{
 		"lib/check/", "lib/simulate/", "lib/explain/", "lib/config/internal/", "lib/config/knobs_table.go", "lib/config/obsolete.go",
-		"lib/config/suggest.go", "bin/condor_config_val/", "bin/condor_gpu_discovery/",
+		"lib/config/suggest.go", "bin/condor_config_val/", "lib/tool/settings/", "bin/condor_gpu_discovery/",
 	} {
 		if strings.HasPrefix(path, other) {
 			return false

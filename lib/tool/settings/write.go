@@ -1,102 +1,76 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package settings
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
-// kind is one sort of rows of -writeconfig.
-type kind struct {
-	show, comment bool
+// Kind says what becomes of one sort of settings that no file has.
+type Kind struct {
+	Show    bool // they are written
+	Comment bool // as comments
 }
 
-// writeOptions are the words behind -writeconfig: and -summary:.
-type writeOptions struct {
-	only                                      bool // only what the other words name
-	defaults, matching, detected, environment kind
-	duplicates                                bool // defaults behind settings of the same name
-	source                                    bool
-	sorted                                    bool
-	header                                    bool
-	hideObsolete                              bool
-}
+// WriteOptions say what Write writes. The settings of files that are not their
+// defaults are always written, unless Only is set and another kind is shown.
+type WriteOptions struct {
+	Only bool // only what the other options name
 
-func parseWriteOptions(words []string) writeOptions {
-	if len(words) == 0 {
-		return writeOptions{matching: kind{show: true, comment: true}}
-	}
-	var o writeOptions
-	comment := false
-	for _, w := range words {
-		switch {
-		case isPrefix(w, "comment", 3):
-			comment = true
-		case isPrefix(w, "default", 3):
-			o.defaults = kind{true, comment}
-		case isPrefix(w, "matches_default", 5):
-			o.matching = kind{true, comment}
-		case isPrefix(w, "detected", 3):
-			o.detected = kind{true, comment}
-		case isPrefix(w, "environment", 3):
-			o.environment = kind{true, comment}
-		case w == "only":
-			o.only = true
-		case w == "file":
-			o.only = false
-		case isPrefix(w, "duplicate", 3):
-			o.duplicates = true
-		case isPrefix(w, "source", 3):
-			o.source = true
-		case isPrefix(w, "sort", 3):
-			o.sorted = true
-		case isPrefix(w, "upgrade", 3):
-			o.hideObsolete = true
-		}
-	}
-	return o
+	Defaults    Kind // defaults
+	Matching    Kind // what is set to its default
+	Detected    Kind // facts of the machine
+	Environment Kind // what the environment sets
+
+	Duplicates   bool // defaults behind settings of the same name
+	Source       bool // with the place of each setting
+	Sorted       bool // by name rather than by place
+	HideObsolete bool // without what an upgrade leaves out
+
+	// Header is the version of HTCondor for a first line that names it; "" for none.
+	Header string
 }
 
 // files reports whether settings of files are shown: always, unless only some
 // other kind was asked for.
-func (o *writeOptions) files() bool {
-	return !o.only || !(o.defaults.show || o.matching.show || o.detected.show || o.environment.show || o.duplicates)
+func (o *WriteOptions) files() bool {
+	return !o.Only || !(o.Defaults.Show || o.Matching.Show || o.Detected.Show || o.Environment.Show || o.Duplicates)
 }
 
 // choose says whether a row is written and what comes before it.
-func (o *writeOptions) choose(row config.Row) (comment string, ok bool) {
-	mark := func(k kind, text string) (string, bool) {
-		if k.show && k.comment {
+func (o *WriteOptions) choose(row config.Row) (comment string, ok bool) {
+	mark := func(k Kind, text string) (string, bool) {
+		if k.Show && k.Comment {
 			return text, true
 		}
-		return "", k.show
+		return "", k.Show
 	}
 	switch {
 	case row.Origin.Kind == config.Detected && !row.MatchesDefault:
-		if comment, ok := mark(o.detected, "#detected#"); ok {
+		if comment, ok := mark(o.Detected, "#detected#"); ok {
 			return comment, true
 		}
-		return mark(o.defaults, "#def#")
+		return mark(o.Defaults, "#def#")
 	case row.Origin.Kind == config.Default:
-		return mark(o.defaults, "#def#")
+		return mark(o.Defaults, "#def#")
 	case row.MatchesDefault:
-		return mark(o.matching, "#")
+		return mark(o.Matching, "#")
 	case row.Origin.Kind == config.Environment:
-		return commentOf(o.environment, "#env#"), !o.only || o.environment.show
+		return commentOf(o.Environment, "#env#"), !o.Only || o.Environment.Show
 	}
-	return "", o.files() && !(o.hideObsolete && isDiscarded(row))
+	return "", o.files() && !(o.HideObsolete && isDiscarded(row))
 }
 
-func commentOf(k kind, text string) string {
-	if k.comment {
+func commentOf(k Kind, text string) string {
+	if k.Comment {
 		return text
 	}
 	return ""
@@ -143,14 +117,15 @@ const (
 	sourceLast  = 1 << 30
 )
 
-func (r *run) writeConfiguration() error {
-	o := &r.writeOpts
+// Write writes a configuration so that it can be read again. The error is the
+// writer's.
+func Write(w io.Writer, snap *config.Snapshot, o WriteOptions) error {
 	var all []statement
 	last := ""
-	sources := r.snap.Sources()
-	for _, row := range r.snap.Rows() {
+	sources := snap.Sources()
+	for _, row := range snap.Rows() {
 		comment, ok := o.choose(row)
-		if !ok || strings.EqualFold(row.Name, last) && !o.duplicates {
+		if !ok || strings.EqualFold(row.Name, last) && !o.Duplicates {
 			continue
 		}
 		last = row.Name
@@ -176,35 +151,29 @@ func (r *run) writeConfiguration() error {
 				}
 			}
 		}
-		if o.source && o.sorted {
+		if o.Source && o.Sorted {
 			s.text += "\n # at: " + at
-		} else if o.source {
+		} else if o.Source {
 			s.text += "\n" + at
 		}
 		all = append(all, s)
 	}
 
 	var b bytes.Buffer
-	if !o.sorted {
+	if !o.Sorted {
 		slices.SortStableFunc(all, func(x, y statement) int { return cmp.Or(cmp.Compare(x.source, y.source), cmp.Compare(x.line, y.line)) })
 	}
-	if o.header && !o.sorted && len(all) > 0 {
-		fmt.Fprintf(&b, "# condor_config_val %s\n", commands.CondorVersion)
+	if o.Header != "" && !o.Sorted && len(all) > 0 {
+		fmt.Fprintf(&b, "# condor_config_val %s\n", o.Header)
 	}
 	source := -1
 	for _, s := range all {
-		if s.source != source && !o.sorted {
+		if s.source != source && !o.Sorted {
 			fmt.Fprintf(&b, "\n#\n# from %s\n#\n", s.heading)
 			source = s.source
 		}
 		fmt.Fprintln(&b, s.text)
 	}
-	if r.write == "-" {
-		_, err := r.stdout.Write(b.Bytes())
-		return err
-	}
-	if err := r.writeFile(r.write, b.Bytes()); err != nil {
-		return fmt.Errorf("failed to create configuration file %s: %w", r.write, err)
-	}
-	return nil
+	_, err := w.Write(b.Bytes())
+	return err
 }

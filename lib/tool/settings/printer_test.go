@@ -1,0 +1,98 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/config"
+)
+
+func snapshot(t *testing.T, text string) *config.Snapshot {
+	t.Helper()
+	snap, err := config.Parse("c", text, config.Options{Subsystem: "STARTD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}
+
+// TestPrint: each way to be asked, of a value of several lines and of one that is
+// empty, which counts as not defined.
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	snap := snapshot(t, "A = 1\nB = $(A) two\nEMPTY =\nHERE @=end\nfirst\n  second $(A)\n@end\n")
+	for _, tt := range []struct {
+		name     string
+		p        Printer
+		out, err string
+		defined  bool
+	}{
+		{"B", Printer{}, "1 two\n", "", true},
+		{"b", Printer{Raw: true}, "$(A) two\n", "", true},
+		{"B", Printer{Default: true}, "", "Not defined: B\n", false},
+		{"MINUTE", Printer{Default: true}, "60\n", "", true},
+		{"EMPTY", Printer{}, "", "Not defined: EMPTY\n", false},
+		{"EMPTY", Printer{Raw: true}, "\n", "", true},
+		{"nope", Printer{}, "", "Not defined: NOPE\n", false},
+		{"HERE", Printer{Verbose: true}, "HERE @=end\n   first\n   second 1\n@end\n # at: c, line 7\n # raw: \n #   HERE = first\n #   second $(A)\n\n", "", true},
+	} {
+		var out, err strings.Builder
+		tt.p.Out, tt.p.Err = &out, &err
+		defined := tt.p.Print(tt.name, Look(snap, tt.name))
+		if defined != tt.defined || out.String() != tt.out || err.String() != tt.err {
+			t.Errorf("%s: %v, %q, %q; want %v, %q, %q", tt.name, defined, &out, &err, tt.defined, tt.out, tt.err)
+		}
+	}
+}
+
+// TestTracer: what is replaced is printed, of the names alone or of what they match.
+func TestTracer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		names    []string
+		patterns bool
+		want     string
+	}{
+		{[]string{"a"}, false, " # trace: A\n  # was: 1\n  # set at: c, line 1\n"},
+		{[]string{"^a"}, false, ""},
+		{[]string{"^a", "("}, true, " # trace: A\n  # was: 1\n  # set at: c, line 1\n"},
+	} {
+		var out strings.Builder
+		p := Printer{Out: &out, Err: io.Discard}
+		if _, err := config.Parse("c", "A = 1\nA = 2\nBB = 1\nBB = 3\n", config.Options{Trace: p.Tracer(tt.names, tt.patterns)}); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, out.String()); d != "" {
+			t.Errorf("%q: -want +got\n%s", tt.names, d)
+		}
+	}
+}
+
+// TestSavedTemplate: of a daemon no template can be asked.
+func TestSavedTemplate(t *testing.T) {
+	t.Parallel()
+	p := Printer{Out: io.Discard, Err: io.Discard}
+	if _, err := p.Saved(&config.Saved{}, []string{"^ROLE"}); err == nil || err.Error() != "remote query not supported for use ROLE" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWriteFails: the error is the writer's own.
+func TestWriteFails(t *testing.T) {
+	t.Parallel()
+	if err := Write(closed{}, snapshot(t, "A = 1\n"), WriteOptions{}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// closed takes nothing.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
