@@ -13,11 +13,10 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/lib/cedar"
-	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/pool"
-	"github.com/execpoint/execpoint/lib/tool/settings"
+	"github.com/execpoint/execpoint/lib/tool/ask"
 )
 
 // remotePatience is how long a daemon and the collectors that know it may take
@@ -66,7 +65,7 @@ func (r *run) fromDaemon() int {
 		if strings.HasPrefix(name, "^") {
 			return r.fail("remote query not supported for use " + name[1:])
 		}
-		s, err := askDaemon(ctx, client, at, name)
+		s, err := ask.Setting(ctx, client, at, name)
 		if err != nil {
 			return r.fail(fmt.Sprintf("%s: %v", at.String(), err))
 		}
@@ -96,52 +95,5 @@ func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *securit
 	if r.pool != "" {
 		list = []string{r.pool}
 	}
-	return pooltool.Locate(ctx, client, int(port), find, list, kinds[r.daemon], cmp.Or(r.name, snap.String("FULL_HOSTNAME")))
-}
-
-// askDaemon asks for one name. The answer is the value, and of daemons since
-// HTCondor 8.1.2 the line of the file, where that is, the default, and how
-// often the name was asked for; a name that is not defined is no string, or
-// "Not defined" of older ones.
-func askDaemon(ctx context.Context, open pool.Opener, at cedar.Sinful, name string) (settings.Answer, error) {
-	s := settings.Answer{Name: strings.ToUpper(name)}
-	conn, _, err := open.Command(ctx, at, command.DCConfigVal, security.Options{})
-	if err != nil {
-		return s, err
-	}
-	defer conn.Close()
-	defer conn.Bind(ctx)()
-	conn.PutString(name)
-	if err := conn.EndMessage(); err != nil {
-		return s, err
-	}
-	value, there, err := conn.NullableString()
-	if err != nil {
-		return s, err
-	}
-	var line string
-	hasDef := false
-	for i := 0; conn.More() && err == nil; i++ {
-		switch i {
-		case 0:
-			line, err = conn.String()
-		case 1:
-			s.At, err = conn.String()
-		case 2:
-			s.Default, hasDef, err = conn.NullableString()
-		default:
-			_, err = conn.String()
-		}
-	}
-	if err := errors.Join(err, conn.EndOfMessage()); err != nil {
-		return s, err
-	}
-	if there && !(line == "" && value == "Not defined") {
-		s.Value, s.Known, s.Raw = value, true, value
-		if _, raw, ok := strings.Cut(line, " = "); ok {
-			s.Raw = raw
-		}
-		s.HasDefault = hasDef
-	}
-	return s, nil
+	return ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, list, kinds[r.daemon], cmp.Or(r.name, snap.String("FULL_HOSTNAME")))
 }

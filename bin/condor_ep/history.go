@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/tool/ask"
 	"github.com/execpoint/execpoint/lib/tool/jobs"
 )
 
@@ -119,7 +120,7 @@ func (f *historyFlags) fromAfar(show func(*classad.Ad) error) error {
 	if err != nil {
 		return err
 	}
-	return far.history(ctx, f.constraint, f.limit, show)
+	return ask.History(ctx, far.client, far.at, f.constraint, f.limit, show)
 }
 
 // countTrue counts the options that were given.

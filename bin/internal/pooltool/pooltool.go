@@ -109,28 +109,3 @@ func CollectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, e
 	files := pool.AddressFilesFrom(snap)
 	return func(at cedar.Sinful) (cedar.Sinful, error) { return files.FindCollector(at, read) }, nil
 }
-
-// Locate asks the collectors of a list where a daemon is. port is that of
-// collectors that are named without one, and find returns where a collector of
-// port 0 is. Entries that name no collector are a reason only where the others
-// do not know the daemon.
-func Locate(ctx context.Context, open pool.Opener, port int, find func(cedar.Sinful) (cedar.Sinful, error), list []string, kind pool.Kind, name string) (cedar.Sinful, error) {
-	var collectors []cedar.Sinful
-	var bad []error
-	for _, text := range list {
-		at, err := pool.ParseCollector(text, port)
-		if err == nil {
-			at, err = find(at)
-		}
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		collectors = append(collectors, at)
-	}
-	at, err := pool.Lookup(ctx, open, collectors, kind, name)
-	if err != nil {
-		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
-	}
-	return at, nil
-}
