@@ -89,7 +89,6 @@ func TestStartThatWaits(t *testing.T) {
 	}{
 		{name: "command", lines: "include command : $(LOCAL_DIR)/slow\n", want: "waiting for the configuration"},
 		{name: "inventory", lines: "MACHINE_RESOURCE_INVENTORY_Cogs = $(LOCAL_DIR)/slow\n", want: "waiting for the programs that say what the machine has", log: true},
-		{name: "plugin", lines: "FILETRANSFER_PLUGINS = $(LOCAL_DIR)/slow\n", want: "waiting for the programs of FILETRANSFER_PLUGINS", log: true},
 		{name: "shared port", lines: "USE_SHARED_PORT = True\n", env: "CONDOR_INHERIT=4711 <127.0.0.1:1> 0 0", want: "waiting for condor_shared_port", log: true},
 		{name: "broker", lines: "CCB_ADDRESS = 127.0.0.1:1\n", want: "waiting for a broker", log: true},
 	} {

@@ -108,6 +108,14 @@ func (m *Machine) Reconfigure(src Source, now clock.Instant) error {
 	return nil
 }
 
+// Learn takes another inventory of the same machine over; nothing else changes.
+func (m *Machine) Learn(inv *machine.Inventory, now clock.Instant) {
+	configured := m.configured
+	m.src.Inventory = inv
+	_ = m.Reconfigure(m.src, now) // the settings are those in force
+	m.configured = configured
+}
+
 func (m *Machine) configure(src Source) error {
 	set, err := settingsFrom(src.Config, src.Inventory.FullHostname)
 	if err != nil {

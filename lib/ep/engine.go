@@ -74,6 +74,7 @@ type Engine struct {
 	polled              int   // slots that are claimed and so are looked at often
 	nextPoll            time.Duration
 	nextUpdate          time.Duration
+	updated             bool          // the first update has been
 	deadline            time.Duration // of the earliest timer, 0 if none runs
 
 	shutdown shutdown
@@ -274,6 +275,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.drainCancelled(ev)
 	case Reconfigured:
 		e.reconfigured(ev)
+	case AbilitiesFound:
+		e.abilitiesFound(ev)
 	case Rehomed:
 		e.rehomed()
 	case CoalesceRequested:
@@ -388,5 +391,19 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 		sl.exprs = e.exprs[sl.s.TypeID]
 		e.stock(sl)
 		e.emit(AdChanged{Slot: sl.s.ID})
+	}
+}
+
+// abilitiesFound shows what the machine can. Its policy may read it, so every slot
+// is looked at with the update that is due now, by the next Tick. Before the first
+// update, for which UPDATE_OFFSET may wait, nobody is told.
+func (e *Engine) abilitiesFound(ev AbilitiesFound) {
+	e.cfg.Inventory = ev.Inventory
+	e.ads.Learn(ev.Inventory, e.now)
+	for _, sl := range e.slots {
+		e.emit(AdChanged{Slot: sl.s.ID})
+	}
+	if e.updated {
+		e.nextUpdate = e.now.Boot
 	}
 }

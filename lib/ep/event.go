@@ -266,6 +266,15 @@ type Reconfigured struct {
 	Inventory *machine.Inventory
 }
 
+// AbilitiesFound brings the machine with what its programs and its starters say
+// that they can. They are asked when the slots are there already, since any of them
+// may take its time, and pools are told of the difference at once.
+type AbilitiesFound struct {
+	// Inventory is the machine with these attributes, otherwise as it was. Nothing
+	// changes it any more.
+	Inventory *machine.Inventory
+}
+
 func (Tick) event()                {}
 func (Sampled) event()             {}
 func (Published) event()           {}
@@ -291,3 +300,4 @@ func (LeaseRenewed) event()        {}
 func (VacateRequested) event()     {}
 func (ShutdownRequested) event()   {}
 func (Reconfigured) event()        {}
+func (AbilitiesFound) event()      {}

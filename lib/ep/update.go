@@ -36,6 +36,7 @@ func (e *Engine) beginUpdates() {
 
 // updateAll is the periodic update.
 func (e *Engine) updateAll() {
+	e.updated = true
 	e.nextUpdate = e.now.Boot + e.times.Update
 	e.emit(UpdateDue{})
 }

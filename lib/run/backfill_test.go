@@ -381,7 +381,7 @@ func TestReloadOfBackfill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.loaded(f.clock.Now(), snap, settings, f.o.Inventory, nil)
+		f.loaded(f.clock.Now(), snap, settings, nil)
 	}
 	load("BOINC_Owner = nosuch\n")
 	if f.pair(1) != policy.BackfillKilling || len(s.orders) != 1 || !strings.Contains(f.log.String(), "there is no such user; there is no backfill") {

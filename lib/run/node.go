@@ -49,6 +49,8 @@ type node struct {
 	poll     time.Duration                   // POLLING_INTERVAL
 	duty     *dutyCycle                      // of the owner
 
+	abilities abilities
+
 	// How the machine was divided. The ledger is the engine's; here it is only
 	// read.
 	ledger    *slot.Ledger
@@ -137,10 +139,7 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 		if v := o.Serve.Version; v != "" {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
-		n.advertiseAfar(ctx, o.Inventory.Attrs, settings)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+		n.able(o.Inventory.Attrs, settings)
 	}
 	over := n.waiting("a first reading of how busy the machine and how full its file systems are")
 	sample, err := o.Host.Sampler.Sample(ctx)
@@ -184,6 +183,9 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if n.serving() && o.Serve.Asked != nil {
 		o.Serve.Asked(n.askedBy)
 	}
+	if n.serving() { // else Inventory has it
+		n.seekAbilities()
+	}
 	if o.Settled != nil {
 		o.Settled()
 	}
@@ -207,6 +209,7 @@ func (n *node) problem(err error) {
 
 func (n *node) close() {
 	close(n.done)
+	n.abilities.end()
 	n.launcher.Close()
 	close(n.records)
 	n.stopBenchmarks()

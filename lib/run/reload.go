@@ -4,11 +4,9 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -21,7 +19,6 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
 )
 
 // reload reads the configuration again, beside the owner since it may run
@@ -35,8 +32,6 @@ func (n *node) reload() {
 		return
 	}
 	n.loading = true
-	inv := *n.o.Inventory
-	inv.Attrs = inv.Attrs.Clone()
 	n.around.Go(func() {
 		next, err := n.o.Load()
 		var settings *starterSettings
@@ -48,13 +43,13 @@ func (n *node) reload() {
 		if err == nil {
 			settings, err = n.startersOf(next)
 		}
-		if err == nil {
-			n.able(&inv, next, settings)
-		}
 		n.post(func(now clock.Instant) {
 			n.loading = false
-			if n.loaded(now, next, settings, &inv, err) && n.o.Starter != nil {
-				n.starts.Use(path, args)
+			if n.loaded(now, next, settings, err) {
+				if n.o.Starter != nil {
+					n.starts.Use(path, args)
+				}
+				n.seekAbilities()
 			}
 			if n.loadAgain {
 				n.loadAgain = false
@@ -64,29 +59,14 @@ func (n *node) reload() {
 	})
 }
 
-// able finds again what the machine's programs and its starters can, as the
-// original asks its starter again. It runs beside the owner, on its own copy of
-// the inventory.
-func (n *node) able(inv *machine.Inventory, next *config.Snapshot, settings *starterSettings) {
-	starter.Withdraw(inv.Attrs)
-	if n.o.Probe != nil {
-		machine.Unprobe(inv.Attrs)
-		for _, err := range inv.Apply(context.Background(), time.Now(), n.o.Probe(next)) {
-			n.o.Log.Warn("machine", "err", err)
-		}
-	}
-	starter.Advertise(inv.Attrs)
-	if n.serving() {
-		n.advertiseAfar(context.Background(), inv.Attrs, settings)
-	}
-}
-
 // loaded takes a configuration over as a whole, or tells why the old one stays.
 // Load has refused for what is around the run and usable refuses for what is
 // decided here. The engine is asked last: it takes over what it does not refuse,
 // and nothing can be refused any more after that.
-func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starterSettings, inv *machine.Inventory, err error) (taken bool) {
+func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starterSettings, err error) (taken bool) {
+	var inv *machine.Inventory
 	if err == nil {
+		inv = n.known(n.o.Inventory, settings)
 		err = n.usable(next, inv)
 	}
 	var effects []ep.Effect

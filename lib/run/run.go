@@ -135,9 +135,10 @@ type Options struct {
 	// by Reconfigured. What cannot be used as a whole leaves the old one in place.
 	Reload <-chan struct{}
 	Load   func() (*config.Snapshot, error)
-	// Probe is the scanner that asks the machine's programs what they can, whose
-	// findings Inventory has already; it is asked again with a configuration that
-	// was read again. nil leaves what was found.
+	// Probe is the scanner that asks the machine's programs what they can. It is
+	// asked beside the run: for a member of a pool when its slots are there, else
+	// Inventory has its findings already; and again with each configuration that was
+	// read again. nil leaves what was found.
 	Probe func(*config.Snapshot) machine.Scanner
 	// Reconfigured is told what was taken over, by the run's own goroutine: the
 	// configuration that Load returned last. It cannot refuse any more; nil for

@@ -5,14 +5,10 @@ package run
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"net"
-	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/starter"
 )
 
@@ -113,32 +109,4 @@ func (n *node) chooseHere(plan *starter.Plan, choose runAs) error {
 		plan.Submit.As = owner
 	}
 	return nil
-}
-
-// tellPlugins logs which plugins are of no use. HTCondor's default names six, and
-// a machine without HTCondor has none of them: that is one line.
-func (n *node) tellPlugins(problems []error) {
-	var missing []string
-	for _, err := range problems {
-		var e *errs.Error
-		if errors.Is(err, fs.ErrNotExist) && errors.As(err, &e) {
-			missing = append(missing, e.Subject)
-			continue
-		}
-		n.o.Log.Info("a file transfer plugin is of no use", "why", err)
-	}
-	if len(missing) > 0 {
-		n.o.Log.Info("no such programs are here; what FILETRANSFER_PLUGINS names and this machine lacks moves no files, and http, https and data are built in", "missing", strings.Join(missing, ", "))
-	}
-}
-
-// advertiseAfar adds to the machine's ad what its starters can do for the jobs
-// of a pool; the programs that move files by URL are asked what they can. HTCondor
-// asks a starter without a slot type.
-func (n *node) advertiseAfar(ctx context.Context, ad *classad.Ad, s *starterSettings) {
-	plugins := starter.Plugins(s.any.settings.Pool.Plugins, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
-	over := n.waiting("the programs of FILETRANSFER_PLUGINS to say what they can")
-	n.tellPlugins(plugins.Load(ctx))
-	over()
-	starter.AdvertiseAfar(ad, plugins.Methods())
 }

@@ -314,9 +314,9 @@ func (d *daemonState) checkPlaces(s *config.Snapshot) error {
 }
 
 // detect finds out of the machine what the configuration names: its EXECUTE,
-// which is there by now, and its programs.
+// which is there by now. Its programs are asked by the run, beside the rest.
 func (d *daemonState) detect(ctx context.Context, execute string) error {
-	err := d.during("the file system of EXECUTE: "+execute, func() error {
+	return d.during("the file system of EXECUTE: "+execute, func() error {
 		for _, e := range d.inv.Apply(ctx, time.Now(), d.o.Platform.Volume(execute, d.snap), machine.ConfigScanner(d.snap)) {
 			if errs.Is(e, errs.Invalid) {
 				return e
@@ -324,13 +324,6 @@ func (d *daemonState) detect(ctx context.Context, execute string) error {
 			d.unknown = append(d.unknown, e)
 		}
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return d.during("the machine's programs to say what they can", func() error {
-		d.unknown = append(d.unknown, d.inv.Apply(ctx, time.Now(), d.o.Platform.Programs(d.snap))...)
-		return ctx.Err()
 	})
 }
 

@@ -69,6 +69,11 @@ type Plugins struct {
 	List     []Plugin // the last one that has a method wins
 	// Run may be called by several goroutines at a time.
 	Run Runner // nil leaves only what is built in
+	// Answers remembers what Programs have said; nil asks them each time.
+	Answers *Answers
+	// Answered is called by Load for each of Programs that has answered, or will
+	// not; by several goroutines. nil is nobody.
+	Answered func()
 	// HTTP is used by what is built in for http, https and data; nil makes a
 	// client with bounded redirects.
 	HTTP *http.Client
@@ -175,7 +180,12 @@ func (p *Plugins) Load(ctx context.Context) (unusable []error) {
 	var all sync.WaitGroup
 	for i, program := range p.Programs {
 		env := p.environment(Plugin{Path: program})
-		all.Go(func() { answers[i].one, answers[i].err = Query(ctx, p.Run, program, env, p.QueryTimeout) })
+		all.Go(func() {
+			answers[i].one, answers[i].err = p.Answers.ask(ctx, program, func() (Plugin, error) { return Query(ctx, p.Run, program, env, p.QueryTimeout) })
+			if p.Answered != nil {
+				p.Answered()
+			}
+		})
 	}
 	all.Wait()
 	var asked []Plugin
