@@ -123,7 +123,7 @@ type activation struct {
 	done     <-chan struct{}    // the job's main process has ended; nil unless it runs
 	deadline *time.Timer        // nil unless a soft kill has one
 	updates  *time.Timer        // next usage report
-	polls    *time.Ticker       // looks at usage in between, for the peaks
+	polls    polls              // looks at usage in between, for the peaks
 	settled  *time.Timer        // the job has run for a moment
 	lease    *time.Timer        // nil unless the shadow is away
 	flow     outputFlow
@@ -173,9 +173,10 @@ func (a *activation) run(ctx context.Context, orders <-chan Order) error {
 		case <-channel(a.updates):
 			a.usage()
 			a.updates.Reset(a.plan.Settings.Update)
-		case <-ticks(a.polls):
-			_, _ = a.family.Usage() // the family remembers its peaks
+		case <-channel(a.polls.timer):
+			u, _ := a.family.Usage() // the family remembers its peaks
 			a.noteStrays()
+			a.polls.again(a.plan.Settings.Poll, u)
 		case <-ticks(a.flow.looks):
 			duties = a.lookAtOutput()
 		case <-a.gone:
@@ -274,7 +275,7 @@ func (a *activation) stopTimers() {
 func (a *activation) stopWatching() {
 	if a.updates != nil {
 		a.updates.Stop()
-		a.polls.Stop()
+		a.polls.stop()
 		a.settled.Stop()
 	}
 }

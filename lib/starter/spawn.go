@@ -129,7 +129,7 @@ func (a *activation) spawn() (*Hold, error) {
 	a.stopWatching() // of an earlier run
 	a.updates = time.NewTimer(p.Settings.first())
 	a.settled = time.NewTimer(settling)
-	a.polls = time.NewTicker(p.Settings.Poll)
+	a.polls.begin(p.Settings.Poll)
 	return nil, nil
 }
 
