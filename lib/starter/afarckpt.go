@@ -68,7 +68,7 @@ func (s *afar) checkpoint(a *activation) {
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
-			sent, err = s.upload(ctx, plan, false)
+			sent, err = s.upload(ctx, plan, ofCheckpoint)
 		}
 		lost, wanted := neverSaved(err), true
 		if !lost {
@@ -157,7 +157,7 @@ func (s *afar) again(opened *streams, broken error) []duty {
 		s.streams = opened
 		return a.life.again()
 	case errors.Is(broken, shadow.ErrLost):
-		return a.life.unheard(dutyOutput, s.caller.Connected())
+		return a.life.unheard(dutyOutput, connection(s.caller.Connected()))
 	case errors.As(broken, &stream):
 		return a.life.finished(stream.hold())
 	case a.life.evicted == nil:

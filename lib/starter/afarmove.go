@@ -181,7 +181,7 @@ func (s *afar) unready(ctx context.Context) {
 	ending.Failed = true
 	plan, err := transfer.PlanOutput(s.a.job.ad, ending)
 	if err == nil {
-		_, err = s.upload(ctx, plan, true)
+		_, err = s.upload(ctx, plan, ofOutput)
 	}
 	if err != nil {
 		s.log.Info("the files for failures were not sent", "err", err)
@@ -308,7 +308,7 @@ func (s *afar) send(a *activation) {
 		if some {
 			owed = dutyOutput
 		}
-		a.perform(a.life.unheard(owed, false))
+		a.perform(a.life.unheard(owed, away))
 		return
 	}
 	if s.saving(a) {
@@ -330,7 +330,7 @@ func (s *afar) send(a *activation) {
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
-			sent, err = s.upload(ctx, plan, true)
+			sent, err = s.upload(ctx, plan, ofOutput)
 		}
 		return func() []duty {
 			a.record.BytesOut = sent.Total()
@@ -376,12 +376,12 @@ func (s *afar) sent(got transfer.Stats, err error) []duty {
 	case errors.Is(err, context.Canceled):
 		return a.life.finished(nil)
 	case errors.Is(err, shadow.ErrLost):
-		return a.life.unheard(dutyOutput, s.caller.Connected())
+		return a.life.unheard(dutyOutput, connection(s.caller.Connected()))
 	case errors.As(err, &f) && f.Retry && s.tries < mostTries:
 		s.tries++
 		s.log.Warn("the output did not reach the shadow; it is sent again when the shadow asks for the job", "err", err)
 		s.caller.Break(err)
-		return a.life.unheard(dutyOutput, s.caller.Connected())
+		return a.life.unheard(dutyOutput, connection(s.caller.Connected()))
 	}
 	s.failed = true
 	h := holdOf(err)
@@ -441,8 +441,17 @@ func (s *afar) ending() transfer.Ending {
 	return ending
 }
 
-// upload sends files. After the last time the shadow moves none any more.
-func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (transfer.Stats, error) {
+// uploading says which files are sent, in the word with which the attributes that
+// tell of it begin.
+type uploading string
+
+const (
+	ofCheckpoint uploading = "Checkpoint"
+	ofOutput     uploading = "Output" // after it the shadow moves no files any more
+)
+
+// upload sends files.
+func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, which uploading) (transfer.Stats, error) {
 	if err := s.queue.settled(ctx); err != nil {
 		return transfer.Stats{}, err
 	}
@@ -463,18 +472,15 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, last bool) (t
 		sent, err = transfer.Send(ctx, s.side(conn), s.a.box.Root(), plan, transfer.SendOptions{Plugins: s.plugins(), Outside: s.outside()})
 		return err
 	})
-	f, which := new(transfer.WireFailure), "Output"
-	if !last {
-		which = "Checkpoint"
-	}
-	if !last && (err == nil || errors.As(err, &f) && !f.Broken) {
+	f := new(transfer.WireFailure)
+	if which == ofCheckpoint && (err == nil || errors.As(err, &f) && !f.Broken) {
 		if left(ctx, conn); !s.reaped(ctx, outward) {
 			s.log.Warn("the shadow does not show that it is done with the files it was sent")
 		}
 	}
 	// Also, and most of all, when it failed: the results say why.
 	if len(sent.PluginResults) > 0 {
-		if rerr := s.caller.RegisterJob(ctx, pluginResults(which, sent.PluginResults)); err == nil {
+		if rerr := s.caller.RegisterJob(ctx, pluginResults(string(which), sent.PluginResults)); err == nil {
 			err = rerr
 		}
 	}
@@ -500,7 +506,7 @@ func (s *afar) tell(a *activation) {
 		return
 	}
 	if a.life.apart {
-		a.perform(a.life.unheard(dutyTell, false))
+		a.perform(a.life.unheard(dutyTell, away))
 		return
 	}
 	hold, state := a.life.hold, ""
@@ -559,7 +565,7 @@ func (s *afar) tell(a *activation) {
 		}
 		return func() []duty {
 			if errors.Is(err, shadow.ErrLost) {
-				return a.life.unheard(dutyTell, s.caller.Connected())
+				return a.life.unheard(dutyTell, connection(s.caller.Connected()))
 			}
 			a.problem(err)
 			return a.life.told()

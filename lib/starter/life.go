@@ -325,9 +325,17 @@ func (l *life) told() []duty {
 	return []duty{dutyEnd}
 }
 
-// unheard says that d could not be done because the shadow is away. It is done
-// when the shadow is back, if it is worth that; back says that it is already.
-func (l *life) unheard(d duty, back bool) []duty {
+// connection says whether the shadow can be told anything.
+type connection bool
+
+const (
+	away connection = false
+	back connection = true
+)
+
+// unheard says that d could not be done because the shadow was away. It is done
+// when the shadow is back, if it is worth that; now says that it is already.
+func (l *life) unheard(d duty, now connection) []duty {
 	if l.phase != finishing && l.phase != telling {
 		return nil
 	}
@@ -338,7 +346,7 @@ func (l *life) unheard(d duty, back bool) []duty {
 		l.phase = over
 		return []duty{dutyEnd}
 	}
-	if back && !l.apart {
+	if now == back && !l.apart {
 		return []duty{d}
 	}
 	if d == dutyTell && l.evicted != nil && l.hold == nil {

@@ -17,9 +17,9 @@ var (
 	parted       = func(l *life) []duty { return l.parted() }
 	rejoined     = func(l *life) []duty { return l.rejoined() }
 	leaseOver    = func(l *life) []duty { return l.leaseOver() }
-	unsent       = func(l *life) []duty { return l.unheard(dutyOutput, false) }
-	untold       = func(l *life) []duty { return l.unheard(dutyTell, false) }
-	untoldBack   = func(l *life) []duty { return l.unheard(dutyTell, true) }
+	unsent       = func(l *life) []duty { return l.unheard(dutyOutput, away) }
+	untold       = func(l *life) []duty { return l.unheard(dutyTell, away) }
+	untoldBack   = func(l *life) []duty { return l.unheard(dutyTell, back) }
 	holdOrder    = order(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "hold", Code: 21})
 	userHold     = order(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "hold", Code: 1})
 	afarRunning  = []step{{planAfar, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}}
