@@ -22,6 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -106,7 +107,7 @@ func (s *site) eventually(what string, ask func() error) {
 
 // citizen is a daemon of ours with nothing but what every daemon has.
 type citizen struct {
-	door    *daemon.Door
+	door    *daemon.CommandPort
 	log     *lines // nil in a process of its own
 	client  *security.Client
 	orderly *daemon.Orders
@@ -155,7 +156,7 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 	table, err1 := listen.NewTable(append(answers.Commands(), reverser.Command())...)
 	settings, err2 := security.SettingsFrom(conf, security.Sources{Subsystem: "STARTD", ReadFile: os.ReadFile})
 	methods, err3 := authn.SettingsFrom(conf, "STARTD")
-	network, err4 := daemon.NetworkFrom(conf, "STARTD")
+	network, err4 := endpoint.NetworkFrom(conf, "STARTD")
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
@@ -171,8 +172,8 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 			return nil, err
 		}
 	}
-	d := &daemon.Door{
-		Network: network, Inherit: in, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Interfaces: daemon.Interfaces, ReadFile: os.ReadFile, Log: log,
+	d := &daemon.CommandPort{
+		Network: network, Inherit: in, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Interfaces: endpoint.Interfaces, ReadFile: os.ReadFile, Log: log,
 		Named: func(id string, in *daemon.NamedSocket) (listen.NamedSocket, error) {
 			if in != nil {
 				return sharedport.Inherited(in.Descriptor, in.Name)

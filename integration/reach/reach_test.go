@@ -29,6 +29,7 @@ import (
 	"github.com/execpoint/execpoint/integration/realpool"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -111,7 +112,7 @@ func settings(t *testing.T, knobs map[string]string) reach.Settings {
 }
 
 // open opens a door before a job in dir.
-func open(t *testing.T, dir string, u *host.Identity, knobs map[string]string) (*reach.Door, *bytes.Buffer) {
+func open(t *testing.T, dir string, u *host.Identity, knobs map[string]string) (*reach.CommandSocket, *bytes.Buffer) {
 	t.Helper()
 	spawner, err := proc.New(proc.Options{Role: proc.Guest})
 	if err != nil {
@@ -136,8 +137,8 @@ func open(t *testing.T, dir string, u *host.Identity, knobs map[string]string) (
 	}
 	log := &bytes.Buffer{}
 	door, err := reach.Open(t.Context(), reach.Config{
-		Claim: testClaim(), Address: startd, Job: job{target}, Version: version,
-		Settings: settings(t, knobs), Log: slog.New(slog.NewTextHandler(log, nil)),
+		Claim: testClaim(), Address: startd, Job: job{target}, Settings: settings(t, knobs),
+		Endpoint: endpoint.New(endpoint.Config{Version: version, Log: slog.New(slog.NewTextHandler(log, nil))}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func testClaim() claim.Secret {
 }
 
 // ask opens a command under a session and asks with an ad.
-func ask(t *testing.T, door *reach.Door, s *security.Sessions, session string, number int, request *classad.Ad) (*cedar.Conn, *classad.Ad) {
+func ask(t *testing.T, door *reach.CommandSocket, s *security.Sessions, session string, number int, request *classad.Ad) (*cedar.Conn, *classad.Ad) {
 	t.Helper()
 	client := &security.Client{
 		Sessions: s, Clock: clock.System(), Version: version, Subsystem: "TOOL", Address: func() string { return "" },
@@ -197,7 +198,7 @@ func ask(t *testing.T, door *reach.Door, s *security.Sessions, session string, n
 }
 
 // startSSHD does what schedd and condor_ssh_to_job do.
-func startSSHD(t *testing.T, door *reach.Door) (*cedar.Conn, *classad.Ad) {
+func startSSHD(t *testing.T, door *reach.CommandSocket) (*cedar.Conn, *classad.Ad) {
 	t.Helper()
 	sessions := security.NewSessions(clock.System(), 10)
 	id, err := claim.ParseID(testClaim().Reveal())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -65,7 +66,7 @@ func TestBehindASharedPort(t *testing.T) {
 	ad := classad.NewAd()
 	ad.SetString("User", jobOwner)
 	door, err := reach.Open(t.Context(), reach.Config{
-		Claim: testClaim(), Version: version, Address: "<127.0.0.1:9618?addrs=127.0.0.1-9618&noUDP&sock=startd_1_abcd>",
+		Claim: testClaim(), Endpoint: endpoint.New(endpoint.Config{Version: version}), Address: "<127.0.0.1:9618?addrs=127.0.0.1-9618&noUDP&sock=startd_1_abcd>",
 		Job:      job{reach.Target{Job: ad, Root: root, Scratch: dir}},
 		Settings: settings(t, map[string]string{"USE_SHARED_PORT": "true", "DAEMON_SOCKET_DIR": sockets}),
 		SharedPort: func(dir, id string) (listen.NamedSocket, error) {

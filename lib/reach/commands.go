@@ -37,16 +37,16 @@ const (
 
 // Commands are those that every starter answers; Config.Commands come on top.
 // docs/security.md lists them.
-func (d *Door) Commands() []listen.Command {
+func (cs *CommandSocket) Commands() []listen.Command {
 	return listen.Answer(command.Starter, map[int]listen.Handler{
-		command.CACmd:                    d.adCommand,
-		command.StarterVacateJob:         d.vacate,
-		command.CreateJobOwnerSecSession: d.createOwnerSession,
-		command.StartSSHD:                d.startSSHD,
-		command.StarterPeek:              d.peek,
-		command.DCRaiseSignal:            d.raise,
+		command.CACmd:                    cs.adCommand,
+		command.StarterVacateJob:         cs.vacate,
+		command.CreateJobOwnerSecSession: cs.createOwnerSession,
+		command.StartSSHD:                cs.startSSHD,
+		command.StarterPeek:              cs.peek,
+		command.DCRaiseSignal:            cs.raise,
 		command.DCNop:                    nop,
-		command.DCQueryInstance:          d.instance,
+		command.DCQueryInstance:          cs.instance,
 	})
 }
 
@@ -62,13 +62,13 @@ func readAd(c *listen.Call) (*classad.Ad, error) {
 }
 
 // ofClaim reports whether a call comes under the session of the claim.
-func (d *Door) ofClaim(c *listen.Call) bool {
+func (cs *CommandSocket) ofClaim(c *listen.Call) bool {
 	s := c.Request.Session
-	return s != nil && s.ID == d.id.Public && c.Request.Peer.User == security.SubmitSide
+	return s != nil && s.ID == cs.id.Public && c.Request.Peer.User == security.SubmitSide
 }
 
 // adCommand answers a command whose name stands in an ad.
-func (d *Door) adCommand(_ context.Context, c *listen.Call) error {
+func (cs *CommandSocket) adCommand(_ context.Context, c *listen.Call) error {
 	ad, err := readAd(c)
 	if err != nil {
 		return err
@@ -76,11 +76,11 @@ func (d *Door) adCommand(_ context.Context, c *listen.Call) error {
 	name, ok := ad.EvalString(attrCommand, nil)
 	switch {
 	case !ok:
-		return d.refuseAd(c.Conn, "InvalidRequest", "the request has no "+attrCommand)
+		return cs.refuseAd(c.Conn, "InvalidRequest", "the request has no "+attrCommand)
 	case !strings.EqualFold(name, "CA_RECONNECT_JOB"):
-		return d.refuseAd(c.Conn, "InvalidRequest", "a starter does not support the command ("+shown(name)+"); want CA_RECONNECT_JOB")
-	case !d.ofClaim(c):
-		return d.refuseAd(c.Conn, "NotAuthorized", "CA_RECONNECT_JOB needs the session of the claim")
+		return cs.refuseAd(c.Conn, "InvalidRequest", "a starter does not support the command ("+shown(name)+"); want CA_RECONNECT_JOB")
+	case !cs.ofClaim(c):
+		return cs.refuseAd(c.Conn, "NotAuthorized", "CA_RECONNECT_JOB needs the session of the claim")
 	}
 	// Whoever goes on with the connection may read it from another goroutine:
 	// nobody else may hold it then.
@@ -89,8 +89,8 @@ func (d *Door) adCommand(_ context.Context, c *listen.Call) error {
 		return nil
 	}
 	conn.SetLimits(cedar.Limits{}) // a conversation carries more than a command
-	if err := d.cfg.Job.Reconnect(d.stopped, conn, ad); err != nil {
-		err = errors.Join(err, d.refuseAd(conn, "Failure", oneLine(err.Error())))
+	if err := cs.cfg.Job.Reconnect(cs.stopped, conn, ad); err != nil {
+		err = errors.Join(err, cs.refuseAd(conn, "Failure", oneLine(err.Error())))
 		_ = conn.Close()
 		return err
 	}
@@ -98,11 +98,11 @@ func (d *Door) adCommand(_ context.Context, c *listen.Call) error {
 }
 
 // refuseAd answers that nothing came of a command in an ad.
-func (d *Door) refuseAd(conn *cedar.Conn, result, why string) error {
+func (cs *CommandSocket) refuseAd(conn *cedar.Conn, result, why string) error {
 	ad := classad.NewAd()
 	ad.SetString(attrResult, result)
 	ad.SetString(attrErrorString, why)
-	return putReply(conn, ad, d.cfg.Version, d.cfg.Platform)
+	return putReply(conn, ad, cs.cfg.Endpoint.Version, cs.cfg.Platform)
 }
 
 // ReplyReconnect tells the shadow on conn that it has its job back. info is
@@ -133,7 +133,7 @@ func putReply(conn *cedar.Conn, ad *classad.Ad, version, platform string) error 
 }
 
 // vacate ends the job.
-func (d *Door) vacate(ctx context.Context, c *listen.Call) error {
+func (cs *CommandSocket) vacate(ctx context.Context, c *listen.Call) error {
 	why, err := c.Conn.String()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (d *Door) vacate(ctx context.Context, c *listen.Call) error {
 	if err := c.Conn.EndMessage(); err != nil {
 		return err
 	}
-	return d.cfg.Job.Vacate(ctx, why, int(n[0]), int(n[1]), n[2] != 0)
+	return cs.cfg.Job.Vacate(ctx, why, int(n[0]), int(n[1]), n[2] != 0)
 }
 
 // The signals that a starter heeds, as daemons number them.
@@ -162,7 +162,7 @@ const (
 )
 
 // raise ends the job as the two signals do that end a starter.
-func (d *Door) raise(ctx context.Context, c *listen.Call) error {
+func (cs *CommandSocket) raise(ctx context.Context, c *listen.Call) error {
 	n, err := c.Conn.Int()
 	if err != nil {
 		return err
@@ -173,17 +173,17 @@ func (d *Door) raise(ctx context.Context, c *listen.Call) error {
 	switch n {
 	case signalTerm, signalQuit:
 		c.Log.Info("signal by command", "user", c.Request.Peer.User, "signal", n)
-		return d.cfg.Job.Vacate(ctx, fmt.Sprintf("%s sent the signal %d", c.Request.Peer.User, n), 0, 0, n == signalTerm)
+		return cs.cfg.Job.Vacate(ctx, fmt.Sprintf("%s sent the signal %d", c.Request.Peer.User, n), 0, 0, n == signalTerm)
 	}
 	return errs.E("reach.raise", errs.Unsupported, fmt.Sprintf("signal %d", n), errors.New("a starter heeds 15 (SIGTERM) and 3 (SIGQUIT) by command"))
 }
 
 // instance tells this process from an earlier one at the same address.
-func (d *Door) instance(_ context.Context, c *listen.Call) error {
+func (cs *CommandSocket) instance(_ context.Context, c *listen.Call) error {
 	if err := c.Conn.EndOfMessage(); err != nil {
 		return err
 	}
-	c.Conn.PutBytes(fmt.Appendf(nil, "%016x", d.instanceID))
+	c.Conn.PutBytes(fmt.Appendf(nil, "%016x", cs.instanceID))
 	return c.Conn.EndMessage()
 }
 
@@ -192,41 +192,41 @@ const mostOwnerSessions = 64
 
 // createOwnerSession makes a session for the owner of the job, which the
 // schedd, who knows that one, hands on.
-func (d *Door) createOwnerSession(_ context.Context, c *listen.Call) error {
+func (cs *CommandSocket) createOwnerSession(_ context.Context, c *listen.Call) error {
 	ad, err := readAd(c)
 	if err != nil {
 		return err
 	}
 	shownID, _ := ad.EvalString(attrClaimID, nil)
-	if subtle.ConstantTimeCompare([]byte(shownID), []byte(d.cfg.Claim.Reveal())) != 1 {
+	if subtle.ConstantTimeCompare([]byte(shownID), []byte(cs.cfg.Claim.Reveal())) != 1 {
 		// The original does not answer this one either.
 		return errs.E("reach.createOwnerSession", errs.Denied, c.Request.Peer.User, errors.New("the claim id in the request is not that of the job"))
 	}
-	t, _ := d.cfg.Job.Running()
+	t, _ := cs.cfg.Job.Running()
 	if t.Job == nil {
-		return refuse(c.Conn, d.cfg.Version, true, "the job is not yet initialized")
+		return refuse(c.Conn, cs.cfg.Endpoint.Version, true, "the job is not yet initialized")
 	}
 	owner, ok := t.Job.EvalString(attrUser, nil)
 	if !ok || owner == "" {
-		return refuse(c.Conn, d.cfg.Version, false, "the job ad has no User, so nobody is known to be its owner")
+		return refuse(c.Conn, cs.cfg.Endpoint.Version, false, "the job ad has no User, so nobody is known to be its owner")
 	}
 	wish, _ := ad.EvalString(attrSessionInfo, nil)
-	id, err := d.newOwnerSession(owner, wish)
+	id, err := cs.newOwnerSession(owner, wish)
 	if err != nil {
-		return errors.Join(err, refuse(c.Conn, d.cfg.Version, false, oneLine(err.Error())))
+		return errors.Join(err, refuse(c.Conn, cs.cfg.Endpoint.Version, false, oneLine(err.Error())))
 	}
 	c.Log.Info("session for the owner of the job", "owner", owner)
 	reply := classad.NewAd()
 	reply.SetBool(attrResult, true)
 	reply.SetString(attrClaimID, id.Reveal())
-	reply.SetString(attrStarterAddr, d.Address())
-	reply.SetString(attrVersion, d.cfg.Version)
+	reply.SetString(attrStarterAddr, cs.Address())
+	reply.SetString(attrVersion, cs.cfg.Endpoint.Version)
 	c.Conn.PutAd(reply, cedar.AdOptions{})
 	return c.Conn.EndMessage()
 }
 
 // newOwnerSession makes a session by which its holder is the owner.
-func (d *Door) newOwnerSession(owner, wish string) (security.CapabilityID, error) {
+func (cs *CommandSocket) newOwnerSession(owner, wish string) (security.CapabilityID, error) {
 	if wish != "" {
 		info, err := security.ParseInfo(wish)
 		if err != nil {
@@ -245,42 +245,42 @@ func (d *Door) newOwnerSession(owner, wish string) (security.CapabilityID, error
 		return security.CapabilityID{}, err
 	}
 	version := ""
-	if v, ok := cedar.ParseVersion(d.cfg.Version); ok {
+	if v, ok := cedar.ParseVersion(cs.cfg.Endpoint.Version); ok {
 		version = v.String()
 	}
 	id := security.NewCapabilityID(hex.EncodeToString(random[:]), security.DefaultInfo(version), key.Reveal())
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	// Tools take a new one each time, and nobody tells when one is done with:
 	// the oldest makes room. What it has opened goes on.
-	for len(d.ownerIDs) >= mostOwnerSessions {
-		d.sessions.Forget(d.ownerIDs[0])
-		delete(d.owners, d.ownerIDs[0])
-		d.ownerIDs = d.ownerIDs[1:]
+	for len(cs.ownerIDs) >= mostOwnerSessions {
+		cs.sessions.Forget(cs.ownerIDs[0])
+		delete(cs.owners, cs.ownerIDs[0])
+		cs.ownerIDs = cs.ownerIDs[1:]
 	}
-	if err := d.sessions.Add(&security.Session{
+	if err := cs.sessions.Add(&security.Session{
 		ID: id.Session, Key: security.DeriveKey([]byte(key.Reveal())),
 		Peer: security.Peer{User: owner, Method: security.MethodMatch},
 	}, 0); err != nil {
 		return security.CapabilityID{}, err
 	}
-	d.owners[id.Session] = owner
-	d.ownerIDs = append(d.ownerIDs, id.Session)
+	cs.owners[id.Session] = owner
+	cs.ownerIDs = append(cs.ownerIDs, id.Session)
 	return id, nil
 }
 
 // owner returns who asks if that is the owner of the job, by a session that
 // was made for him here.
-func (d *Door) owner(c *listen.Call, t Target) error {
+func (cs *CommandSocket) owner(c *listen.Call, t Target) error {
 	denied := errs.E("reach.owner", errs.Denied, c.Request.Peer.User, errors.New("only the owner of the job may"))
 	s := c.Request.Session
 	if s == nil {
 		return denied
 	}
-	d.mu.Lock()
-	who, ours := d.owners[s.ID]
-	d.mu.Unlock()
-	if !ours && d.cfg.Secure == nil || c.Request.Peer.User == "" || ours && who != c.Request.Peer.User {
+	cs.mu.Lock()
+	who, ours := cs.owners[s.ID]
+	cs.mu.Unlock()
+	if !ours && cs.cfg.Secure == nil || c.Request.Peer.User == "" || ours && who != c.Request.Peer.User {
 		return denied
 	}
 	if t.Job == nil {

@@ -143,7 +143,7 @@ func TestOwnersAreBounded(t *testing.T) {
 	for range mostOwnerSessions {
 		last = w.ownerSession()
 	}
-	if n := w.door.sessions.Len(); n != mostOwnerSessions+1 {
+	if n := w.socket.sessions.Len(); n != mostOwnerSessions+1 {
 		t.Errorf("there are %d sessions, want %d and that of the claim", n, mostOwnerSessions)
 	}
 	if _, files, _, err := w.peekAt(last, "Out = true"); err != nil || len(files) != 1 {
@@ -192,8 +192,8 @@ func TestReconnectTakesTheConnection(t *testing.T) {
 	if n, err := conn.Int(); n != 288 || err != nil {
 		t.Errorf("got %d, %v through the connection that was taken over", n, err)
 	}
-	all, _ := w.door.server.Connections()
+	all, _ := w.socket.server.Connections()
 	if all != 0 {
-		t.Errorf("%d connections count for the door, want none", all)
+		t.Errorf("%d connections count for the socket, want none", all)
 	}
 }

@@ -6,26 +6,22 @@ package reach
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
 )
 
 // Settings are what the configuration says about reaching into a job. JSON gives
 // them back as they were.
 type Settings struct {
-	Network daemon.Network
+	Network endpoint.Network
 	// Peek and SSH are ENABLE_PEEK_JOB and ENABLE_SSH_TO_JOB, over the slot (MY) and
 	// the job (TARGET); nil is yes.
 	Peek, SSH *config.Expr
@@ -49,7 +45,7 @@ func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
 		FakePasswd: r.Bool("CONDOR_SSH_TO_JOB_FAKE_PASSWD_ENTRY"), Lib: r.String("LIB"),
 	}
 	var err error
-	set.Network, err = daemon.NetworkFrom(s, subsystem)
+	set.Network, err = endpoint.NetworkFrom(s, subsystem)
 	if err = errors.Join(err, r.Err()); err != nil {
 		return Settings{}, err
 	}
@@ -70,19 +66,19 @@ type Config struct {
 	Address string
 	Job     Handler
 
+	// Endpoint is the starter on the wire; nil is one that speaks with no broker.
+	Endpoint *endpoint.Endpoint
 	Settings Settings
 	// SharedPort makes the named socket id below dir, which is "" where the
 	// configuration names none. Nil: there is no shared port on this system,
 	// USE_SHARED_PORT is not heeded.
 	SharedPort func(dir, id string) (listen.NamedSocket, error)
-	// Broker opens a connection to a broker for CCB_REGISTER under a session
-	// that is not kept, and Dial connects to those who ask for us. They are
-	// used when Address has brokers and the starter a port of its own; without
-	// them the address has no broker then.
+	// Broker opens a connection to a broker for CCB_REGISTER, as
+	// endpoint.Endpoint.Register does. It is used when Address has brokers and the
+	// starter a port of its own; without it the address has no broker then.
 	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
-	Dial   func(ctx context.Context, to cedar.Sinful) (net.Conn, error)
 	// Commands are taken besides those of a starter, as that of a
-	// listen.Reverser whose connections come through this door.
+	// listen.Reverser whose connections come in here.
 	Commands []listen.Command
 	// Changed is told the address when it becomes another one, as by a broker.
 	// It must not wait. Nil is nobody.
@@ -91,17 +87,9 @@ type Config struct {
 	// Secure makes what lets others in than those with a session: what the
 	// configuration's ALLOW lists and SEC_ knobs say, and who finds out who they
 	// are. It is called once, when the first connection comes. An error, or nil
-	// as Secure, lets nobody negotiate: then only sessions open the door.
-	Secure func() (*security.Settings, security.Authenticator, error)
-	// Names looks up the host names of who comes, for lists with names, and
-	// gives only those that lead back to the address; nil finds none.
-	Names func(netip.Addr) []string
-
-	Version  string // $CondorVersion…
+	// as Secure, lets nobody negotiate: then only who has a session comes in.
+	Secure   func() (*security.Settings, security.Authenticator, error)
 	Platform string // $CondorPlatform…
-	PID      int    // 0 is this process's
-	Clock    clock.Clock
-	Log      *slog.Logger // nil for none
 }
 
 // Handler is the activation as those who reach into it see it. Its methods are
@@ -157,7 +145,7 @@ func (c *Config) allows(x *config.Expr, t Target) bool {
 	if x == nil {
 		return true
 	}
-	yes, _ := x.IsTrue(&classad.Env{My: t.Machine, Target: t.Job, Now: c.Clock.Now().Wall})
+	yes, _ := x.IsTrue(&classad.Env{My: t.Machine, Target: t.Job, Now: c.Endpoint.Clock.Now().Wall})
 	return yes
 }
 

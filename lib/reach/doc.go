@@ -6,9 +6,9 @@
 // may come in, the form of the commands, and the two of them that look at the
 // job: STARTER_PEEK (condor_tail) and START_SSHD (condor_ssh_to_job).
 //
-//	door, err := reach.Open(ctx, reach.Config{Claim: id, Address: startd, Job: handler, …})
-//	report(door.Address())
-//	err = door.Serve(ctx) // until ctx ends or Close
+//	socket, err := reach.Open(ctx, reach.Config{Claim: id, Address: startd, Job: handler, …})
+//	report(socket.Address())
+//	err = socket.Serve(ctx) // until ctx ends or Close
 //
 // It must never negotiate who somebody is: whoever comes has a session of the
 // claim, or one that the schedd asked for with CREATE_JOB_OWNER_SEC_SESSION. It

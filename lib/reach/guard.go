@@ -12,8 +12,8 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
 
-// guard finds out who comes to the door. Few jobs are ever visited, so it is
-// made ready when the first visitor is there.
+// guard finds out who comes. Few jobs are ever visited, so it is made ready
+// when the first visitor is there.
 type guard struct {
 	*security.Server
 	cfg   *Config
@@ -33,7 +33,7 @@ func (g *guard) prepare() {
 			g.Configure(settings, who)
 			return
 		}
-		g.cfg.Log.Warn("only those with a session reach the job", "err", err)
+		g.cfg.Endpoint.Log.Warn("only those with a session reach the job", "err", err)
 	}
 	g.Configure(&security.Settings{
 		Authorizer: &security.Authorizer{}, StepTimeout: perMessage, Deadline: toSayWho, MatchSessions: true, ResumeResponse: true,

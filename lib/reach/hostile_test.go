@@ -35,7 +35,7 @@ func TestFloodsAndSilence(t *testing.T) {
 	w := newWorld(t)
 	w.works()
 	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	to, err := cedar.ParseSinful(w.door.Address())
+	to, err := cedar.ParseSinful(w.socket.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestFloodsAndSilence(t *testing.T) {
 			_, _ = nc.Write([]byte{1, 0, 0, 0, 8, 0, 0}) // half of a message
 		}
 	}
-	if all, unknown := w.door.server.Connections(); all > mostConns || unknown > mostHandshakes {
-		t.Errorf("the door holds %d connections, %d of them of nobody", all, unknown)
+	if all, unknown := w.socket.server.Connections(); all > mostConns || unknown > mostHandshakes {
+		t.Errorf("the socket holds %d connections, %d of them of nobody", all, unknown)
 	}
 	w.works()
 	if got := w.job.told(); got != "" {
@@ -72,7 +72,7 @@ func TestNobodyNegotiates(t *testing.T) {
 			Address: func() string { return "" }, Dial: w.dialer(),
 		}
 		client.Configure(&security.Settings{Authorizer: &security.Authorizer{}, StepTimeout: 10 * time.Second, Deadline: 10 * time.Second}, nil)
-		to, err := cedar.ParseSinful(w.door.Address())
+		to, err := cedar.ParseSinful(w.socket.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestNobodyNegotiates(t *testing.T) {
 			}
 		}
 	}
-	if n := w.door.sessions.Len(); n != 1 {
+	if n := w.socket.sessions.Len(); n != 1 {
 		t.Errorf("there are %d sessions, want that of the claim", n)
 	}
 	w.works()

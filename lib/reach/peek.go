@@ -33,24 +33,24 @@ type glimpse struct {
 }
 
 // peek sends parts of the job's files to its owner (condor_tail).
-func (d *Door) peek(ctx context.Context, c *listen.Call) error {
-	t, running := d.cfg.Job.Running()
-	if err := d.owner(c, t); err != nil {
+func (cs *CommandSocket) peek(ctx context.Context, c *listen.Call) error {
+	t, running := cs.cfg.Job.Running()
+	if err := cs.owner(c, t); err != nil {
 		return err // the original does not answer this one either
 	}
 	ad, err := readAd(c)
 	if err != nil {
 		return err
 	}
-	if !d.cfg.allows(d.cfg.Settings.Peek, t) {
-		return refuse(c.Conn, d.cfg.Version, false, "ENABLE_PEEK_JOB is false on this machine")
+	if !cs.cfg.allows(cs.cfg.Settings.Peek, t) {
+		return refuse(c.Conn, cs.cfg.Endpoint.Version, false, "ENABLE_PEEK_JOB is false on this machine")
 	}
 	if why, retry := t.unready(running); why != "" {
-		return refuse(c.Conn, d.cfg.Version, retry, why)
+		return refuse(c.Conn, cs.cfg.Endpoint.Version, retry, why)
 	}
 	all, err := readPeek(ad, t)
 	if err != nil {
-		return refuse(c.Conn, d.cfg.Version, false, err.Error())
+		return refuse(c.Conn, cs.cfg.Endpoint.Version, false, err.Error())
 	}
 	defer func() {
 		for _, g := range all {
@@ -62,7 +62,7 @@ func (d *Door) peek(ctx context.Context, c *listen.Call) error {
 	for _, g := range all {
 		if err := g.open(t); err != nil {
 			// It may come yet, unless the name leads out of the sandbox.
-			return refuse(c.Conn, d.cfg.Version, errors.Is(err, os.ErrNotExist), oneLine(err.Error()))
+			return refuse(c.Conn, cs.cfg.Endpoint.Version, errors.Is(err, os.ErrNotExist), oneLine(err.Error()))
 		}
 	}
 	most := int64(-1)
@@ -70,7 +70,7 @@ func (d *Door) peek(ctx context.Context, c *listen.Call) error {
 		most = n
 	}
 	portion(all, most)
-	return d.sendPeek(ctx, c.Conn, all)
+	return cs.sendPeek(ctx, c.Conn, all)
 }
 
 // readPeek reads which files are asked for. Those that are neither a standard
@@ -278,7 +278,7 @@ func portion(all []*glimpse, most int64) {
 
 // sendPeek sends the answer and the files. Each that was announced is sent,
 // one that cannot be read as an empty one.
-func (d *Door) sendPeek(ctx context.Context, conn *cedar.Conn, all []*glimpse) error {
+func (cs *CommandSocket) sendPeek(ctx context.Context, conn *cedar.Conn, all []*glimpse) error {
 	names, offsets := make([]*classad.Expr, len(all)), make([]*classad.Expr, len(all))
 	for i, g := range all {
 		names[i], offsets[i] = g.label, classad.Literal(classad.Int(g.from))

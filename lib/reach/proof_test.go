@@ -14,7 +14,7 @@ import (
 // which proof.
 func TestWhoMayCommand(t *testing.T) {
 	t.Parallel()
-	table, err := listen.NewTable((&Door{}).Commands()...)
+	table, err := listen.NewTable((&CommandSocket{}).Commands()...)
 	if err != nil {
 		t.Fatal(err)
 	}

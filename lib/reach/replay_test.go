@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 )
@@ -68,13 +69,13 @@ func playReconnect(t *testing.T, v *cedartest.Vector, c *cedartest.Connection) {
 		go func() { done <- converse(conn, c, later) }()
 		return nil
 	}
-	door, err := Open(t.Context(), Config{Claim: claim.Secret(v.Secrets.Claims[0].ClaimID), Address: v.Secrets.EPSinful, Job: j, Version: testVersion, Platform: testPlatform})
+	socket, err := Open(t.Context(), Config{Claim: claim.Secret(v.Secrets.Claims[0].ClaimID), Address: v.Secrets.EPSinful, Job: j, Endpoint: endpoint.New(endpoint.Config{Version: testVersion}), Platform: testPlatform})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer socket.Close()
 	client, server := cedartest.Pipe()
-	door.server.ServeConn(t.Context(), server)
+	socket.server.ServeConn(t.Context(), server)
 	p := &cedartest.Player{Conn: c, Role: cedartest.Client, Check: func(m *cedartest.Message, got []byte) error {
 		switch m.Note {
 		case "resume reply":

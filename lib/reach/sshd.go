@@ -22,25 +22,25 @@ import (
 // startSSHD lets the owner of the job in by ssh (condor_ssh_to_job): keys are
 // made, the answer carries them, and from then on the connection belongs to an
 // sshd beside the job.
-func (d *Door) startSSHD(ctx context.Context, c *listen.Call) error {
-	t, running := d.cfg.Job.Running()
-	if err := d.owner(c, t); err != nil {
+func (cs *CommandSocket) startSSHD(ctx context.Context, c *listen.Call) error {
+	t, running := cs.cfg.Job.Running()
+	if err := cs.owner(c, t); err != nil {
 		return err // the original does not answer this one either
 	}
 	ad, err := readAd(c)
 	if err != nil {
 		return err
 	}
-	if why, retry := d.noSSH(t, running); why != "" {
-		return refuse(c.Conn, d.cfg.Version, retry, why)
+	if why, retry := cs.noSSH(t, running); why != "" {
+		return refuse(c.Conn, cs.cfg.Endpoint.Version, retry, why)
 	}
-	v, err := d.readVisit(ad, t)
+	v, err := cs.readVisit(ad, t)
 	if err == nil {
 		err = v.prepare(ctx)
 	}
 	if err != nil {
 		v.cleanUp()
-		return errors.Join(err, refuse(c.Conn, d.cfg.Version, false, oneLine(err.Error())))
+		return errors.Join(err, refuse(c.Conn, cs.cfg.Endpoint.Version, false, oneLine(err.Error())))
 	}
 	reply := classad.NewAd()
 	reply.SetBool(attrResult, true)
@@ -64,20 +64,20 @@ func (d *Door) startSSHD(ctx context.Context, c *listen.Call) error {
 		return err
 	}
 	c.Log.Info("the owner of the job is let in by ssh", "user", c.Request.Peer.User, "proc", family.Main().String())
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stopped.Err() != nil {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.stopped.Err() != nil {
 		_, err := family.Close()
 		v.cleanUp()
 		return err
 	}
-	d.visits.Go(func() {
+	cs.visits.Go(func() {
 		select {
 		case <-family.Done():
-		case <-d.stopped.Done():
+		case <-cs.stopped.Done():
 		}
 		if _, err := family.Close(); err != nil {
-			d.cfg.Log.Warn("what an ssh session left could not be ended", "err", err)
+			cs.cfg.Endpoint.Log.Warn("what an ssh session left could not be ended", "err", err)
 		}
 		v.cleanUp()
 	})
@@ -85,8 +85,8 @@ func (d *Door) startSSHD(ctx context.Context, c *listen.Call) error {
 }
 
 // noSSH says why nobody can be let in now, "" if he can.
-func (d *Door) noSSH(t Target, running bool) (why string, retry bool) {
-	if !d.cfg.allows(d.cfg.Settings.SSH, t) {
+func (cs *CommandSocket) noSSH(t Target, running bool) (why string, retry bool) {
+	if !cs.cfg.allows(cs.cfg.Settings.SSH, t) {
 		return "ENABLE_SSH_TO_JOB is false on this machine", false
 	}
 	if why, retry := t.unready(running); why != "" {

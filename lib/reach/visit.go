@@ -44,8 +44,8 @@ const toMakeKeys = 60 * time.Second
 
 // readVisit reads what is asked for and what is configured. What it returns
 // with an error can be cleaned up as well.
-func (d *Door) readVisit(ad *classad.Ad, t Target) (*visit, error) {
-	set := &d.cfg.Settings
+func (cs *CommandSocket) readVisit(ad *classad.Ad, t Target) (*visit, error) {
+	set := &cs.cfg.Settings
 	v := &visit{target: t, sshd: set.SSHD}
 	keygen := set.Keygen
 	for _, f := range [...]struct{ path, knob, pack string }{
@@ -81,8 +81,8 @@ func (d *Door) readVisit(ad *classad.Ad, t Target) (*visit, error) {
 		return v, errs.E("reach.sshd", errs.Invalid, "SSHKeyGenArgs", err)
 	}
 	v.keygen = slices.Concat([]string{keygen}, v.keygen, more)
-	v.template = d.template()
-	v.environment(d, ad)
+	v.template = cs.template()
+	v.environment(cs, ad)
 	return v, nil
 }
 
@@ -106,8 +106,8 @@ func arguments(knob, text, file string) ([]string, error) {
 
 // template returns the template of sshd's configuration: the configured one,
 // that of an installation, or ours.
-func (d *Door) template() string {
-	if path := d.cfg.Settings.Template; path != "" {
+func (cs *CommandSocket) template() string {
+	if path := cs.cfg.Settings.Template; path != "" {
 		if b, err := os.ReadFile(path); err == nil && len(b) < 1<<20 {
 			return string(b)
 		}
@@ -134,7 +134,7 @@ LogLevel VERBOSE
 `
 
 // environment makes the environment of the session.
-func (v *visit) environment(d *Door, ad *classad.Ad) {
+func (v *visit) environment(cs *CommandSocket, ad *classad.Ad) {
 	set := func(name, value string) { v.env = append(v.env, name+"="+value) }
 	scratch := false
 	for _, e := range v.target.Env {
@@ -166,8 +166,8 @@ func (v *visit) environment(d *Door, ad *classad.Ad) {
 	}
 	// Users without an account that one can log in to have a library of
 	// HTCondor's make one up, where it is installed.
-	if d.cfg.Settings.FakePasswd {
-		lib := filepath.Join(d.cfg.Settings.Lib, "libgetpwnam.so")
+	if cs.cfg.Settings.FakePasswd {
+		lib := filepath.Join(cs.cfg.Settings.Lib, "libgetpwnam.so")
 		if _, err := os.Stat(lib); err == nil && filepath.IsAbs(lib) {
 			set("LD_PRELOAD", lib)
 		}

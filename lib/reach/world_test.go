@@ -20,6 +20,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -97,14 +98,14 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// world is a door with a running job, and somebody who knows its claim.
+// world is a command socket with a running job, and somebody who knows its claim.
 type world struct {
-	t     testing.TB
-	door  *Door
-	job   *job
-	dir   string
-	log   *lockedBuffer
-	peers *security.Sessions // of the other side
+	t      testing.TB
+	socket *CommandSocket
+	job    *job
+	dir    string
+	log    *lockedBuffer
+	peers  *security.Sessions // of the other side
 }
 
 func newWorld(t testing.TB, change ...func(*Config)) *world {
@@ -117,20 +118,20 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 	ad := mustAd(t, `User = "`+owner+`"`+"\nOut = \"_condor_stdout\"\nErr = \"_condor_stderr\"\nOriginalOut = \"job.out\"\nTransferOutput = \"result,sub/deep, link,pipe,../up\"\nUserLog=\"x\"")
 	w.job = &job{running: true, target: Target{Job: ad, Root: root, Scratch: w.dir, Stdout: "_condor_stdout", Stderr: "_condor_stderr"}}
 	cfg := Config{
-		Claim: testClaim(), Address: startdText, Job: w.job, Version: testVersion, Platform: testPlatform,
-		Log:      slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Claim: testClaim(), Address: startdText, Job: w.job, Platform: testPlatform,
+		Endpoint: endpoint.New(endpoint.Config{Version: testVersion, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}),
 		Settings: settings(t),
 	}
 	for _, f := range change {
 		f(&cfg)
 	}
-	if w.door, err = Open(t.Context(), cfg); err != nil {
+	if w.socket, err = Open(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- w.door.Serve(context.WithoutCancel(t.Context())) }()
+	go func() { served <- w.socket.Serve(context.WithoutCancel(t.Context())) }()
 	t.Cleanup(func() {
-		w.door.Close()
+		w.socket.Close()
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
@@ -169,10 +170,10 @@ func (w *world) write(name, text string) {
 	}
 }
 
-// dial connects to the door without saying anything.
+// dial connects to the socket without saying anything.
 func (w *world) dial() net.Conn {
 	w.t.Helper()
-	s, err := cedar.ParseSinful(w.door.Address())
+	s, err := cedar.ParseSinful(w.socket.Address())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func (w *world) commandOver(nc net.Conn, number int, session string) (*cedar.Con
 		Dial: func(context.Context, cedar.Sinful) (net.Conn, error) { return nc, nil },
 	}
 	client.Configure(&security.Settings{Authorizer: &security.Authorizer{}, StepTimeout: 10 * time.Second, Deadline: 10 * time.Second, ResumeResponse: true}, nil)
-	to, err := cedar.ParseSinful(w.door.Address())
+	to, err := cedar.ParseSinful(w.socket.Address())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -245,8 +246,8 @@ func (w *world) ownerSession() string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if at, _ := reply.EvalString("StarterIpAddr", nil); at != w.door.Address() {
-		w.t.Errorf("StarterIpAddr is %q, want %q", at, w.door.Address())
+	if at, _ := reply.EvalString("StarterIpAddr", nil); at != w.socket.Address() {
+		w.t.Errorf("StarterIpAddr is %q, want %q", at, w.socket.Address())
 	}
 	if _, err := w.peers.AddShared(id.Session, id.Info.String(), claim.Secret(text[strings.LastIndexByte(text, ']')+1:])); err != nil {
 		w.t.Fatal(err)

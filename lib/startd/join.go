@@ -27,7 +27,7 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// join opens the door and makes the pool's side behind it.
+// join opens the command port and makes the pool's side behind it.
 func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
 		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
@@ -43,17 +43,17 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 	tokens := &daemon.TokenDesk{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
-	table, err := tableOf(d.pool, answers, tokens, d.reverser, d.desk)
+	table, err := tableOf(d.pool, answers, tokens, d.endpoint.Reverser, d.desk)
 	if err != nil {
 		return nil, "", err
 	}
 	d.port.Table, d.server.Commands = table, table.Security()
 	d.admin = table.Security().Valid(security.Administrator, true)
-	if err := d.door.Open(ctx); err != nil {
+	if err := d.commandPort.Open(ctx); err != nil {
 		return nil, "", err
 	}
 	around.Go(func() {
-		if err := d.door.Serve(ctx); err != nil && ctx.Err() == nil {
+		if err := d.commandPort.Serve(ctx); err != nil && ctx.Err() == nil {
 			d.log.Error("the command socket failed", "err", err)
 		}
 	})
@@ -94,15 +94,15 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 	defer limit.Stop()
 	brokers := time.NewTimer(brokerPatience)
 	defer brokers.Stop()
-	late := len(d.door.Network.Brokers) == 0
+	late := len(d.commandPort.Network.Brokers) == 0
 	what := "a broker of CCB_ADDRESS to let us in"
-	if d.door.Network.SharedPort {
-		what = "condor_shared_port to say where we are reached, in " + d.door.Network.PortAd
+	if d.commandPort.Network.SharedPort {
+		what = "condor_shared_port to say where we are reached, in " + d.commandPort.Network.PortAd
 	}
 	defer observe.Waiting(func() { d.say("waiting for " + what) })()
 	for {
-		at, ok := d.door.Public()
-		if ok && (late || len(at.CCB) > 0 || d.door.Network.SharedPort) {
+		at, ok := d.commandPort.Public()
+		if ok && (late || len(at.CCB) > 0 || d.commandPort.Network.SharedPort) {
 			return at, nil
 		}
 		select {
@@ -113,7 +113,7 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 				d.log.Warn("no broker has answered; only our own network can reach us until one does", "address", at.String())
 			}
 		case <-limit.C:
-			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, d.door.Network.PortAd, fmt.Errorf("the shared port of condor_master does not say there within %v where we are reached; USE_SHARED_PORT = False takes a port of our own", addressPatience))
+			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, d.commandPort.Network.PortAd, fmt.Errorf("the shared port of condor_master does not say there within %v where we are reached; USE_SHARED_PORT = False takes a port of our own", addressPatience))
 		case <-ctx.Done():
 			return cedar.Sinful{}, ctx.Err()
 		}

@@ -6,14 +6,11 @@ package startd
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"os"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 )
@@ -91,10 +88,7 @@ func (d *daemonState) reconfigured(s *config.Snapshot) {
 // securityFrom reads what a configuration says about security, and looks the names
 // of hosts up until ctx ends.
 func (d *daemonState) securityFrom(ctx context.Context, s *config.Snapshot) (secured, error) {
-	lookup := func(name string) []netip.Addr { return d.names.Addresses(ctx, name) }
-	settings, err := security.SettingsFrom(s, security.Sources{
-		Subsystem: subsystem, ReadFile: os.ReadFile, ReadDir: readDir, Hosts: security.Hosts{Lookup: lookup, Local: daemon.Local},
-	})
+	settings, err := security.SettingsFrom(s, d.endpoint.Sources(ctx))
 	methods, err2 := authn.SettingsFrom(s, subsystem)
 	return secured{settings, methods}, errors.Join(err, err2)
 }

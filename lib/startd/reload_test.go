@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/security"
-	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -29,6 +29,13 @@ func (mute) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) 
 	return nil, ctx.Err()
 }
 
+// muted is an endpoint whose server of names does not answer.
+func muted() *endpoint.Endpoint {
+	e := endpoint.New(endpoint.Config{Subsystem: subsystem})
+	e.Names.Resolver = mute{}
+	return e
+}
+
 // A reload waits for the names of the hosts that its configuration lets in, though
 // not for ever: with those that no server of names knows in time, nobody comes in.
 func TestReloadWaitsForNamesOnlySoLong(t *testing.T) {
@@ -39,7 +46,7 @@ func TestReloadWaitsForNamesOnlySoLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemonState{names: &security.HostNames{Resolver: mute{}, Clock: clock.System()}, logs: &logs{given: true}}
+		d := &daemonState{endpoint: muted(), logs: &logs{given: true}}
 		began := time.Now()
 		p, err := d.prepare(t.Context(), s)
 		if err != nil {
@@ -65,7 +72,7 @@ func TestPrepareTellsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &daemonState{names: &security.HostNames{Resolver: mute{}, Clock: clock.System()}, logs: &logs{given: true}}
+	d := &daemonState{endpoint: muted(), logs: &logs{given: true}}
 	_, err = d.prepare(t.Context(), s)
 	if err == nil {
 		t.Fatal("nothing is wrong")

@@ -33,7 +33,7 @@ func (d *daemonState) ours(path string) error {
 
 // mayAct reports whether who asked may act at a level.
 func (d *daemonState) mayAct(ctx context.Context, l security.Level, r *security.Request) bool {
-	return d.server.Allowed(l, r, func(addr netip.Addr) []string { return d.names.Within(ctx, addr) })
+	return d.server.Allowed(l, r, func(addr netip.Addr) []string { return d.endpoint.Names.Within(ctx, addr) })
 }
 
 // mover moves us to another access point.

@@ -93,7 +93,7 @@ func TestSecurityPageCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	starter, err := listen.NewTable(append(new(reach.Door).Commands(), new(listen.Reverser).Command())...)
+	starter, err := listen.NewTable(append(new(reach.CommandSocket).Commands(), new(listen.Reverser).Command())...)
 	if err != nil {
 		t.Fatal(err)
 	}

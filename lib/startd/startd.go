@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
-	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
@@ -69,16 +68,15 @@ type daemonState struct {
 	// readShown reads what other daemons of this machine have written.
 	readShown func(path string) ([]byte, error)
 
-	sessions *security.Sessions
-	server   *security.Server
-	client   *security.Client
-	reverser *listen.Reverser
-	names    *security.HostNames
-	port     *listen.Server
-	door     *daemon.Door
-	pool     *pool.Pool
-	settings pool.Settings
-	notify   *daemon.Notifier
+	sessions    *security.Sessions
+	server      *security.Server
+	client      *security.Client
+	endpoint    *endpoint.Endpoint
+	port        *listen.Server
+	commandPort *daemon.CommandPort
+	pool        *pool.Pool
+	settings    pool.Settings
+	notify      *daemon.Notifier
 
 	version string // our $CondorVersion
 	orders  chan ep.Manner
@@ -354,24 +352,19 @@ func (d *daemonState) now() *config.Snapshot {
 // secure makes both sides of security and what they share.
 func (d *daemonState) secure() error {
 	d.sessions = security.NewSessions(d.clock, 0)
-	d.names = &security.HostNames{Resolver: net.DefaultResolver, Clock: d.clock}
-	network, err := daemon.NetworkFrom(d.snap, subsystem)
+	network, err := endpoint.NetworkFrom(d.snap, subsystem)
 	if err != nil {
 		return err
 	}
-	interfaces, err := daemon.Interfaces()
+	source, err := network.Outgoing()
 	if err != nil {
 		return err
 	}
-	source, err := network.Source(interfaces)
-	if err != nil {
-		return err
-	}
-	d.reverser = &listen.Reverser{Name: d.name, Return: d.self, Open: d.askBroker, NoRelay: network.NoRelay}
-	dialer := &listen.Dialer{Name: d.name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: d.reverser}
-	if network.Reuse {
-		dialer.Reuse = d.o.Platform.Reuse()
-	}
+	d.endpoint = endpoint.New(endpoint.Config{
+		Subsystem: subsystem, Version: d.version, PID: d.o.PID, Network: network, Source: source, Reuse: d.o.Platform.Reuse(),
+		Name: d.name, Address: d.address, Public: d.self, Brokers: func() (*security.Client, error) { return d.client, nil },
+		Clock: d.clock, Log: d.log,
+	})
 	ids := cmp.Or(d.env("CONDOR_IDS"), d.snap.String("CONDOR_IDS"))
 	kin, err := d.o.Platform.Kin(ids)
 	if err != nil {
@@ -380,13 +373,10 @@ func (d *daemonState) secure() error {
 	if d.readShown, err = d.o.Platform.ReadShown(ids); err != nil {
 		return err
 	}
-	d.client = &security.Client{
-		Sessions: d.sessions, Clock: d.clock, Log: d.log, Dial: dialer.Dial, Post: dialer.Post, Version: d.version, Subsystem: subsystem,
-		ParentID: d.env(daemon.ParentVariable), PID: d.o.PID, Address: d.address, Local: daemon.Local, Kin: kin, Names: d.names.Of,
-	}
-	d.server = &security.Server{
-		Sessions: d.sessions, Clock: d.clock, Log: d.log, Version: d.version, Host: d.inv.Hostname, PID: d.o.PID, Names: d.names.Of,
-	}
+	d.client = d.endpoint.Client(d.sessions)
+	d.client.Post, d.client.ParentID = d.endpoint.Dialer.Post, d.env(daemon.ParentVariable)
+	d.client.Local, d.client.Kin = endpoint.Local, kin // for the session of the family
+	d.server = d.endpoint.Server(d.inv.Hostname, d.sessions)
 	d.port = &listen.Server{Security: d.server, Datagrams: d.server, Log: d.log}
 	var tag [2]byte
 	_, _ = rand.Read(tag[:]) // never fails
@@ -396,10 +386,10 @@ func (d *daemonState) secure() error {
 	}
 	super := file
 	super.Path = d.snap.String("STARTD_SUPER_ADDRESS_FILE")
-	d.door = &daemon.Door{
+	d.commandPort = &daemon.CommandPort{
 		Network: network, Inherit: d.inherit, Subsystem: subsystem, PID: d.o.PID, Tag: binary.BigEndian.Uint16(tag[:]), Port: d.o.Port,
 		Server: d.port, Named: d.o.Platform.Named(d.env(daemon.CookieVariable), network.SocketDir),
-		Interfaces: daemon.Interfaces, Resolve: daemon.Resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: dialer.Dial,
+		Interfaces: endpoint.Interfaces, Resolve: endpoint.Resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: d.endpoint.Dialer.Dial,
 		File: file, Super: super,
 		Changed: d.addressChanged, Log: d.log,
 	}
@@ -432,18 +422,6 @@ func (d *daemonState) family() claim.Secret {
 	return claim.Secret(d.inherit.Family.Reveal())
 }
 
-func readDir(path string) ([]string, error) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names, nil
-}
-
 // broker opens a connection to an entry of CCB_ADDRESS, to register with it.
 func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, error) {
 	port, err := d.now().Int("COLLECTOR_PORT")
@@ -457,25 +435,18 @@ func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := d.client.Command(ctx, to, command.CCBRegister, security.Options{Temporary: true})
-	return conn, err
-}
-
-// askBroker opens a request that a broker have one of its targets call us.
-func (d *daemonState) askBroker(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
-	conn, _, err := d.client.Command(ctx, broker, command.CCBRequest, security.Options{})
-	return conn, err
+	return d.endpoint.Register(ctx, to)
 }
 
 func (d *daemonState) self() cedar.Sinful {
-	at, _ := d.door.Public()
+	at, _ := d.commandPort.Public()
 	return at
 }
 
 // address is where a daemon on this machine reaches us.
-func (d *daemonState) address() string { return d.door.Local().String() }
+func (d *daemonState) address() string { return d.commandPort.Local().String() }
 
-func (d *daemonState) name() string { return d.door.Name() }
+func (d *daemonState) name() string { return d.commandPort.Name() }
 
 func (d *daemonState) addressChanged(cedar.Sinful) {
 	select {

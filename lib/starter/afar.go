@@ -9,19 +9,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reach"
@@ -44,21 +43,18 @@ type afar struct {
 	queue    queue
 	sessions *security.Sessions
 	client   *security.Client
-	asks     func() (*security.Client, error) // who speaks with brokers
-	brokers  *brokers                         // nil without
-	reverser *listen.Reverser
-	dialer   *listen.Dialer
-	door     *reach.Door
+	endpoint *endpoint.Endpoint
+	brokers  *brokers // nil without
+	socket   *reach.CommandSocket
 	shadows  shadows
-	doorOver chan struct{} // closed when the door's goroutine has ended
+	served   chan struct{} // closed when the socket's goroutine has ended
 
 	// Of the transfer of files.
 	input   *parting // from what sent input; nil without
 	corrupt bool     // the checkpoint that came back is not what was stored
 	// motions is what the job's ad showed after the last transfer.
 	motions map[direction]motion
-	anew    atomic.Bool         // a shadow came back, which moves no files now
-	names   *security.HostNames // of those who come to the door
+	anew    atomic.Bool // a shadow came back, which moves no files now
 	// recordsTo is FILE_TRANSFER_STATS_LOG once something was written to it, and
 	// recordsErr why no more is.
 	recordsTo  io.Writer
@@ -102,27 +98,21 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 	if s.clock == nil {
 		s.clock = clock.System()
 	}
-	s.names = &security.HostNames{Resolver: net.DefaultResolver, Clock: s.clock}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.sessions = security.NewSessions(s.clock, 64)
-	name := func() string { return "STARTER " + s.address() }
 	network := s.set.Reach.Network
-	source, err := sourceOf(network)
+	source, err := network.Outgoing()
 	if err != nil {
 		s.log.Warn("connections come from whatever address the system chooses", "err", err)
 	}
-	s.reverser = &listen.Reverser{Name: name, Return: s.self, Open: s.askBroker, NoRelay: network.NoRelay}
-	s.dialer = &listen.Dialer{Name: name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: s.reverser}
-	if network.Reuse {
-		s.dialer.Reuse = a.host.Reuse
-	}
-	s.asks = sync.OnceValues(s.asking)
-	s.client = &security.Client{
-		Sessions: s.sessions, Clock: s.clock, Dial: s.dialer.Dial, Log: s.log,
-		Version: p.Version, Subsystem: "STARTER", Address: s.address,
-	}
+	s.endpoint = endpoint.New(endpoint.Config{
+		Subsystem: subsystem, Version: p.Version, Network: network, Source: source, Reuse: a.host.Reuse,
+		Name: func() string { return "STARTER " + s.address() }, Address: s.address, Public: s.self, Brokers: sync.OnceValues(s.brokerClient),
+		Clock: s.clock, Log: s.log,
+	})
+	s.client = s.endpoint.Client(s.sessions)
 	// Sessions are handed over by the shadow: nothing is ever negotiated.
 	s.client.Configure(&security.Settings{
 		Authorizer: &security.Authorizer{}, StepTimeout: 20 * time.Second, Deadline: 2 * time.Minute,
@@ -131,24 +121,12 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 	return s
 }
 
-// sourceOf are the addresses that connections to the shadow come from.
-func sourceOf(n daemon.Network) (listen.Source, error) {
-	if n.BindAll {
-		return listen.Source{}, nil
-	}
-	all, err := daemon.Interfaces()
-	if err != nil {
-		return listen.Source{}, err
-	}
-	return n.Source(all)
-}
-
 // address is where the starter is reached, "" before it is.
 func (s *afar) address() string {
-	if s.door == nil {
+	if s.socket == nil {
 		return ""
 	}
-	return s.door.Address()
+	return s.socket.Address()
 }
 
 // learn takes the conversation up and asks for the job.
@@ -175,7 +153,7 @@ func (s *afar) learn(a *activation) {
 			if s.user != nil {
 				a.plan.RunAs = s.user
 			}
-			s.serveDoor()
+			s.serveSocket()
 			return a.learned(ad, nil)
 		}
 	})
@@ -200,9 +178,8 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 		return caller, nil, errs.E(op, errs.Invalid, "machine ad", err)
 	}
 	where := reach.Config{
-		Claim: s.plan.Claim, Family: s.plan.Family, Address: s.plan.Address, Job: visitors{s}, Settings: s.set.Reach, Secure: s.secure, Names: s.names.Of,
-		Version: s.plan.Version, Platform: s.plan.Platform, Clock: s.clock, Log: s.log,
-		Commands: []listen.Command{s.reverser.Command()},
+		Claim: s.plan.Claim, Family: s.plan.Family, Address: s.plan.Address, Job: visitors{s}, Settings: s.set.Reach, Secure: s.secure, Endpoint: s.endpoint,
+		Platform: s.plan.Platform, Commands: []listen.Command{s.endpoint.Reverser.Command()},
 	}
 	if make := s.a.host.SharedPort; make != nil {
 		where.SharedPort = func(dir, id string) (listen.NamedSocket, error) { return make(s.plan.Cookie, dir, id) }
@@ -210,9 +187,9 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 	if s.brokers, err = s.newBrokers(); err != nil {
 		s.log.Warn("the starter is not reached through a broker", "err", err)
 	} else if s.brokers != nil {
-		where.Broker, where.Dial, where.Changed = s.brokers.open, s.dialer.Dial, s.moved
+		where.Broker, where.Changed = s.registerAt, s.moved
 	}
-	if s.door, err = reach.Open(ctx, where); err != nil {
+	if s.socket, err = reach.Open(ctx, where); err != nil {
 		return caller, nil, err
 	}
 	ad, err := caller.JobInfo(ctx)
@@ -262,16 +239,16 @@ func (f *fileServer) learn(ad *classad.Ad) error {
 	return nil
 }
 
-// serveDoor lets others in.
-func (s *afar) serveDoor() {
-	s.doorOver = make(chan struct{})
+// serveSocket takes commands from now on.
+func (s *afar) serveSocket() {
+	s.served = make(chan struct{})
 	go func() {
-		defer close(s.doorOver)
-		if err := s.door.Serve(context.Background()); err != nil {
+		defer close(s.served)
+		if err := s.socket.Serve(context.Background()); err != nil {
 			s.log.Warn("the starter cannot be reached any more", "err", err)
 		}
 	}()
-	s.a.say(Report{Op: OpContact, Address: s.door.Address()})
+	s.a.say(Report{Op: OpContact, Address: s.socket.Address()})
 }
 
 // read says how the job runs here, away from its access point.
@@ -323,7 +300,7 @@ func movesFiles(ad *classad.Ad, domain string) (bool, error) {
 
 // introduce makes the starter and the shadow known to each other.
 func (s *afar) introduce(ctx context.Context) error {
-	if s.door.Brokered() {
+	if s.socket.Brokered() {
 		s.brokers.await(ctx)
 	}
 	info := starterInfo(s.plan, s.set, s.a.plan.SlotFullName, s.address(), s.a.box.Scratch(), s.machine, s.a.job.ad)
@@ -547,10 +524,10 @@ func (s *afar) close(ctx context.Context) {
 	s.creds.close()
 	s.streams.close()
 	s.chirp.close()
-	if s.door != nil {
-		s.door.Close()
-		if s.doorOver != nil {
-			<-s.doorOver
+	if s.socket != nil {
+		s.socket.Close()
+		if s.served != nil {
+			<-s.served
 		}
 	}
 }

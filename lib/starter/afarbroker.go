@@ -5,12 +5,10 @@ package starter
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
-	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
 
@@ -18,34 +16,21 @@ import (
 // on without.
 const toBeReached = 10 * time.Second
 
-// asking makes who speaks with brokers: with those through which the starter
-// is reached, and with those of shadows that are behind one.
-func (s *afar) asking() (*security.Client, error) {
+// brokerClient makes the client that speaks with brokers: with those through which
+// the starter is reached, and with those of shadows that are behind one. It has
+// sessions of its own, for it negotiates, as the client for the shadow never does.
+func (s *afar) brokerClient() (*security.Client, error) {
 	settings, methods, system, err := s.configured()
 	if err != nil {
 		return nil, err
 	}
-	c := &security.Client{
-		Sessions: security.NewSessions(s.clock, 8), Clock: s.clock, Dial: s.dialer.Dial, Log: s.log, PID: os.Getpid(),
-		Version: s.plan.Version, Subsystem: subsystem, Address: s.address,
-	}
+	c := s.endpoint.Client(security.NewSessions(s.clock, 8))
 	c.Configure(settings, &authn.Client{Settings: methods, System: system})
 	return c, nil
 }
 
-// askBroker opens a request that a broker have one of its targets call us.
-func (s *afar) askBroker(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
-	client, err := s.asks()
-	if err != nil {
-		return nil, err
-	}
-	conn, _, err := client.Command(ctx, broker, command.CCBRequest, security.Options{})
-	return conn, err
-}
-
-// brokers opens connections to those through which the starter is reached.
+// brokers are those through which the starter is reached.
 type brokers struct {
-	client  *security.Client
 	reached chan struct{} // closed when the first broker has answered
 }
 
@@ -55,21 +40,19 @@ func (s *afar) newBrokers() (*brokers, error) {
 	if err != nil || len(startd.CCB) == 0 {
 		return nil, nil // a bad address is told by who listens
 	}
-	client, err := s.asks()
-	if err != nil {
+	if _, err := s.endpoint.Brokers(); err != nil {
 		return nil, err
 	}
-	return &brokers{client: client, reached: make(chan struct{})}, nil
+	return &brokers{reached: make(chan struct{})}, nil
 }
 
-// open opens a connection to a broker to register with it.
-func (b *brokers) open(ctx context.Context, address string) (*cedar.Conn, error) {
+// registerAt opens a connection to a broker of the startd's address to register with it.
+func (s *afar) registerAt(ctx context.Context, address string) (*cedar.Conn, error) {
 	to, err := cedar.ParseSinful("<" + address + ">")
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := b.client.Command(ctx, to, command.CCBRegister, security.Options{Temporary: true})
-	return conn, err
+	return s.endpoint.Register(ctx, to)
 }
 
 // await waits until the first broker has answered, or has taken too long: then

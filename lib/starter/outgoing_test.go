@@ -42,7 +42,7 @@ func TestOutgoing(t *testing.T) {
 			text += name + " = " + value + "\n"
 		}
 		n := configured(t, text).Pool.Reach.Network
-		source, err := sourceOf(n)
+		source, err := n.Outgoing()
 		if errs.KindOf(err) != tt.kind || source != tt.source || n.Out != tt.ports {
 			t.Errorf("%s: from %v and %v, %v; want %v and %v, kind %v", tt.name, source, n.Out, err, tt.source, tt.ports, tt.kind)
 		}

@@ -25,12 +25,10 @@ import (
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
-	"github.com/execpoint/execpoint/lib/cedar/command"
-	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/pool"
 )
 
@@ -63,8 +61,8 @@ func Open(root string, machine map[string]string) (*config.Snapshot, *security.C
 	}
 	system.Files, system.Owners = p.Credentials()
 	now := clock.System()
-	network, err4 := daemon.NetworkFrom(snap, "TOOL")
-	interfaces, err5 := daemon.Interfaces()
+	network, err4 := endpoint.NetworkFrom(snap, "TOOL")
+	interfaces, err5 := endpoint.Interfaces()
 	if err := errors.Join(err4, err5); err != nil {
 		return nil, nil, err
 	}
@@ -73,24 +71,14 @@ func Open(root string, machine map[string]string) (*config.Snapshot, *security.C
 		return nil, nil, err
 	}
 	var client *security.Client
-	name := func() string { return "TOOL" }
-	dialer := &listen.Dialer{Name: name, PrivateNetwork: network.PrivateName, Ports: network.Out, Source: source, Reverse: &listen.Reverser{
-		Name: name, NoRelay: network.NoRelay,
-		Open: func(ctx context.Context, broker cedar.Sinful) (*cedar.Conn, error) {
-			conn, _, err := client.Command(ctx, broker, command.CCBRequest, security.Options{})
-			return conn, err
-		},
+	e := endpoint.New(endpoint.Config{
+		Subsystem: "TOOL", Version: commands.CondorVersion, Network: network, Source: source, Reuse: p.Reuse(), Clock: now,
+		Brokers: func() (*security.Client, error) { return client, nil },
 		Listen: func(ctx context.Context) ([]net.Listener, cedar.Sinful, error) {
-			return network.Return(ctx, interfaces, daemon.Resolve)
+			return network.Return(ctx, interfaces, endpoint.Resolve)
 		},
-	}}
-	if network.Reuse {
-		dialer.Reuse = p.Reuse()
-	}
-	client = &security.Client{
-		Sessions: security.NewSessions(now, 0), Clock: now, Dial: dialer.Dial, Subsystem: "TOOL", PID: os.Getpid(),
-		Version: commands.CondorVersion, Address: func() string { return "" },
-	}
+	})
+	client = e.Client(security.NewSessions(now, 0))
 	client.Configure(settings, &authn.Client{Settings: methods, System: system})
 	return snap, client, nil
 }

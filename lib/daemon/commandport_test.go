@@ -23,6 +23,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -59,9 +60,9 @@ func instance(t *testing.T, nc net.Conn) string {
 	return string(b)
 }
 
-func newDoor(t *testing.T, knobs string) (d *Door, changes chan string) {
+func newCommandPort(t *testing.T, knobs string) (d *CommandPort, changes chan string) {
 	t.Helper()
-	n, err := NetworkFrom(snapshot(t, knobs), "STARTD")
+	n, err := endpoint.NetworkFrom(snapshot(t, knobs), "STARTD")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,17 +71,17 @@ func newDoor(t *testing.T, knobs string) (d *Door, changes chan string) {
 		t.Fatal(err)
 	}
 	changes = make(chan string, 8)
-	return &Door{
+	return &CommandPort{
 		Network: n, Subsystem: "STARTD", PID: 4712, Tag: 0xab12,
 		Server:     &listen.Server{Table: table, Security: bare{}},
-		Interfaces: func() ([]Interface, error) { return lab, nil },
+		Interfaces: func() ([]endpoint.Interface, error) { return lab, nil },
 		File:       AddressFile{Path: filepath.Join(t.TempDir(), ".startd_address"), Version: "$CondorVersion: 25.14.0 x $", Platform: "$CondorPlatform: x $"},
 		Changed:    func(s cedar.Sinful) { changes <- s.String() },
 		Log:        slog.New(slog.DiscardHandler),
 	}, changes
 }
 
-func shown(t *testing.T, d *Door) string {
+func shown(t *testing.T, d *CommandPort) string {
 	t.Helper()
 	text, err := os.ReadFile(d.File.Path)
 	if err != nil {
@@ -90,9 +91,9 @@ func shown(t *testing.T, d *Door) string {
 }
 
 // row: S4-043
-func TestOwnDoor(t *testing.T) {
+func TestCommandPort(t *testing.T) {
 	t.Parallel()
-	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\n")
+	d, changes := newCommandPort(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\n")
 	d.Super = d.File
 	d.Super.Path += ".super"
 	if err := d.Open(t.Context()); err != nil {
@@ -121,7 +122,7 @@ func TestOwnDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := instance(t, nc); got != "01020304fbfcfdfe" {
-		t.Errorf("behind the door is %s", got)
+		t.Errorf("who answers is %s", got)
 	}
 	if want := "STARTD " + public; d.Name() != want {
 		t.Errorf("it is called %s, want %s", d.Name(), want)
@@ -150,10 +151,10 @@ func (bare) Datagram(_ context.Context, from netip.AddrPort, m cedar.Datagram) (
 
 // Datagrams come in at the port of the command socket, unless the owner does
 // not want that.
-func TestDoorForDatagrams(t *testing.T) {
+func TestCommandPortForDatagrams(t *testing.T) {
 	t.Parallel()
 	for _, want := range []bool{true, false} {
-		d, changes := newDoor(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
+		d, changes := newCommandPort(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
 		told := make(chan netip.AddrPort, 1)
 		table, err := listen.NewTable(listen.Command{Row: command.Row{Number: 1, Name: "ONE", Terms: command.Terms{Datagrams: true}}, Handle: func(_ context.Context, c *listen.Call) error { told <- c.Addr; return nil }})
 		if err != nil {
@@ -167,8 +168,8 @@ func TestDoorForDatagrams(t *testing.T) {
 		if err != nil || to.NoUDP == want {
 			t.Fatalf("the address is %s, %v", to, err)
 		}
-		if security.TakesDatagrams(to) != want || len(d.packets) > 0 != want {
-			t.Errorf("%d sockets take datagrams, want %v", len(d.packets), want)
+		if security.TakesDatagrams(to) != want || d.sockets.Datagrams() != want {
+			t.Errorf("datagrams are taken: %v, want %v", d.sockets.Datagrams(), want)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error)
@@ -195,7 +196,7 @@ func TestDoorForDatagrams(t *testing.T) {
 }
 
 // What listens for datagrams may be handed down, too.
-func TestInheritedDoorForDatagrams(t *testing.T) { // hands descriptors over: nobody may open files meanwhile
+func TestInheritedCommandPortForDatagrams(t *testing.T) { // hands descriptors over: nobody may open files meanwhile
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -215,22 +216,17 @@ func TestInheritedDoorForDatagrams(t *testing.T) { // hands descriptors over: no
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, changes := newDoor(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
+		d, changes := newCommandPort(t, fmt.Sprintf("NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = %v\n", want))
 		d.Server.Datagrams = bare{}
 		d.Inherit.Commands = []Socket{{Kind: Stream, Descriptor: int(f.Fd())}, {Kind: Datagram, Descriptor: int(g.Fd())}}
 		if err := d.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if s := <-changes; strings.Contains(s, "noUDP") == want || len(d.packets) > 0 != want {
+		if s := <-changes; strings.Contains(s, "noUDP") == want || d.sockets.Datagrams() != want {
 			t.Errorf("the address is %s", s)
 		}
-		for _, o := range d.listeners {
-			_ = o.Close()
-		}
-		for _, o := range d.packets {
-			_ = o.Close()
-		}
-		// The descriptors were the door's, or closed.
+		d.sockets.Close()
+		// The descriptors were taken over, or closed.
 		if f.Close() == nil || g.Close() == nil {
 			t.Error("a descriptor was left open")
 		}
@@ -238,7 +234,7 @@ func TestInheritedDoorForDatagrams(t *testing.T) { // hands descriptors over: no
 }
 
 // One that the parent opened for us is used instead of a new one.
-func TestInheritedDoor(t *testing.T) { // hands a descriptor over: nobody may open files meanwhile
+func TestInheritedCommandPort(t *testing.T) { // hands a descriptor over: nobody may open files meanwhile
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -248,22 +244,20 @@ func TestInheritedDoor(t *testing.T) { // hands a descriptor over: nobody may op
 	if err != nil {
 		t.Skip("descriptors cannot be handed down here: ", err)
 	}
-	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\n")
+	d, changes := newCommandPort(t, "NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\n")
 	d.Inherit.Commands = []Socket{{Kind: Stream, Descriptor: int(f.Fd())}}
 	err = d.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The descriptor is the door's now; f must not close it a second time.
+	// The descriptor was taken over; f must not close it a second time.
 	if ferr := f.Close(); ferr == nil {
 		t.Error("the descriptor was left open")
 	}
 	if s := <-changes; !strings.HasPrefix(s, "<"+l.Addr().String()+"?") {
 		t.Errorf("the address is %s, the inherited one %s", s, l.Addr())
 	}
-	for _, o := range d.listeners {
-		_ = o.Close()
-	}
+	d.sockets.Close()
 }
 
 // named is a named socket in memory.
@@ -286,10 +280,10 @@ func (n *named) Touch(time.Time) error              { return nil }
 func (n *named) Close() error                       { n.once.Do(func() { close(n.done) }); return nil }
 func (n *named) Addr() net.Addr                     { return &net.UnixAddr{Name: "x", Net: "unix"} }
 
-func TestSharedDoor(t *testing.T) {
+func TestCommandPortBehindSharedPort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, changes := newDoor(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nCCB_ADDRESS = cm.example\n")
+		d, changes := newCommandPort(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nCCB_ADDRESS = cm.example\n")
 		n := &named{calls: make(chan net.Conn), passed: make(chan net.Conn, 1), done: make(chan struct{})}
 		d.Inherit.Endpoint = &NamedSocket{Name: "cookie/startd_99_cdef", Descriptor: 9}
 		d.Named = func(id string, in *NamedSocket) (listen.NamedSocket, error) {
@@ -329,7 +323,7 @@ func TestSharedDoor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := instance(t, mine); got != "01020304fbfcfdfe" {
-			t.Errorf("behind the door is %s", got)
+			t.Errorf("who answers is %s", got)
 		}
 
 		mu.Lock()
@@ -349,9 +343,9 @@ func TestSharedDoor(t *testing.T) {
 
 // Behind a broker the address changes when the registration is there, and
 // stays while the broker is away: it will keep the number for us.
-func TestDoorBehindBroker(t *testing.T) {
+func TestCommandPortBehindBroker(t *testing.T) {
 	t.Parallel()
-	d, changes := newDoor(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nCCB_ADDRESS = cm.example\nPRIVATE_NETWORK_NAME = lab\n")
+	d, changes := newCommandPort(t, "NETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\nUSE_SHARED_PORT = false\nCCB_ADDRESS = cm.example\nPRIVATE_NETWORK_NAME = lab\n")
 	registrations := make(chan *cedar.Conn, 1)
 	d.Broker = func(_ context.Context, address string) (*cedar.Conn, error) {
 		if address != "cm.example" {
@@ -395,18 +389,18 @@ func TestDoorBehindBroker(t *testing.T) {
 	}
 }
 
-func TestDoorsThatDoNotOpen(t *testing.T) {
+func TestCommandPortsThatDoNotOpen(t *testing.T) {
 	t.Parallel()
-	d, _ := newDoor(t, "NETWORK_INTERFACE = 203.0.113.77\nUSE_SHARED_PORT = false\n")
+	d, _ := newCommandPort(t, "NETWORK_INTERFACE = 203.0.113.77\nUSE_SHARED_PORT = false\n")
 	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "no interface of this machine has this address") {
 		t.Errorf("nobody's address: %v", err)
 	}
-	d, _ = newDoor(t, "TCP_FORWARDING_HOST = gate.example\nUSE_SHARED_PORT = false\n")
+	d, _ = newCommandPort(t, "TCP_FORWARDING_HOST = gate.example\nUSE_SHARED_PORT = false\n")
 	d.Resolve = func(context.Context, string) (netip.Addr, error) { return netip.Addr{}, errors.New("no such host") }
 	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "TCP_FORWARDING_HOST") {
 		t.Errorf("nobody's name: %v", err)
 	}
-	d, _ = newDoor(t, "USE_SHARED_PORT = true\n")
+	d, _ = newCommandPort(t, "USE_SHARED_PORT = true\n")
 	d.Inherit.Endpoint = &NamedSocket{Name: "cookie/startd 1", Descriptor: 9}
 	d.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return nil, errors.New("must not be asked") }
 	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "CONDOR_INHERIT") {
@@ -414,9 +408,9 @@ func TestDoorsThatDoNotOpen(t *testing.T) {
 	}
 }
 
-// Without condor_master nobody starts a shared port later: the door takes a port
+// Without condor_master nobody starts a shared port later: the daemon takes a port
 // of its own unless one is there, and says why.
-func TestDoorWithoutSharedPort(t *testing.T) {
+func TestCommandPortWithoutSharedPort(t *testing.T) {
 	t.Parallel()
 	alive, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -444,7 +438,7 @@ func TestDoorWithoutSharedPort(t *testing.T) {
 		{name: "a shared port of others", ad: ad(alive.Addr()), named: denied, want: "/lock/daemon_sock"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, _ := newDoor(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nNETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\n")
+			d, _ := newCommandPort(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nNETWORK_INTERFACE = 127.0.0.1\nBIND_ALL_INTERFACES = false\n")
 			var said strings.Builder
 			d.Log = slog.New(slog.NewTextHandler(&said, nil))
 			d.Inherit.ParentAddress = tt.parent
@@ -458,11 +452,10 @@ func TestDoorWithoutSharedPort(t *testing.T) {
 			if err := d.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range d.listeners {
-				_ = l.Close()
-			}
+			d.sockets.Close()
+			_, behind := d.sockets.SharedPort()
 			at, known := d.Public()
-			if known == tt.shared || (d.endpoint != nil) != tt.shared || !tt.shared && at.Port == 0 {
+			if known == tt.shared || behind != tt.shared || !tt.shared && at.Port == 0 {
 				t.Errorf("the address is %s (%v)", at, known)
 			}
 			if told := strings.Contains(said.String(), "a port of our own is taken"); told == tt.shared || !strings.Contains(said.String(), tt.want) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package daemon
+package endpoint
 
 import (
 	"context"
@@ -113,7 +113,7 @@ func (k *knobs) bad(name, value, want string) {
 	if set, ok := k.s.Lookup(name); ok {
 		where = set.Origin.String() + ": " + name
 	}
-	k.errs = append(k.errs, errs.E("daemon.NetworkFrom", errs.Invalid, where, fmt.Errorf("is %q; want %s", value, want)))
+	k.errs = append(k.errs, errs.E("endpoint.NetworkFrom", errs.Invalid, where, fmt.Errorf("is %q; want %s", value, want)))
 }
 
 func (k *knobs) text(name, otherwise string) string {
@@ -190,7 +190,7 @@ type Interface struct {
 func Interfaces() ([]Interface, error) {
 	list, err := net.Interfaces()
 	if err != nil {
-		return nil, errs.E("daemon.Interfaces", errs.Broken, "", err)
+		return nil, errs.E("endpoint.Interfaces", errs.Broken, "", err)
 	}
 	var all []Interface
 	for _, i := range list {
@@ -218,7 +218,7 @@ func (n Network) Pick(pattern string, all []Interface) (v4, v6 netip.Addr, err e
 	if lerr == nil {
 		literal = literal.Unmap()
 		if literal.Is4() && n.IPv4 == Off || literal.Is6() && n.IPv6 == Off {
-			return v4, v6, errs.E("daemon.Pick", errs.Conflict, pattern, errors.New("the protocol of this address is switched off by ENABLE_IPV4 or ENABLE_IPV6"))
+			return v4, v6, errs.E("endpoint.Pick", errs.Conflict, pattern, errors.New("the protocol of this address is switched off by ENABLE_IPV4 or ENABLE_IPV6"))
 		}
 	}
 	for _, i := range all {
@@ -241,12 +241,12 @@ func (n Network) Pick(pattern string, all []Interface) (v4, v6 netip.Addr, err e
 	switch {
 	case v4.IsValid() || v6.IsValid():
 	case lerr == nil:
-		return v4, v6, errs.E("daemon.Pick", errs.NotFound, pattern, errors.New("no interface of this machine has this address"))
+		return v4, v6, errs.E("endpoint.Pick", errs.NotFound, pattern, errors.New("no interface of this machine has this address"))
 	default:
-		return v4, v6, errs.E("daemon.Pick", errs.NotFound, pattern, errors.New("no interface of this machine has a name or address like this"))
+		return v4, v6, errs.E("endpoint.Pick", errs.NotFound, pattern, errors.New("no interface of this machine has a name or address like this"))
 	}
 	if n.IPv4 == On && !v4.IsValid() || n.IPv6 == On && !v6.IsValid() {
-		return v4, v6, errs.E("daemon.Pick", errs.NotFound, pattern, errors.New("ENABLE_IPV4 or ENABLE_IPV6 is true, and no interface has an address of it"))
+		return v4, v6, errs.E("endpoint.Pick", errs.NotFound, pattern, errors.New("ENABLE_IPV4 or ENABLE_IPV6 is true, and no interface has an address of it"))
 	}
 	return v4, v6, nil
 }
@@ -260,7 +260,7 @@ func (n Network) Source(all []Interface) (listen.Source, error) {
 	}
 	v4, v6, err := n.Pick(n.Interface, all)
 	if err != nil {
-		return listen.Source{}, errs.E("daemon.Source", errs.Other, "NETWORK_INTERFACE", err)
+		return listen.Source{}, errs.E("endpoint.Source", errs.Other, "NETWORK_INTERFACE", err)
 	}
 	return listen.Source{V4: v4, V6: v6}, nil
 }
@@ -272,11 +272,11 @@ func (n Network) Return(ctx context.Context, all []Interface, resolve func(ctx c
 	var r Reach
 	var err error
 	if r.V4, r.V6, err = n.Pick(n.Interface, all); err != nil {
-		return nil, cedar.Sinful{}, errs.E("daemon.Return", errs.Other, "NETWORK_INTERFACE", err)
+		return nil, cedar.Sinful{}, errs.E("endpoint.Return", errs.Other, "NETWORK_INTERFACE", err)
 	}
 	if n.Forwarding != "" {
 		if r.Forward, err = resolve(ctx, n.Forwarding); err != nil {
-			return nil, cedar.Sinful{}, errs.E("daemon.Return", errs.NotFound, "TCP_FORWARDING_HOST", err)
+			return nil, cedar.Sinful{}, errs.E("endpoint.Return", errs.NotFound, "TCP_FORWARDING_HOST", err)
 		}
 	}
 	listeners, err := n.Listen(ctx, 0, r.V4, r.V6)
@@ -287,6 +287,18 @@ func (n Network) Return(ctx context.Context, all []Interface, resolve func(ctx c
 		r.Port = t.Port
 	}
 	return listeners, n.Public(r), nil
+}
+
+// Outgoing is Source with the interfaces of this machine.
+func (n Network) Outgoing() (listen.Source, error) {
+	if n.BindAll {
+		return listen.Source{}, nil
+	}
+	all, err := Interfaces()
+	if err != nil {
+		return listen.Source{}, err
+	}
+	return n.Source(all)
 }
 
 // matches reports whether one of several patterns matches an interface.
@@ -338,7 +350,7 @@ func (n Network) Listen(ctx context.Context, port int, v4, v6 netip.Addr) ([]net
 		}
 	}
 	if len(hosts) == 0 {
-		return nil, errs.E("daemon.Listen", errs.Invalid, "", errors.New("no address to listen at"))
+		return nil, errs.E("endpoint.Listen", errs.Invalid, "", errors.New("no address to listen at"))
 	}
 	ports := []int{port}
 	if port == 0 && n.In.Low > 0 {
@@ -360,9 +372,9 @@ func (n Network) Listen(ctx context.Context, port int, v4, v6 netip.Addr) ([]net
 		}
 	}
 	if len(ports) > 1 {
-		return nil, errs.E("daemon.Listen", errs.Exhausted, fmt.Sprintf("ports %d to %d", n.In.Low, n.In.High), last)
+		return nil, errs.E("endpoint.Listen", errs.Exhausted, fmt.Sprintf("ports %d to %d", n.In.Low, n.In.High), last)
 	}
-	return nil, errs.E("daemon.Listen", errs.Conflict, "port "+strconv.Itoa(port), last)
+	return nil, errs.E("endpoint.Listen", errs.Conflict, "port "+strconv.Itoa(port), last)
 }
 
 // ListenDatagrams opens a socket for datagrams beside each of the command
@@ -384,7 +396,7 @@ func (n Network) ListenDatagrams(ctx context.Context, beside []net.Listener) ([]
 			for _, o := range all {
 				_ = o.Close()
 			}
-			return nil, errs.E("daemon.Listen", errs.Conflict, at.String(), err)
+			return nil, errs.E("endpoint.Listen", errs.Conflict, at.String(), err)
 		}
 		all = append(all, p)
 	}

@@ -7,13 +7,19 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/cedartest"
+	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -94,7 +100,7 @@ func TestAddress(t *testing.T) {
 			made := ""
 			socket := noSocket{make(chan struct{})}
 			d, err := Open(t.Context(), Config{
-				Claim: testClaim(), Address: c.startd, Settings: settings(t, c.knob...), Job: &job{}, PID: 4711,
+				Claim: testClaim(), Address: c.startd, Settings: settings(t, c.knob...), Job: &job{}, Endpoint: endpoint.New(endpoint.Config{PID: 4711}),
 				SharedPort: func(dir, id string) (listen.NamedSocket, error) {
 					if dir == "/broken" {
 						return nil, errors.New("nobody can write there")
@@ -133,12 +139,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-func portText(d *Door) string {
-	if len(d.listeners) == 0 {
-		return ""
-	}
-	_, port, _ := net.SplitHostPort(d.listeners[0].Addr().String())
-	return port
+func portText(d *CommandSocket) string {
+	return strconv.Itoa(d.sockets.Port())
 }
 
 func TestPortsOfARange(t *testing.T) {
@@ -198,7 +200,7 @@ func TestClaimWithoutSession(t *testing.T) {
 // BenchmarkOpen is what a starter pays before anybody comes.
 func BenchmarkOpen(b *testing.B) {
 	b.ReportAllocs()
-	cfg := Config{Claim: testClaim(), Address: startdText, Job: &job{}, Version: testVersion}
+	cfg := Config{Claim: testClaim(), Address: startdText, Job: &job{}, Endpoint: endpoint.New(endpoint.Config{Version: testVersion})}
 	for b.Loop() {
 		d, err := Open(b.Context(), cfg)
 		if err != nil {
@@ -210,34 +212,62 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 // What a broker calls us stands in the address, and those who were told the
-// old one are told.
+// old one are told. Heartbeats and attempts follow the knobs of starters.
 func TestBrokers(t *testing.T) {
 	t.Parallel()
-	var told []string
+	told, asked := make(chan string, 4), make(chan string, 4)
+	registration := make(chan *cedar.Conn, 1)
 	d, err := Open(t.Context(), Config{
-		Claim: testClaim(), Job: &job{}, Settings: settings(t), Address: "<192.0.2.7:9618?CCBID=198.51.100.1:9618#17%20198.51.100.2:9618#3&PrivNet=n&noUDP>",
-		Broker:  func(context.Context, string) (*cedar.Conn, error) { return nil, errors.New("no broker") },
-		Dial:    func(context.Context, cedar.Sinful) (net.Conn, error) { return nil, errors.New("nobody") },
-		Changed: func(address string) { told = append(told, address) },
+		Claim: testClaim(), Job: &job{}, Settings: settings(t, "CCB_HEARTBEAT_INTERVAL", "45", "CCB_RECONNECT_TIME", "3600"),
+		Address: "<127.0.0.1:9618?CCBID=198.51.100.1:9618#17%20198.51.100.2:9618#3&PrivNet=n&noUDP>",
+		Broker: func(_ context.Context, address string) (*cedar.Conn, error) {
+			asked <- address
+			if address != "198.51.100.2:9618" {
+				return nil, errors.New("no broker")
+			}
+			ours, theirs := cedartest.Pipe()
+			registration <- cedar.NewConn(theirs, cedar.Limits{})
+			return cedar.NewConn(ours, cedar.Limits{}), nil
+		},
+		Changed: func(address string) { told <- address },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	all := d.brokers()
-	if strings.Join(all, " ") != "198.51.100.1:9618 198.51.100.2:9618" {
-		t.Fatalf("brokers %q", all)
+	if n := d.sockets.Network; n.Heartbeat != 45*time.Second || n.Reconnect != time.Hour || !d.Brokered() {
+		t.Errorf("brokers are told each %v that we live, and asked again after %v", n.Heartbeat, n.Reconnect)
 	}
-	d.broker(1, all[1]).Registered("198.51.100.2:9618#99")
-	s, err := cedar.ParseSinful(d.Address())
-	if err != nil {
+	if strings.Contains(d.Address(), "CCBID") {
+		t.Errorf("before a broker has answered, the address is %s", d.Address())
+	}
+	served := make(chan error, 1)
+	go func() { served <- d.Serve(context.WithoutCancel(t.Context())) }()
+	conn := <-registration
+	ad, err := conn.Ad(cedar.AdOptions{})
+	if err != nil || conn.EndOfMessage() != nil {
 		t.Fatal(err)
 	}
-	if len(s.CCB) != 1 || s.CCB[0].String() != "198.51.100.2:9618#99" || s.PrivNet != "n" {
-		t.Errorf("the address is %s", s)
+	if who, _ := ad.EvalString("Name", nil); who != "STARTER "+d.Address() {
+		t.Errorf("it registers as %s", who)
 	}
-	d.broker(1, all[1]).Registered("")
-	if len(told) != 2 || told[0] != s.String() || strings.Contains(told[1], "CCBID") {
-		t.Errorf("told %q", told)
+	reply := classad.NewAd()
+	reply.SetInt("Command", command.CCBRegister)
+	reply.SetString("CCBID", "198.51.100.2:9618#99")
+	reply.SetString("ClaimId", "cookie")
+	conn.PutAd(reply, cedar.AdOptions{})
+	if err := conn.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	now := <-told
+	s, err := cedar.ParseSinful(now)
+	if err != nil || now != d.Address() || len(s.CCB) != 1 || s.CCB[0].String() != "198.51.100.2:9618#99" || s.PrivNet != "n" {
+		t.Errorf("the address is %s, %v; told was %s", d.Address(), err, now)
+	}
+	d.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if all := []string{<-asked, <-asked}; !slices.Contains(all, "198.51.100.1:9618") || !slices.Contains(all, "198.51.100.2:9618") {
+		t.Errorf("asked were %q", all)
 	}
 }
