@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,10 +63,40 @@ func TestPortZero(t *testing.T) {
 		})
 	}
 
+	// A starter asks its broker again after CCB_RECONNECT_TIME, as its startd does.
+	starters := func() (text string) {
+		logs, err := filepath.Glob(filepath.Join(eps[realpool.Ours].Dir, "log", "StarterLog.slot1_*"))
+		p.Must(err)
+		for _, path := range logs {
+			b, err := os.ReadFile(path)
+			p.Must(err)
+			text += string(b)
+		}
+		return text
+	}
+	registrations := func() int { return strings.Count(starters(), "registered with the broker") }
+	earlier := registrations()
+	p.Write(filepath.Join(p.Dir, "long.sub"), "executable = /bin/sleep\narguments = 600\ntransfer_executable = false\nlog = long.log\n"+
+		"should_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 1024\nrequirements = TARGET.Rig == \""+realpool.Ours+"\"\nqueue\n", 0o644)
+	p.Submit(p.Dir, "long.sub")
+	p.Eventually("the starter of a long job registers with the broker", realpool.Patience, func(context.Context) error {
+		if registrations() == earlier {
+			return errors.New(realpool.Last(starters(), 20))
+		}
+		return nil
+	})
+
 	file := filepath.Join(p.Dir, "log", ".collector_address")
 	before, err := os.ReadFile(file)
 	p.Must(err)
 	collector.Stop(syscall.SIGQUIT, 20*time.Second)
+	again := regexp.MustCompile(`the connection to the broker failed.*retry\W+2s`)
+	p.Eventually("the starter is to ask the broker again in CCB_RECONNECT_TIME", realpool.Patience, func(context.Context) error {
+		if !again.MatchString(starters()) {
+			return errors.New(realpool.Last(starters(), 5))
+		}
+		return nil
+	})
 	p.Collector()
 	p.Eventually("the collector has another port", realpool.Patience, func(context.Context) error {
 		now, err := os.ReadFile(file)
