@@ -10,8 +10,9 @@
 // What its commands and options are called, and what they say of themselves,
 // is the table of bin/internal/commands, from which docs/commands.md is made.
 //
-// It holds flags, printing and the choice of the platform; all else is lib/run
-// and below. It must never decide anything about a slot or a job.
+// It holds flags, files and the choice of the platform; what its commands do is
+// lib/tool, and all else lib/run and below. It must never decide anything about a slot
+// or a job.
 package main
 
 import (

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/tool/gpus"
 )
 
 // recorded is one run of HTCondor's tool; testdata/README.md says what the
@@ -78,7 +80,7 @@ func asked(env map[string]string, args ...string) answer {
 		getenv:    func(name string) string { return env[name] },
 		unsetenv:  func(name string) error { delete(env, name); return nil },
 		now:       func() time.Time { return time.Unix(1790000003, 0) },
-		libraries: func(_, _ func(string)) libraries { return nothing{} },
+		libraries: func(_, _ func(string)) gpus.Libraries { return nothing{} },
 	})
 	return answer{stdout.String(), stderr.String(), exit}
 }

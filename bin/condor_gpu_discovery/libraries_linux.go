@@ -7,16 +7,17 @@ package main
 
 import (
 	"github.com/execpoint/execpoint/lib/gpu"
+	"github.com/execpoint/execpoint/lib/tool/gpus"
 	libs "github.com/execpoint/execpoint/platform/linux/gpu"
 )
 
-func newLibraries(warn, note func(string)) libraries {
+func newLibraries(warn, note func(string)) gpus.Libraries {
 	return &loaded{libs.Libraries{Warn: warn, Note: note}}
 }
 
 // loaded asks the libraries of this machine.
 type loaded struct{ libs.Libraries }
 
-func (l *loaded) NVIDIA(w wanted) (gpu.Found, error) {
-	return l.Libraries.NVIDIA(libs.Wanted{Driver: w.driver, Runtime: w.runtime, Dynamic: w.dynamic})
+func (l *loaded) NVIDIA(w gpus.Wanted) (gpu.Found, error) {
+	return l.Libraries.NVIDIA(libs.Wanted{Driver: w.Driver, Runtime: w.Runtime, Dynamic: w.Dynamic})
 }

@@ -9,9 +9,10 @@ import (
 	"runtime"
 
 	"github.com/execpoint/execpoint/lib/gpu"
+	"github.com/execpoint/execpoint/lib/tool/gpus"
 )
 
-func newLibraries(warn, _ func(string)) libraries {
+func newLibraries(warn, _ func(string)) gpus.Libraries {
 	warn("no library of a GPU driver can be loaded on " + runtime.GOOS + "/" + runtime.GOARCH + ": only -simulate finds devices")
 	return noLibraries{}
 }
@@ -19,6 +20,6 @@ func newLibraries(warn, _ func(string)) libraries {
 // noLibraries is a platform where no library can be loaded.
 type noLibraries struct{}
 
-func (noLibraries) NVIDIA(wanted) (gpu.Found, error) { return gpu.Found{}, nil }
-func (noLibraries) HIP(uint16) ([]gpu.Device, bool)  { return nil, false }
-func (noLibraries) OpenCL() []gpu.Device             { return nil }
+func (noLibraries) NVIDIA(gpus.Wanted) (gpu.Found, error) { return gpu.Found{}, nil }
+func (noLibraries) HIP(uint16) ([]gpu.Device, bool)       { return nil, false }
+func (noLibraries) OpenCL() []gpu.Device                  { return nil }

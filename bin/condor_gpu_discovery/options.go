@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/gpu"
+	"github.com/execpoint/execpoint/lib/tool/gpus"
 )
 
 // options is a command line, read.
@@ -23,6 +24,14 @@ type options struct {
 	fixGUID                    uint16
 	verbose, diagnostic, dirty bool
 	help, version              bool
+}
+
+// choice says which libraries are asked.
+func (o *options) choice() gpus.Choice {
+	return gpus.Choice{
+		CUDA: o.cuda, HIP: o.hip, OpenCL: o.opencl, FixGUID: o.fixGUID,
+		NVIDIA: gpus.Wanted{Driver: o.nvcuda, Runtime: o.cudart, Dynamic: o.show.Dynamic},
+	}
 }
 
 // usageError is a command line that cannot be read. The usage follows it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/gpu"
+	"github.com/execpoint/execpoint/lib/tool/gpus"
 )
 
 // Exit statuses.
@@ -20,17 +21,6 @@ const (
 	exitFailed = 1
 )
 
-// wanted says what to ask NVIDIA's libraries: one of CUDA's two and no other,
-// and what changes while a device works.
-type wanted struct{ driver, runtime, dynamic bool }
-
-// libraries are those of the drivers of this machine.
-type libraries interface {
-	NVIDIA(wanted) (gpu.Found, error)
-	HIP(fix uint16) (devices []gpu.Device, loaded bool)
-	OpenCL() []gpu.Device
-}
-
 // system is what the tool needs of the machine.
 type system struct {
 	stdout, stderr io.Writer
@@ -38,7 +28,7 @@ type system struct {
 	getenv         func(name string) string
 	unsetenv       func(name string) error
 	now            func() time.Time
-	libraries      func(warn, note func(message string)) libraries
+	libraries      func(warn, note func(message string)) gpus.Libraries
 }
 
 // run is one run of the tool.
@@ -131,7 +121,12 @@ func (r *run) find() (gpu.Found, error) {
 		found, err := gpu.Simulate(r.simulate, uint32(r.now().Unix()%10))
 		return found, err
 	}
-	found, hip, err := r.ask(r.libraries(r.warn, r.note))
+	found, hip, err := gpus.Ask(r.libraries(r.warn, r.note), r.choice())
+	if r.verbose && err == nil {
+		for i, d := range found.Devices {
+			r.warn(fmt.Sprintf("%d: %s", i, strings.TrimSpace(d.Name+" "+d.UUID)))
+		}
+	}
 	if !hip {
 		hipLists = nil
 	}
@@ -151,33 +146,4 @@ func (r *run) allow(lists ...[]string) {
 	for _, list := range r.devices {
 		allow.Add(list)
 	}
-}
-
-// ask asks the libraries in turn: NVIDIA's, HIP where those show nothing,
-// OpenCL where neither does; or the ones asked for.
-func (r *run) ask(libs libraries) (found gpu.Found, hip bool, err error) {
-	one := r.cuda || r.hip || r.opencl
-	onlyCUDA := r.cuda && !r.hip && !r.opencl
-	if !one || r.cuda {
-		if found, err = libs.NVIDIA(wanted{r.nvcuda, r.cudart, r.show.Dynamic}); err != nil {
-			return found, false, err
-		}
-		onlyCUDA = onlyCUDA || len(found.Devices) > 0 && !r.hip
-	}
-	if !onlyCUDA && (r.hip || len(found.Devices) == 0 && !r.opencl) {
-		var devices []gpu.Device
-		if devices, hip = libs.HIP(r.fixGUID); hip {
-			found.Prefix = "GPU"
-			found.Devices = append(found.Devices, devices...)
-		}
-	}
-	if !onlyCUDA && len(found.Devices) == 0 && (r.opencl || !r.hip) {
-		found.Prefix, found.Devices = "OCL", libs.OpenCL()
-	}
-	if r.verbose {
-		for i, d := range found.Devices {
-			r.warn(fmt.Sprintf("%d: %s", i, strings.TrimSpace(d.Name+" "+d.UUID)))
-		}
-	}
-	return found, hip, nil
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/gpu"
+	"github.com/execpoint/execpoint/lib/tool/gpus"
 )
 
 // nothing is a machine without libraries.
 type nothing struct{}
 
-func (nothing) NVIDIA(wanted) (gpu.Found, error) { return gpu.Found{}, nil }
-func (nothing) HIP(uint16) ([]gpu.Device, bool)  { return nil, false }
-func (nothing) OpenCL() []gpu.Device             { return nil }
+func (nothing) NVIDIA(gpus.Wanted) (gpu.Found, error) { return gpu.Found{}, nil }
+func (nothing) HIP(uint16) ([]gpu.Device, bool)       { return nil, false }
+func (nothing) OpenCL() []gpu.Device                  { return nil }
 
 // TestAnswers is about what the recordings do not say: words on stderr, what
 // changes while a device works, and lists in the environment.
@@ -82,7 +83,7 @@ type asks struct {
 	trail               *[]string
 }
 
-func (a asks) NVIDIA(w wanted) (gpu.Found, error) {
+func (a asks) NVIDIA(w gpus.Wanted) (gpu.Found, error) {
 	*a.trail = append(*a.trail, "nvidia")
 	return gpu.Found{Devices: a.nvidia, Prefix: "CUDA"}, a.err
 }
@@ -127,8 +128,7 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{options: o}
-		if _, _, err := r.ask(tt.has); !errors.Is(err, tt.has.err) {
+		if _, _, err := gpus.Ask(tt.has, o.choice()); !errors.Is(err, tt.has.err) {
 			t.Errorf("%q: %v", tt.args, err)
 		}
 		if got := strings.Join(trail, " "); got != tt.want {
