@@ -17,8 +17,8 @@ type Libraries interface {
 	// is there and cannot say which devices there are.
 	NVIDIA(Wanted) (gpu.Found, error)
 
-	// HIP asks AMD's library; loaded says that it is there. fix is the number of a
-	// model whose GUIDs are to be made of other properties, 0 for none.
+	// HIP asks AMD's library; loaded says that it is there. fix is the model number
+	// that completes the UUIDs of AMD's devices, 0 to leave them as they are.
 	HIP(fix uint16) (devices []gpu.Device, loaded bool)
 
 	// OpenCL asks the OpenCL of every vendor.
