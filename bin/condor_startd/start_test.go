@@ -64,6 +64,12 @@ func TestStartedByHand(t *testing.T) {
 		}
 		return err
 	})
+	eventually(t, "the log says which plugins are missing", func() error { // they are asked beside
+		if log := s.log(); !strings.Contains(log, "stash_plugin") {
+			return errors.New(log)
+		}
+		return nil
+	})
 	log := s.log()
 	for _, want := range []string{"a port of our own is taken", "/none/curl_plugin, /none/box_plugin.py, /none/stash_plugin", "config=" + s.path("condor_config")} {
 		if strings.Count(log, want) != 1 {
