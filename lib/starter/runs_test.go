@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/runner"
@@ -145,7 +146,15 @@ func TestRunnerRefuses(t *testing.T) {
 // Every knob by which an owner asks for something reaches the starter.
 func TestOwnerKnobs(t *testing.T) {
 	t.Parallel()
-	for _, knob := range runner.OwnerKnobs() {
+	var asked []string
+	_, err := runner.Choose(runner.All(runner.Machine{}), runner.Request{Job: classad.NewAd(), Wanted: func(knob string) bool {
+		asked = append(asked, knob)
+		return false
+	}})
+	if err != nil || len(asked) == 0 || len(asked) != len(ownerKnobs) {
+		t.Errorf("asked for %q: %v", asked, err)
+	}
+	for _, knob := range asked {
 		if of := ownerKnobs[knob]; of == nil || of(configured(t, knob+" = TARGET.Wanted\n")).String() != "TARGET.Wanted" {
 			t.Errorf("%s does not come with the plan", knob)
 		}

@@ -127,19 +127,9 @@ const (
 type Request struct {
 	Job   *classad.Ad
 	Files Files
-	// Wanted says whether the owner's expression of this name is true for the job
-	// here. The names are OwnerKnobs.
+	// Wanted says whether the owner's expression of this name, one of those in
+	// askings, is true for the job here.
 	Wanted func(knob string) bool
-}
-
-// OwnerKnobs are the knobs by which the owner of a machine demands something for
-// the jobs that run on it.
-func OwnerKnobs() []string {
-	var all []string
-	for _, f := range askings {
-		all = append(all, f.knobs...)
-	}
-	return all
 }
 
 // Choose returns the first runner that takes the job. The error is a *Refusal that

@@ -131,9 +131,6 @@ func TestOffers(t *testing.T) {
 	if !slices.Equal(abilities, []string{"HasJobNetworking"}) {
 		t.Errorf("%q", abilities)
 	}
-	if !slices.Equal(OwnerKnobs(), []string{"SINGULARITY_JOB", "USE_DEFAULT_CONTAINER"}) {
-		t.Errorf("%q", OwnerKnobs())
-	}
 }
 
 // docs/jobs.md lists every attribute by which a job demands something, with the code
