@@ -286,7 +286,8 @@ func TestRootInAnOpenDirectory(t *testing.T) {
 		s := newRootStage(t)
 		who := ordinary(t)
 		s.write(t, "job.sh", "#!/bin/sh\nid -un\n")
-		s.write(t, "job.sub", small+"executable = job.sh\noutput = out\nlog = job.log\nqueue\n")
+		// What cannot be written is found at submit; here it is what happens then.
+		s.write(t, "job.sub", small+"skip_filechecks = true\nexecutable = job.sh\noutput = out\nlog = job.log\nqueue\n")
 		s.write(t, "steal.sub", small+"skip_filechecks = true\nexecutable = job.sh\ntransfer_input_files = "+s.secret+"\nqueue\n")
 		for _, name := range []string{"job.sub", "steal.sub"} {
 			if err := os.Chown(filepath.Join(s.dir, name), tt.uid, 0); err != nil {
@@ -362,7 +363,7 @@ func TestRootRunsAsTheOwner(t *testing.T) {
 	s.write(t, "job.sh", "#!/bin/sh\nid -un\ncat in.txt\necho \"[$SECRET]\" >made\nps -o user= -p $$ >&2\n")
 	s.write(t, "job.sub", small+"executable = job.sh\ntransfer_input_files = in.txt\ngetenv = true\noutput = out\nerror = err\nlog = job.log\nqueue\n")
 	s.write(t, "steal.sub", small+"executable = job.sh\ntransfer_input_files = "+s.secret+"\noutput = out2\nqueue\n")
-	s.write(t, "log.sub", small+"executable = job.sh\ntransfer_input_files = in.txt\noutput = out3\nlog = link\nqueue\n")
+	s.write(t, "log.sub", small+"skip_filechecks = true\nexecutable = job.sh\ntransfer_input_files = in.txt\noutput = out3\nlog = link\nqueue\n")
 	if err := os.Symlink(s.secret, filepath.Join(s.dir, "link")); err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (s *startd) begin() {
 	s.t.Cleanup(s.end)
 	end := time.Now().Add(30 * time.Second)
 	for {
-		status, stdout, stderr := s.ep(s.t, "status")
+		status, stdout, stderr := s.ep(s.t, "status", "-config", filepath.Join(s.dir, "node.conf"))
 		if status == exitOK {
 			return
 		}
