@@ -201,7 +201,7 @@ func (a *Slot) Resources() {
 	a.setInt("TotalSlotMemory", s.Total.MemoryMiB-s.Lost.MemoryMiB)
 	disk, swap := open.DiskKiB, open.SwapKiB
 	if s.Broken != nil {
-		// Like the original, which takes away only what a job cannot do without.
+		// Like HTCondor, which takes away only what a job cannot do without.
 		disk, swap = s.Total.DiskKiB, s.Total.SwapKiB
 	}
 	a.setInt(attrDisk, disk)

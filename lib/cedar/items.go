@@ -73,7 +73,7 @@ func (c *Conn) PutNull() {
 }
 
 // PutSecret puts a secret. On a stream without encryption it goes out in
-// clear, as the original does it.
+// clear, as HTCondor does it.
 func (c *Conn) PutSecret(s Secret) { c.PutString(s.Reveal()) }
 
 // PutBytes puts bytes as they are, without their number.

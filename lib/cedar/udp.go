@@ -160,7 +160,7 @@ func (d Datagram) Append(b []byte) []byte {
 }
 
 // FragmentSize returns the size of a fragment that the setting n stands for:
-// as the original reads UDP_NETWORK_FRAGMENT_SIZE and its kin.
+// as HTCondor reads UDP_NETWORK_FRAGMENT_SIZE and its kin.
 func FragmentSize(n int) int {
 	if n <= 0 {
 		n = UDPFragment

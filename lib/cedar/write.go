@@ -16,7 +16,7 @@ const (
 	keepWrite     = 16 << 10 // a larger write buffer is given back between messages
 )
 
-// ClassicPacket is the clear size of the packets that the original sends. In
+// ClassicPacket is the clear size of the packets that HTCondor sends. In
 // an encrypted message each one that it cuts off is larger than the one before
 // by a tag, and so it is here.
 const ClassicPacket = 4096 - headerSize
@@ -38,7 +38,7 @@ type output struct {
 func (o *output) pending() bool { return len(o.buf) > o.head || o.sent > 0 }
 
 // SetPacketSize changes how many clear bytes go into one packet. ClassicPacket
-// cuts messages as the original does.
+// cuts messages as HTCondor does.
 func (c *Conn) SetPacketSize(n int) { c.out.packet = max(1, min(n, MaxPacket-ivSize-tagSize)) }
 
 // free is how many more bytes the packet takes.

@@ -72,7 +72,7 @@ func Listen(cfg Config) (*Proxy, error) {
 	return p, nil
 }
 
-// cookieLength is that of the original's cookies.
+// cookieLength is that of HTCondor's cookies.
 const cookieLength = 31
 
 // newCookie makes a word of lower-case letters that nobody can guess.

@@ -10,7 +10,7 @@ import (
 	"github.com/execpoint/execpoint/lib/shadow"
 )
 
-// version is the one of the protocol that the original speaks.
+// version is the one of the protocol that HTCondor speaks.
 const version = 2
 
 // serve carries out a request. An error ends the connection.

@@ -11,7 +11,7 @@ import (
 // ParseAd reads an ad. In the old dialect each line is Name = expression:
 // blank lines are skipped, a later line replaces an earlier one of the same
 // name, and whatever follows the first complete expression of a line is
-// ignored, as in the original. In the new dialect the text is one ad in
+// ignored, as in HTCondor. In the new dialect the text is one ad in
 // brackets. The error is a *[SyntaxError].
 func ParseAd(text string, d Dialect) (*Ad, error) {
 	if d == New {
@@ -127,7 +127,7 @@ func IsPrivate(name string) bool {
 // sorted by the bytes of the names, private attributes left out (see
 // [IsPrivate]); in the new dialect one line in brackets, private attributes
 // left out. The old dialect has no escape for a newline: a string that holds
-// one prints it as it is, as in the original, and such a text does not read
+// one prints it as it is, as in HTCondor, and such a text does not read
 // back.
 func (a *Ad) Text(d Dialect) string { return string(a.AppendText(nil, d)) }
 

@@ -70,7 +70,7 @@
 // The new dialect writes a whole ad in brackets and has the escapes of C.
 // [ParseAd] reads both and [Ad.Text] prints both; [ParseJSON], [Ad.JSON],
 // [ParseXML] and [Ad.XML] are the other two forms, and a [Reader] reads many
-// ads in any of the four. Printing is the original's to the byte, in an order
+// ads in any of the four. Printing is HTCondor's to the byte, in an order
 // that depends on the names alone, and leaves private attributes out (see
 // [IsPrivate]) unless the method says All. Mistakes are reported as a
 // [*SyntaxError] with line, column and a caret.

@@ -272,7 +272,7 @@ func (ev *evaluator) subscript(x, y Value) Value {
 		return ev.inside(at, a)
 	case x.kind == KindList && y.kind == KindInteger:
 		l := x.list()
-		i := int(int32(y.int())) // the original keeps 32 bits of an index
+		i := int(int32(y.int())) // HTCondor keeps 32 bits of an index
 		if i < 0 || i >= len(l.elems) || ev.depth <= 0 {
 			return ErrorValue()
 		}

@@ -114,9 +114,9 @@ func (e *Expr) Equal(f *Expr) bool {
 	return sameNode(e.n, f.n)
 }
 
-// Text prints e in a dialect, as the original does: the tree, not the text it
+// Text prints e in a dialect, as HTCondor does: the tree, not the text it
 // was read from. Reading the result again gives the same expression, except
-// for what the original prints wrongly: quoted names behind a dot lose their
+// for what HTCondor prints wrongly: quoted names behind a dot lose their
 // quotes.
 func (e *Expr) Text(d Dialect) string {
 	p := printer{dialect: d}

@@ -165,7 +165,7 @@ func (ev *evaluator) inContext(expr node, l *list, i int) Value {
 // deref finds the expression a reference stands for, without evaluating it.
 // It is nil if there is none. The scope becomes the ad it was found in, or
 // the one where the search ended, and stays there until the evaluation of the
-// attribute at hand ends. That is what the original does, and it shows: behind
+// attribute at hand ends. That is what HTCondor does, and it shows: behind
 // countMatches(TARGET.x, …) the names MY and TARGET have changed places.
 func (ev *evaluator) deref(ref node) (n node, failed bool) {
 	var f found

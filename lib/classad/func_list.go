@@ -55,7 +55,7 @@ func (ev *evaluator) at(l *list, i int) Value {
 }
 
 // promote makes two operands numbers of one kind, as an operator does. The
-// functions below keep the promoted operand, as the original does.
+// functions below keep the promoted operand, as HTCondor does.
 func promote(x, y *Value) {
 	if !(isIntegral(*x) || x.kind == KindReal) || !(isIntegral(*y) || y.kind == KindReal) {
 		return

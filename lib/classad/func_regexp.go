@@ -245,7 +245,7 @@ func (ev *evaluator) substitute(n *call) Value {
 	return ev.text(narrow(s))
 }
 
-// rewrite replaces matches in s. Like the original it fails when a match of
+// rewrite replaces matches in s. Like HTCondor it fails when a match of
 // nothing at the end of the text is to be replaced along with all others, and
 // when the replacement names a group beyond the last that took part.
 func (ev *evaluator) rewrite(c *compiled, s, with string, flags patternFlags) (string, bool) {

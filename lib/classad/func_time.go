@@ -218,7 +218,7 @@ func (ev *evaluator) formatTime(n *call) Value {
 	return ev.text(string(b))
 }
 
-// maxFormatted is the room the original has for a formatted time.
+// maxFormatted is the room HTCondor has for a formatted time.
 const maxFormatted = 1023
 
 // dateFromAd reads the attributes splitTime() makes; those that are missing

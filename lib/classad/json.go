@@ -149,7 +149,7 @@ func (p *jsonPrinter) escape(s string) {
 	}
 }
 
-// ParseJSON reads an ad written as JSON. Like the original it also takes
+// ParseJSON reads an ad written as JSON. Like HTCondor it also takes
 // comments, commas too many between attributes, adjacent strings as one and
 // true and false in any case. The error is a *[SyntaxError].
 func ParseJSON(text string) (*Ad, error) {

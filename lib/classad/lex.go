@@ -198,7 +198,7 @@ func (l *lexer) afterOperand() bool {
 
 // scanNumber reads a number, or a minus sign or dot that begins none. Octal
 // and hexadecimal integers are recognised and refused; a leading minus hides
-// the prefix from that check, which is how the original reads -010 as -10.
+// the prefix from that check, which is how HTCondor reads -010 as -10.
 func (l *lexer) scanNumber() token {
 	start := l.pos
 	i := start

@@ -255,7 +255,7 @@ func timeArithmetic(o op, x, y Value) Value {
 	return ErrorValue()
 }
 
-// wholeSeconds cuts a duration to 32 bits of seconds, as the original does.
+// wholeSeconds cuts a duration to 32 bits of seconds, as HTCondor does.
 func wholeSeconds(f float64) int64 {
 	if !(f > math.MinInt32-1 && f < math.MaxInt32+1) {
 		return math.MinInt32

@@ -103,7 +103,7 @@ func (p *parser) found(t *token) string {
 }
 
 // expression reads a whole expression. With full it must be followed by the
-// end of the text, except behind a conditional: the original does not look
+// end of the text, except behind a conditional: HTCondor does not look
 // there, and texts that rely on it exist.
 func (p *parser) expression(full bool) node {
 	defer p.ascend()

@@ -109,7 +109,7 @@ func parseDate(s string) (civil, bool) {
 	if i < len(s) {
 		return c, false
 	}
-	// The original takes the last second before the epoch for a failure.
+	// HTCondor takes the last second before the epoch for a failure.
 	c.secs = time.Date(year, time.Month(part[0]+1), part[1], part[2], part[3], part[4], 0, time.UTC).Unix()
 	return c, c.secs != -1
 }

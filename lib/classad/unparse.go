@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// printer prints trees as the original does, to the blank: other programs
+// printer prints trees as HTCondor does, to the blank: other programs
 // compare and hash what is printed.
 type printer struct {
 	b       []byte

@@ -96,7 +96,7 @@ const sharedPortDial = 2 * time.Second
 // noSharedPort says why there is no shared port to hand connections over, nil if
 // there is one or may soon be. Under a condor_master that starts one it is
 // waited for. Without condor_master nobody starts one later: either its ad is
-// there and somebody listens where it says, or it never will. The original,
+// there and somebody listens where it says, or it never will. HTCondor,
 // which waits for an ad forever, is no example here: USE_SHARED_PORT is true by
 // default, so a startd that is started by hand could not be reached.
 func (c *CommandPort) noSharedPort(ctx context.Context) error {

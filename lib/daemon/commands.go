@@ -150,7 +150,7 @@ func (a *Answers) timeOffset(_ context.Context, c *listen.Call) error {
 		return err
 	}
 	if t[3] == 0 {
-		return errs.E("daemon.timeOffset", errs.Invalid, c.Conn.Peer(), errors.New("the fourth time is 0; the original refuses that, too"))
+		return errs.E("daemon.timeOffset", errs.Invalid, c.Conn.Peer(), errors.New("the fourth time is 0; HTCondor refuses that, too"))
 	}
 	t[1], t[2] = arrived, a.Clock.Now().Wall.Unix()
 	for _, v := range t {

@@ -37,7 +37,7 @@ const (
 	pollsASecond      = 10        // of all clients: the number of a request must not be guessed
 )
 
-// What is wrong with a request, as the original numbers it.
+// What is wrong with a request, as HTCondor numbers it.
 var (
 	tokensOff     = tokenRefusal{44, "Token request disabled."}
 	tokenUnknown  = tokenRefusal{3, "Request ID is not known."}

@@ -18,7 +18,7 @@ const jumpLeast = 5 * time.Second
 // the machine slept. But policies compare CurrentTime with published times,
 // and a clock that is set would make every state, activity and job older or
 // younger by as much, evict jobs that just began and keep others for ever; so
-// those times are set along. The original leaves them.
+// those times are set along. HTCondor leaves them.
 func (e *Engine) jump(now clock.Instant) {
 	d := now.Jump(e.clock)
 	if d > -jumpLeast && d < jumpLeast {

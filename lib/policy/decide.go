@@ -52,7 +52,7 @@ func (v *View) decide() Decision {
 }
 
 // decideMatched gives a match up when START is false whatever the job, as the
-// documents promise the owner; the original waits for the timer, and refuses
+// documents promise the owner; HTCondor waits for the timer, and refuses
 // the claim. IS_OWNER is not asked: the slot was matched with a job which
 // START lets in all the same.
 func (v *View) decideMatched() Decision {

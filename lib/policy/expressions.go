@@ -215,7 +215,7 @@ func expression(s *config.Snapshot, k Key, slotType int, bad *[]Unparsed) Expres
 	name := keyed[k].knob
 	if k == IsOwner {
 		slotType = -1
-		// The attribute's own name is asked for first, as the original does.
+		// The attribute's own name is asked for first, as HTCondor does.
 		if set, ok := s.Lookup(keyed[k].attr); ok && !set.IsDefault && (set.Value != "" || set.Err != nil) {
 			e, _ := parsed(s, set, bad)
 			return e

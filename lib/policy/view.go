@@ -224,7 +224,7 @@ func yes(b bool) string {
 	return "FALSE"
 }
 
-// owner asks IS_OWNER, with TARGET as the original daemon has it:
+// owner asks IS_OWNER, with TARGET as HTCondor's daemon has it:
 //
 //   - A request for the slot is asked about with its own job: the slot's owner
 //     can keep it from some jobs and not from others.
@@ -240,7 +240,7 @@ func yes(b bool) string {
 //
 // The owner's wish that cannot be made out is taken to be that the machine is in
 // use: no job starts for which that is so and an idle claim ends, until the
-// expression says something. The original ends itself then.
+// expression says something. HTCondor ends itself then.
 func (v *View) owner() bool {
 	val := v.value(IsOwner)
 	b, ok := truth(val)

@@ -103,7 +103,7 @@ func readAd(c *listen.Call) (*classad.Ad, error) {
 }
 
 // drainFrom reads a drain request. A haste between two known ones is the
-// slower of both, as in the original; a completion that is not known is
+// slower of both, as in HTCondor; a completion that is not known is
 // refused.
 func drainFrom(ad *classad.Ad, by string) (ep.DrainRequested, error) {
 	ev := ep.DrainRequested{By: by}

@@ -34,7 +34,7 @@ type Attach struct {
 }
 
 // attachFrom reads where slots are offered. The submitter has a name in the
-// manual and another in the original's code.
+// manual and another in HTCondor's code.
 func attachFrom(c *config.Snapshot) (Attach, error) {
 	a := Attach{Schedd: c.String("STARTD_DIRECT_ATTACH_SCHEDD_NAME"), Submitter: c.String("STARTD_DIRECT_ATTACH_SUBMITTER_NAME")}
 	if a.Submitter == "" {

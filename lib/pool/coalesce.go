@@ -98,7 +98,7 @@ func coalesceResult(err error) string {
 	return resultFailure
 }
 
-// coalesceText is what the schedd is told, as the original says it.
+// coalesceText is what the schedd is told, as HTCondor says it.
 func coalesceText(err error) string {
 	var e *errs.Error
 	if coalesceResult(err) == resultFailure || !errors.As(err, &e) || e.Err == nil {

@@ -58,7 +58,7 @@ func (p *Pool) deactivate(ctx context.Context, c *listen.Call) error {
 		return err
 	}
 	if gone {
-		// Closed without an answer, as the original does.
+		// Closed without an answer, as HTCondor does.
 		return errs.E("pool."+c.Command.Name, errs.Conflict, id.String(), errors.New("the claim has ended already"))
 	}
 	r, err := p.ask(ctx, func(ref ep.Ref) ep.Event { ev.Ref, ev.Claim = ref, id; return ev }, nil)

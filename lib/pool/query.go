@@ -54,7 +54,7 @@ type query struct {
 // QUERY_MULTIPLE_ADS for the types in TargetType, or for the daemon if it names
 // none. With Snapshot (condor_who -snapshot) it asks for what slots and claims are
 // made of as well; of that the ads of programs are given (Machine.Extra), for which
-// QUERY_MULTIPLE_ADS has to ask too. The original also has three ads of each slot's inside, one of them the
+// QUERY_MULTIPLE_ADS has to ask too. HTCondor also has three ads of each slot's inside, one of them the
 // job's with all its environment, for whoever may read.
 func queryFrom(ad *classad.Ad, number int) query {
 	slotsOnly := number == command.QueryStartdAds
@@ -344,7 +344,7 @@ func stateOf(e *ep.Engine) string {
 }
 
 // giveTotals answers with what the machine has and how much of it is in use.
-// The original has nothing to say here any more, and its clients take any ad.
+// HTCondor has nothing to say here any more, and its clients take any ad.
 func (p *Pool) giveTotals(ctx context.Context, c *listen.Call) error {
 	ad, err := p.daemonAd(ctx)
 	if err != nil {

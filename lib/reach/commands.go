@@ -199,7 +199,7 @@ func (cs *CommandSocket) createOwnerSession(_ context.Context, c *listen.Call) e
 	}
 	shownID, _ := ad.EvalString(attrClaimID, nil)
 	if subtle.ConstantTimeCompare([]byte(shownID), []byte(cs.cfg.Claim.Reveal())) != 1 {
-		// The original does not answer this one either.
+		// HTCondor does not answer this one either.
 		return errs.E("reach.createOwnerSession", errs.Denied, c.Request.Peer.User, errors.New("the claim id in the request is not that of the job"))
 	}
 	t, _ := cs.cfg.Job.Running()

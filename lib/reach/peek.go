@@ -36,7 +36,7 @@ type glimpse struct {
 func (cs *CommandSocket) peek(ctx context.Context, c *listen.Call) error {
 	t, running := cs.cfg.Job.Running()
 	if err := cs.owner(c, t); err != nil {
-		return err // the original does not answer this one either
+		return err // HTCondor does not answer this one either
 	}
 	ad, err := readAd(c)
 	if err != nil {

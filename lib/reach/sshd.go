@@ -25,7 +25,7 @@ import (
 func (cs *CommandSocket) startSSHD(ctx context.Context, c *listen.Call) error {
 	t, running := cs.cfg.Job.Running()
 	if err := cs.owner(c, t); err != nil {
-		return err // the original does not answer this one either
+		return err // HTCondor does not answer this one either
 	}
 	ad, err := readAd(c)
 	if err != nil {

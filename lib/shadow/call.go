@@ -166,7 +166,7 @@ func (c Call) form() (f form, ok bool) {
 	return form{}, false
 }
 
-// String returns the name of the call as logs of the original have it.
+// String returns the name of the call as logs of HTCondor have it.
 func (c Call) String() string {
 	if f, ok := c.form(); ok {
 		return f.name

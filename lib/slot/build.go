@@ -314,7 +314,7 @@ func (b *builder) lacks(p *plan) []lack {
 	return out
 }
 
-// shortage says what a plan lacks, as the original words it: "Cpus (1.00
+// shortage says what a plan lacks, as HTCondor words it: "Cpus (1.00
 // short) Memory (72 short)".
 func (b *builder) shortage(p *plan) string { return b.short(p, false) }
 

@@ -271,7 +271,7 @@ func (e *requestEval) suited(c Custom) (n int64) {
 // consumed is what the job is to have by the slot's consumption policy. A
 // policy by which the job takes nothing at all never matches; otherwise it has a
 // core and a MiB of memory at least, as every dynamic slot, whatever the policy
-// says of these. The original takes them even where none are left, and shows less
+// says of these. HTCondor takes them even where none are left, and shows less
 // than nothing then; here such a job is refused.
 func (e *requestEval) consumed(job *classad.Ad) (Request, error) {
 	env := e.env

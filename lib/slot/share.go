@@ -96,7 +96,7 @@ func splitShares(text string) []string {
 	return items
 }
 
-// parseShare reads one value. Like the original it takes anything: a text
+// parseShare reads one value. Like HTCondor it takes anything: a text
 // without a number in front is 0.
 func parseShare(text string) wish {
 	w := wish{text: text}

@@ -262,7 +262,7 @@ func (s *afar) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err
 
 // old is how old a shadow has to be when a job with an AllowedExecuteDuration
 // begins: it counts in whole seconds, and before 25.8.0 takes a beginning in the
-// second of its own for that of an earlier run, which nothing limits. The original
+// second of its own for that of an earlier run, which nothing limits. HTCondor
 // keeps a second between input and job anyway.
 const old = time.Second
 

@@ -15,7 +15,7 @@ import (
 // then. The end of the connection does not tell, since the child's parent may
 // not have had a turn since. The job's ad does: the shadow writes there that
 // files are no longer moved after it has seen the child end, and nowhere else.
-// The original keeps a second between transfers instead.
+// HTCondor keeps a second between transfers instead.
 
 // A direction of transfers is the three attributes by which the job's ad shows
 // them: how often they began, when the last was over (a second since 1970), and

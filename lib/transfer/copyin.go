@@ -150,7 +150,7 @@ func (c copier) file(source, name string, executable bool) *Failure {
 	target := filepath.Join(c.into.Name(), name)
 	const create = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	to, err := c.into.OpenFile(name, create, mode)
-	if errors.Is(err, fs.ErrExist) { // listed twice: the last one counts, as in the original
+	if errors.Is(err, fs.ErrExist) { // listed twice: the last one counts, as in HTCondor
 		if err = c.into.Remove(name); err == nil {
 			to, err = c.into.OpenFile(name, create, mode)
 		}

@@ -198,7 +198,7 @@ func (x *expander) walk(source, name, dest string, contents, linked bool, depth 
 			e.err = errNotPermitted // a device
 			x.all = append(x.all, e)
 		}
-		return // sockets and pipes are passed over, as in the original
+		return // sockets and pipes are passed over, as in HTCondor
 	case link && !contents:
 		e.link = true
 		x.all = append(x.all, e)

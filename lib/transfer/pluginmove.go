@@ -161,7 +161,7 @@ func (u *sending) store(entries []entry) (int, error) {
 	}
 	if o.result != pluginWell || o.text != "" && !u.theirsToJudge(o) {
 		f := o.failure(HoldUpload)
-		// The words of the original: what a plugin that takes many files says stands
+		// The words of HTCondor: what a plugin that takes many files says stands
 		// behind the file that failed before, which there is none of; one that takes
 		// them one by one is told of with its file.
 		switch {

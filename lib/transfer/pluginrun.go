@@ -97,7 +97,7 @@ func (p *Plugins) transfer(ctx context.Context, root *os.Root, b batch, class in
 		invocation.SetInt("ExitCode", int64(exit.Code))
 	}
 	if o.text != "" && p.silent.text != "" {
-		o.text += "|" + p.silent.text // as the original, which has one stack of errors
+		o.text += "|" + p.silent.text // as HTCondor, which has one stack of errors
 	}
 	stats.PluginResults = append(stats.PluginResults, invocation)
 	for _, ad := range o.ads {

@@ -324,7 +324,7 @@ func (r *receiver) file(name string, legal, executable bool) error {
 		return r.broken("receiving file "+r.path(name), err)
 	}
 	r.stats.Bytes += n
-	r.stats.Files++ // one that was missing too, as the original counts
+	r.stats.Files++ // one that was missing too, as HTCondor counts
 	return nil
 }
 

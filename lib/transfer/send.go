@@ -224,7 +224,7 @@ func (u *sending) entry(entries []entry) (int, error) {
 		if err := u.c.EndMessage(); err != nil {
 			return 1, u.broken("sending a directory", err)
 		}
-		u.total += 4 // the mode, as the original counts
+		u.total += 4 // the mode, as HTCondor counts
 		u.sent(e)
 		return 1, nil
 	}

@@ -98,7 +98,7 @@ type Stats struct {
 	// Spooled are the names at the top that were sent, for SpooledOutputFiles.
 	Spooled []string
 
-	uncounted int  // files that the original does not count: received by commands 2 and 3
+	uncounted int  // files that HTCondor does not count: received by commands 2 and 3
 	failed    bool // a receiver that failed tells no totals
 }
 

@@ -18,7 +18,7 @@ const (
 	statusError = -1
 )
 
-// maxName bounds the names in AKEP2's messages, as the original's buffers do.
+// maxName bounds the names in AKEP2's messages, as HTCondor's buffers do.
 const maxName = 1024
 
 // akep2Login is what a client brings along.

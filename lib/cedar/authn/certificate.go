@@ -239,7 +239,7 @@ func hostMatches(pattern, name string) bool {
 }
 
 // maxSubject bounds the name of a certificate. A longer one would be cut by
-// the original, and with it what the map file decides on.
+// HTCondor, and with it what the map file decides on.
 const maxSubject = 1023
 
 // oidProxyCert marks proxy certificates, which stand for another one.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxTLSRecords bounds the TLS bytes of one message, as the original does.
+// maxTLSRecords bounds the TLS bytes of one message, as HTCondor does.
 const maxTLSRecords = 1 << 20
 
 // tlsEngine lets a TLS side, which blocks, be driven in steps: the SSL method

@@ -185,7 +185,7 @@ func (k SigningKey) Issue(o Order, now time.Time) (SignedToken, error) {
 	if err != nil {
 		return SignedToken{}, errs.E(op, errs.Internal, "", err)
 	}
-	payload, err := encode(struct { // in the order in which the original writes them
+	payload, err := encode(struct { // in the order in which HTCondor writes them
 		Expires int64  `json:"exp,omitempty"`
 		Issued  int64  `json:"iat"`
 		Issuer  string `json:"iss"`
@@ -213,7 +213,7 @@ func (t SignedToken) Text() Secret {
 	return Secret(t.signed + "." + base64.RawURLEncoding.EncodeToString(t.signature.open()))
 }
 
-// encode is a part of a token: JSON with its slashes escaped as the original
+// encode is a part of a token: JSON with its slashes escaped as HTCondor
 // does it, in base64.
 func encode(v any) (string, error) {
 	b, err := json.Marshal(v)

@@ -76,16 +76,16 @@ func (s *Session) cipher(fips bool) (cedar.Cipher, Key, error) {
 	case !slices.Contains(s.Ciphers, c):
 		return bad(fmt.Sprintf("datagrams need the cipher %s, which both sides must have in their CRYPTO_METHODS: AES is for streams", c))
 	case !s.Encryption:
-		// The original fails on its own datagrams then: HTCondor 25.14's
+		// HTCondor fails on its own datagrams then: HTCondor 25.14's
 		// collector ends when it reads a secret in one.
-		return bad("the session has a key but is not to encrypt, and then no datagram can be sent that the original reads")
+		return bad("the session has a key but is not to encrypt, and then no datagram can be sent that HTCondor reads")
 	}
 	const negotiated, handed = 24, 16 // bytes
 	switch {
 	case s.old == nil:
 		return c, s.Key[:negotiated], nil
 	case fips:
-		return c, s.Key[:handed], nil // the original cuts it, and 3DES repeats it
+		return c, s.Key[:handed], nil // HTCondor cuts it, and 3DES repeats it
 	}
 	return c, s.old, nil
 }

@@ -60,7 +60,7 @@ func (h *serverShake) run() (*Request, error) {
 	}
 	cmd, ok := h.s.Commands[h.command]
 	if !ok {
-		// The original says nothing to the peer either.
+		// HTCondor says nothing to the peer either.
 		return nil, errs.E("security.Handshake", errs.NotFound, strconv.Itoa(h.command), fmt.Errorf("there is no such command"))
 	}
 	if _, ok := h.ad.find("Cookie"); ok {

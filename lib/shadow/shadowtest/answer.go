@@ -13,7 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/shadow"
 )
 
-// notUnderstood is what the original answers to event_notification, also when
+// notUnderstood is what HTCondor answers to event_notification, also when
 // it did understand.
 const notUnderstood = -3
 
@@ -119,7 +119,7 @@ func (s *Shadow) guide(request *classad.Ad) shadow.Reply {
 	return shadow.Reply{Value: -1, Ad: ad}
 }
 
-// sessions are those of the claim, as the original makes them: the key of file
+// sessions are those of the claim, as HTCondor makes them: the key of file
 // transfer is that of the claim.
 func (s *Shadow) sessions() shadow.Reply {
 	reconnect, transfer, err := s.shared()

@@ -121,7 +121,7 @@ func (s *Shadow) Serve(ctx context.Context, conn *cedar.Conn) (End, error) {
 		request, err := shadow.ReadRequest(conn)
 		switch {
 		case errs.Is(err, errs.Unsupported):
-			continue // logged and not answered, by the original
+			continue // logged and not answered, by HTCondor
 		case errors.Is(err, io.EOF):
 			return End{}, nil
 		case err != nil:

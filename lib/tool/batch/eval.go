@@ -363,7 +363,7 @@ func (a *answerer) readConfig(text string) error {
 		if prefix {
 			kind = classad.MapPrefix
 		}
-		// Lines that cannot be used are left out, as the original does.
+		// Lines that cannot be used are left out, as HTCondor does.
 		maps[name], _ = classad.ParseUserMap(table.Value, kind)
 	}
 	a.config, a.maps = text, maps
