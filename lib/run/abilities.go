@@ -53,7 +53,7 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	if n.serving() {
 		known := starter.Plugins(s.any.settings.Pool.Plugins, nil)
 		known.List = n.abilities.answers.Said(known.Programs)
-		starter.AdvertiseAfar(ad, known.Methods())
+		starter.AdvertiseForPool(ad, known.Methods())
 	}
 }
 

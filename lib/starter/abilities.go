@@ -16,8 +16,8 @@ import (
 // whatever runs them. Only what this one really does stands here.
 var abilities = [...]string{"HasFileTransfer"}
 
-// afarAbilities are those for jobs that come from a shadow.
-var afarAbilities = [...]string{
+// shadowAbilities are those for jobs that come from a shadow.
+var shadowAbilities = [...]string{
 	"HasIOProxy", "HasJobDeferral", "HasOsUser", "HasPerFileEncryption", "HasReconnect", "HasSelfCheckpointTransfers",
 	"HasTransferInputRemaps",
 }
@@ -38,7 +38,7 @@ func Runs(k machine.Kind) bool {
 	return slices.ContainsFunc(runner.Offers(), func(o runner.Offer) bool { return slices.Contains(o.Programs, k) })
 }
 
-// The other attributes that Advertise and AdvertiseAfar write.
+// The other attributes that Advertise and AdvertiseForPool write.
 const (
 	attrAbilities  = "StarterAbilityList"
 	attrHasPlugins = "HasJobTransferPlugins"
@@ -50,11 +50,11 @@ const (
 // scanners put there.
 func Advertise(ad *classad.Ad) { advertise(ad, able()) }
 
-// AdvertiseAfar adds what starters can do besides for the jobs of a pool.
+// AdvertiseForPool adds what starters can do besides for the jobs of a pool.
 // methods are the schemes of the URLs that they can move, none when
 // URLs are not moved at all.
-func AdvertiseAfar(ad *classad.Ad, methods []string) {
-	list := afarAbilities[:]
+func AdvertiseForPool(ad *classad.Ad, methods []string) {
+	list := shadowAbilities[:]
 	if len(methods) > 0 {
 		list = append(list[:len(list):len(list)], attrHasPlugins)
 		ad.SetString(attrMethods, strings.Join(methods, ","))
@@ -62,9 +62,9 @@ func AdvertiseAfar(ad *classad.Ad, methods []string) {
 	advertise(ad, list)
 }
 
-// Withdraw takes out of ad what Advertise and AdvertiseAfar put there.
+// Withdraw takes out of ad what Advertise and AdvertiseForPool put there.
 func Withdraw(ad *classad.Ad) {
-	ours := slices.Concat(able(), afarAbilities[:], []string{attrHasPlugins})
+	ours := slices.Concat(able(), shadowAbilities[:], []string{attrHasPlugins})
 	for _, name := range append(ours, attrMethods) {
 		ad.Delete(name)
 	}

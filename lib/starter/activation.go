@@ -101,7 +101,7 @@ type activation struct {
 	life   life
 
 	plan   *Plan
-	side   side         // nil before the plan
+	side   jobSource    // nil before the plan
 	log    *slog.Logger // what the plan asks for, nil for none
 	job    *job
 	holds  holds
@@ -285,9 +285,9 @@ func (a *activation) take(o Order) []duty {
 		a.plan = o.Plan
 		a.plan.complete()
 		a.openLog()
-		a.side = &here{}
+		a.side = &localJob{}
 		if o.Plan.Shadow != nil {
-			a.side = newAfar(a, o.Plan.Shadow)
+			a.side = newShadowJob(a, o.Plan.Shadow)
 		}
 		return a.life.planned(o.Plan)
 	}

@@ -28,7 +28,7 @@ func (f *fetched) close() {
 }
 
 // openCreds brings the credentials that the job needs (OAuthServicesNeeded).
-func (s *afar) openCreds(ctx context.Context) error {
+func (s *shadowJob) openCreds(ctx context.Context) error {
 	const op = "starter.creds"
 	a := s.a
 	if send, _ := a.job.ad.EvalBool("SendCredential", nil); send {
@@ -70,7 +70,7 @@ func (s *afar) openCreds(ctx context.Context) error {
 
 // fetchCreds asks the shadow for the credentials of services and writes them
 // where the job finds them.
-func (s *afar) fetchCreds(ctx context.Context, services []string) (dir string, err error) {
+func (s *shadowJob) fetchCreds(ctx context.Context, services []string) (dir string, err error) {
 	got, err := s.caller.Creds(ctx)
 	if err != nil {
 		return "", err
@@ -90,5 +90,5 @@ func (s *afar) fetchCreds(ctx context.Context, services []string) (dir string, e
 	return s.a.box.WriteCreds(wanted)
 }
 
-func (s *afar) credentials() string { return s.credsDir }
-func (here) credentials() string    { return "" }
+func (s *shadowJob) credentials() string { return s.credsDir }
+func (localJob) credentials() string     { return "" }

@@ -21,7 +21,7 @@ const (
 // fetchAgain asks the shadow what to do about input that did not come and
 // reports whether to fetch it once more. Nothing else that it may command
 // starts a job without its input.
-func (s *afar) fetchAgain(ctx context.Context) bool {
+func (s *shadowJob) fetchAgain(ctx context.Context) bool {
 	if !s.caller.AtLeast(24, 5, 0) {
 		return false
 	}

@@ -32,7 +32,7 @@ func (j *job) manifestDir() string {
 
 // manifest writes one file of the manifest, the list of the scratch directory
 // if write is nil. What goes wrong is the job's own loss.
-func (s *afar) manifest(name string, write func(io.Writer) error) {
+func (s *shadowJob) manifest(name string, write func(io.Writer) error) {
 	a := s.a
 	dir := ""
 	if a.job.transfer {
@@ -49,7 +49,7 @@ func (s *afar) manifest(name string, write func(io.Writer) error) {
 }
 
 // manifestIn writes what the job finds, its ads too.
-func (s *afar) manifestIn() error {
+func (s *shadowJob) manifestIn() error {
 	a := s.a
 	if a.job.transfer && a.job.manifestDir() != "" {
 		if err := a.writeAds(); err != nil {
@@ -62,7 +62,7 @@ func (s *afar) manifestIn() error {
 
 // manifestEnv writes the environment of the job, without what tells its
 // processes apart.
-func (s *afar) manifestEnv(env []string) {
+func (s *shadowJob) manifestEnv(env []string) {
 	s.manifest("environment", func(w io.Writer) error {
 		marker, _, _ := strings.Cut(s.a.note.Marker, "=")
 		shown := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {

@@ -135,7 +135,7 @@ func Plugins(set PluginSettings, run transfer.Runner) *transfer.Plugins {
 // plugins are what fetches and stores URLs for the job. They have its rights;
 // those of the machine's owner may be given more
 // (RUN_FILETRANSFER_PLUGINS_WITH_ROOT), those that the job brought never are.
-func (s *afar) plugins() *transfer.Plugins {
+func (s *shadowJob) plugins() *transfer.Plugins {
 	a := s.a
 	asUser := PluginRunner(a.host.Spawner, a.plan.RunAs, a.env)
 	run := asUser

@@ -79,7 +79,7 @@ func TestPluginIsWaitedFor(t *testing.T) {
 }
 
 // ownerOf makes the transfers of a job whose owner of the machine set some knobs.
-func ownerOf(t *testing.T, text string, h Host, log io.Writer) *afar {
+func ownerOf(t *testing.T, text string, h Host, log io.Writer) *shadowJob {
 	t.Helper()
 	ad, err := classad.ParseAd("ClusterId = 7\nProcId = 0\nOwner = \"ann\"", classad.Old)
 	if err != nil {
@@ -87,7 +87,7 @@ func ownerOf(t *testing.T, text string, h Host, log io.Writer) *afar {
 	}
 	set := configured(t, text)
 	a := &activation{host: h, plan: &Plan{Settings: set, RunAs: &host.Identity{Name: "ann", UID: 1000}}, job: &job{ad: ad}}
-	return &afar{a: a, set: set.Pool, log: slog.New(slog.NewTextHandler(log, nil))}
+	return &shadowJob{a: a, set: set.Pool, log: slog.New(slog.NewTextHandler(log, nil))}
 }
 
 // What a job names outside is opened as its user, unless the owner forbids it.
@@ -140,7 +140,7 @@ func TestTransferRecords(t *testing.T) {
 	if got := log.String(); strings.Count(got, "FILE_TRANSFER_STATS_LOG cannot be written") != 1 || !strings.Contains(got, "no space left") {
 		t.Errorf("the log is\n%s", got)
 	}
-	for _, none := range []*afar{ownerOf(t, config, Host{}, io.Discard), ownerOf(t, "", Host{OpenRecords: func(string) (io.Writer, error) { return nil, nil }}, io.Discard)} {
+	for _, none := range []*shadowJob{ownerOf(t, config, Host{}, io.Discard), ownerOf(t, "", Host{OpenRecords: func(string) (io.Writer, error) { return nil, nil }}, io.Discard)} {
 		if none.records() != nil {
 			t.Error("records are kept where none are wanted")
 		}

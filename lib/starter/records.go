@@ -43,11 +43,11 @@ func (h ownHandler) WithGroup(name string) slog.Handler {
 }
 
 // ownLog is the starter's log for those who have the rights of the job's user.
-func (s *afar) ownLog() *slog.Logger { return slog.New(ownHandler{s.log.Handler()}) }
+func (s *shadowJob) ownLog() *slog.Logger { return slog.New(ownHandler{s.log.Handler()}) }
 
 // records writes FILE_TRANSFER_STATS_LOG: a record of each file of the input and
 // of each result of a plugin. nil where the owner wants none.
-func (s *afar) records() func(*classad.Ad) {
+func (s *shadowJob) records() func(*classad.Ad) {
 	a := s.a
 	path := s.set.Records
 	if path == "" || a.host.OpenRecords == nil {
@@ -78,7 +78,7 @@ func (s *afar) records() func(*classad.Ad) {
 // outside opens what the job's list of output names by absolute paths outside of
 // its directory, with the rights of its user. nil where the owner forbids it
 // (ALLOW_OUTPUT_OUTSIDE_SCRATCH).
-func (s *afar) outside() transfer.Outside {
+func (s *shadowJob) outside() transfer.Outside {
 	a := s.a
 	if a.host.Outside == nil || !s.set.Outside {
 		return nil

@@ -150,7 +150,7 @@ var powerful = []string{
 // stranger asks the shadow who a submitter without an account here is.
 // What the shadow says is the word of another machine: it gives no number that
 // means something on this one.
-func (s *afar) stranger(ctx context.Context, caller *shadow.Caller) (*host.Identity, error) {
+func (s *shadowJob) stranger(ctx context.Context, caller *shadow.Caller) (*host.Identity, error) {
 	const op = "starter.RunAs"
 	name := s.a.plan.AskUser
 	uid, gid, err := caller.UserInfo(ctx)

@@ -78,7 +78,7 @@ func TestStranger(t *testing.T) {
 				}
 				return "", errs.E("", errs.NotFound, "", errors.New("no group"))
 			}
-			s := &afar{a: &activation{plan: &Plan{AskUser: "carol"}, host: Host{UserName: names, GroupName: groups}}}
+			s := &shadowJob{a: &activation{plan: &Plan{AskUser: "carol"}, host: Host{UserName: names, GroupName: groups}}}
 			got, err := s.stranger(t.Context(), shadow.New(cedar.NewConn(ours, cedar.Limits{}), shadow.Options{}))
 			if tt.want == "" {
 				if diff := cmp.Diff(&host.Identity{Name: "carol", UID: uint32(tt.uid), GID: uint32(tt.gid)}, got); diff != "" || err != nil {

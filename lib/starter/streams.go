@@ -21,7 +21,7 @@ const pumpChunk = 64 << 10
 // streams are the standard files of the job that are read and written at the
 // submit machine while it runs, each through a pipe.
 type streams struct {
-	s     *afar
+	s     *shadowJob
 	ctx   context.Context
 	end   context.CancelFunc
 	job   [3]*os.File // the job's ends; nil where nothing streams
@@ -33,7 +33,7 @@ type streams struct {
 
 // openStreams opens the streams that the job wants, as out says for those that
 // it writes. They last for one run of the job.
-func (s *afar) openStreams(ctx context.Context, out shadow.StreamKind) (_ *streams, err error) {
+func (s *shadowJob) openStreams(ctx context.Context, out shadow.StreamKind) (_ *streams, err error) {
 	j := s.a.job
 	st := &streams{s: s, back: make(chan struct{})}
 	st.ctx, st.end = context.WithCancel(context.Background())
@@ -228,9 +228,9 @@ func (st *streams) close() {
 	st.pumps.Wait()
 }
 
-func (s *afar) chirpConfig() string { return s.chirp.config() }
+func (s *shadowJob) chirpConfig() string { return s.chirp.config() }
 
-func (s *afar) piped() [3]*os.File {
+func (s *shadowJob) piped() [3]*os.File {
 	if s.streams == nil {
 		return [3]*os.File{}
 	}

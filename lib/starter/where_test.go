@@ -19,7 +19,7 @@ import (
 // connection to the place before.
 func TestFileServerChanges(t *testing.T) {
 	t.Parallel()
-	s := &afar{}
+	s := &shadowJob{}
 	ad := classad.NewAd()
 	ad.SetString("TransferSocket", "<127.0.0.1:1>")
 	var both sync.WaitGroup

@@ -43,7 +43,7 @@ func (j *job) checkpoints() bool {
 
 // saving reports whether the job has exited to have its state saved and to be
 // started again.
-func (s *afar) saving(a *activation) bool {
+func (s *shadowJob) saving(a *activation) bool {
 	if a.life.evicted != nil || a.life.hold != nil || !a.job.checkpoints() || !a.job.transfer {
 		return false
 	}
@@ -54,7 +54,7 @@ func (s *afar) saving(a *activation) bool {
 // checkpoint sends the state of the job, and starts it again if the startd
 // still wants that. A checkpoint that failed in a way which may pass stops
 // nothing: the next one may succeed.
-func (s *afar) checkpoint(a *activation) {
+func (s *shadowJob) checkpoint(a *activation) {
 	s.executionExited()
 	number := s.nextCheckpoint()
 	ad := s.condition(a, "Exited").exit().ad()
@@ -112,7 +112,7 @@ func neverSaved(err error) bool {
 
 // nextCheckpoint numbers an attempt to save the state: those that fail count as
 // well, for they may leave files at their destination.
-func (s *afar) nextCheckpoint() int {
+func (s *shadowJob) nextCheckpoint() int {
 	number, ok := s.checkpointNo, s.checkpointNo > 0
 	if n, has := s.a.job.ad.EvalInt("CheckpointNumber", nil); !ok && has {
 		number = int(n) + 1
@@ -123,7 +123,7 @@ func (s *afar) nextCheckpoint() int {
 
 // checkpointPlan says what is saved: what transfer_checkpoint_files lists, else
 // transfer_output_files, else what is new or changed.
-func (s *afar) checkpointPlan(number int) (transfer.SendPlan, error) {
+func (s *shadowJob) checkpointPlan(number int) (transfer.SendPlan, error) {
 	ending := s.ending()
 	ending.Occasion, ending.Number = transfer.AtCheckpoint, number
 	if err := s.findChanged(&ending); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func (s *afar) checkpointPlan(number int) (transfer.SendPlan, error) {
 
 // tellCheckpoint tells whether a checkpoint was saved. The shadow clears away one
 // that was not, and after one that was those that are too old.
-func (s *afar) tellCheckpoint(ctx context.Context, number int, ad *classad.Ad, saved bool) error {
+func (s *shadowJob) tellCheckpoint(ctx context.Context, number int, ad *classad.Ad, saved bool) error {
 	event := classad.NewAd()
 	event.SetInt("CheckpointNumber", int64(number))
 	if !saved {
@@ -148,7 +148,7 @@ func (s *afar) tellCheckpoint(ctx context.Context, number int, ad *classad.Ad, s
 
 // again starts the job once more with the streams opened, unless broken is why
 // they could not be.
-func (s *afar) again(opened *streams, broken error) []duty {
+func (s *shadowJob) again(opened *streams, broken error) []duty {
 	a := s.a
 	var stream *streamError
 	switch {
@@ -169,7 +169,7 @@ func (s *afar) again(opened *streams, broken error) []duty {
 // verify compares a checkpoint that came back from a URL with its manifest. The
 // shadow is told of one that is not what was stored, by its number: it clears it
 // away, and the job goes on elsewhere from the one before.
-func (s *afar) verify(ctx context.Context) error {
+func (s *shadowJob) verify(ctx context.Context) error {
 	a := s.a
 	if !a.job.transfer || a.job.text("CheckpointDestination") == "" {
 		return nil
@@ -199,7 +199,7 @@ func (s *afar) verify(ctx context.Context) error {
 // wantedAgain asks the startd whether the job may go on
 // (CHECK_REACTIVATE_AFTER_CHECKPOINT, true unless it is set). A startd that does
 // not answer does not mind.
-func (s *afar) wantedAgain(ctx context.Context) bool {
+func (s *shadowJob) wantedAgain(ctx context.Context) bool {
 	if !s.set.Reactivate {
 		return true
 	}
@@ -235,7 +235,7 @@ func (s *afar) wantedAgain(ctx context.Context) bool {
 	return start || !said
 }
 
-func (s *afar) total(u host.Usage) host.Usage { return s.spent.and(u) }
+func (s *shadowJob) total(u host.Usage) host.Usage { return s.spent.and(u) }
 
 // usedBefore adds what earlier runs of the job have used.
 type usedBefore struct{ host.Usage }

@@ -21,7 +21,7 @@ const ownAttributes = "Chirp"
 // of its submit directory (WantIOProxy), its ad and its event log. As HTCondor
 // does, it lets every job set attributes for the next update, unless the job or a
 // knob says no. A job that asked for Chirp does not start without it.
-func (h *here) openChirp(a *activation) *Hold {
+func (h *localJob) openChirp(a *activation) *Hold {
 	allow := chirp.AllowFrom(a.job.ad, a.plan.Settings.Chirp)
 	if !a.plan.Submit.Chirp || !allow.Any() {
 		return nil
@@ -59,7 +59,7 @@ func (h *here) openChirp(a *activation) *Hold {
 
 // tellDelayed reports the attributes that the job set for the next update, if
 // they are others than at the last one.
-func (h *here) tellDelayed(a *activation) {
+func (h *localJob) tellDelayed(a *activation) {
 	ad := h.chirp.delayed()
 	if ad == nil {
 		return
@@ -76,7 +76,7 @@ func (h *here) tellDelayed(a *activation) {
 	}
 }
 
-func (h *here) closeChirp() {
+func (h *localJob) closeChirp() {
 	h.chirp.close()
 	if h.submit != nil {
 		h.submit.Shut()

@@ -29,10 +29,10 @@ import (
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
-// afar is a shadow: the job comes over the socket that came with the plan, its
-// files over connections of their own. Everything that is told goes through
+// shadowJob is a job of a pool: it comes from its shadow over the socket that came
+// with the plan, its files over connections of their own. Everything that is told goes through
 // one queue, so that the shadow hears it in the order in which it happened.
-type afar struct {
+type shadowJob struct {
 	a        *activation
 	plan     *ShadowSide
 	set      *PoolSettings
@@ -93,8 +93,8 @@ type fileServer struct {
 	version string
 }
 
-func newAfar(a *activation, p *ShadowSide) *afar {
-	s := &afar{a: a, plan: p, set: a.plan.Settings.Pool, clock: a.host.Clock, log: a.host.Log}
+func newShadowJob(a *activation, p *ShadowSide) *shadowJob {
+	s := &shadowJob{a: a, plan: p, set: a.plan.Settings.Pool, clock: a.host.Clock, log: a.host.Log}
 	if s.clock == nil {
 		s.clock = clock.System()
 	}
@@ -122,7 +122,7 @@ func newAfar(a *activation, p *ShadowSide) *afar {
 }
 
 // address is where the starter is reached, "" before it is.
-func (s *afar) address() string {
+func (s *shadowJob) address() string {
 	if s.socket == nil {
 		return ""
 	}
@@ -130,7 +130,7 @@ func (s *afar) address() string {
 }
 
 // learn takes the conversation up and asks for the job.
-func (s *afar) learn(a *activation) {
+func (s *shadowJob) learn(a *activation) {
 	a.beside(func(ctx context.Context) func() []duty {
 		caller, ad, err := s.begin(ctx)
 		return func() []duty {
@@ -159,7 +159,7 @@ func (s *afar) learn(a *activation) {
 	})
 }
 
-func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
+func (s *shadowJob) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 	const op = "starter.shadow"
 	if s.a.host.Socket == nil {
 		return nil, nil, errs.E(op, errs.Unsupported, s.a.plan.Activation, errors.New("no connection can be handed to this starter"))
@@ -206,14 +206,14 @@ func (s *afar) begin(ctx context.Context) (*shadow.Caller, *classad.Ad, error) {
 }
 
 // taught has the shadow's ad say where files are given and taken from now on.
-func (s *afar) taught(ad *classad.Ad) error {
+func (s *shadowJob) taught(ad *classad.Ad) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.where.learn(ad)
 }
 
 // server is where files are given and taken now.
-func (s *afar) server() fileServer {
+func (s *shadowJob) server() fileServer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.where
@@ -240,7 +240,7 @@ func (f *fileServer) learn(ad *classad.Ad) error {
 }
 
 // serveSocket takes commands from now on.
-func (s *afar) serveSocket() {
+func (s *shadowJob) serveSocket() {
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
@@ -252,7 +252,7 @@ func (s *afar) serveSocket() {
 }
 
 // read says how the job runs here, away from its access point.
-func (s *afar) read(a *activation, ad *classad.Ad) (*job, error) {
+func (s *shadowJob) read(a *activation, ad *classad.Ad) (*job, error) {
 	move, err := movesFiles(ad, s.set.FileSystemDomain)
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func movesFiles(ad *classad.Ad, domain string) (bool, error) {
 }
 
 // introduce makes the starter and the shadow known to each other.
-func (s *afar) introduce(ctx context.Context) error {
+func (s *shadowJob) introduce(ctx context.Context) error {
 	if s.socket.Brokered() {
 		s.brokers.await(ctx)
 	}
@@ -319,7 +319,7 @@ func (s *afar) introduce(ctx context.Context) error {
 }
 
 // share asks the shadow for the sessions and keeps that for files.
-func (s *afar) share(ctx context.Context) error {
+func (s *shadowJob) share(ctx context.Context) error {
 	shared, ok, err := s.caller.Sessions(ctx)
 	if err != nil || !ok {
 		return err
@@ -337,7 +337,7 @@ func (s *afar) share(ctx context.Context) error {
 
 // bring introduces the starter, brings the input and waits until the job may
 // start.
-func (s *afar) bring(a *activation) {
+func (s *shadowJob) bring(a *activation) {
 	if a.job.transfer {
 		a.say(Report{Op: OpTransferInStart})
 	}
@@ -407,14 +407,14 @@ func (s *afar) bring(a *activation) {
 	})
 }
 
-func (s *afar) starting(a *activation) { s.manifestEnv(a.jobEnv) }
+func (s *shadowJob) starting(a *activation) { s.manifestEnv(a.jobEnv) }
 
 // executed tells that the job begins: the shadow writes event 001 and counts
 // NumJobStarts. HTCondor's starter says so before it tries, so that a program
 // which the system refuses to execute counts as well; one that the machine had
 // no means to start does not. The job does not wait for the answer: what is told
 // later comes later.
-func (s *afar) executed(*activation) {
+func (s *shadowJob) executed(*activation) {
 	s.streams.started()
 	if s.began.IsZero() {
 		s.began = s.clock.Now().Wall
@@ -428,7 +428,7 @@ func (s *afar) executed(*activation) {
 
 // changed tells how the job is now. While something else waits to be told a
 // measurement is left out, a change of state never is.
-func (s *afar) changed(a *activation) {
+func (s *shadowJob) changed(a *activation) {
 	if a.life.held || a.life.apart || a.family == nil {
 		return
 	}
@@ -441,7 +441,7 @@ func (s *afar) changed(a *activation) {
 
 // scriptFailed tells how a program before or after the job has ended, as HTCondor
 // does with nothing else: a hold, which comes next, carries no such attributes.
-func (s *afar) scriptFailed(a *activation) {
+func (s *shadowJob) scriptFailed(a *activation) {
 	if a.life.held || a.life.apart {
 		return
 	}
@@ -453,12 +453,12 @@ func (s *afar) scriptFailed(a *activation) {
 	s.register(ad)
 }
 
-func (s *afar) update(a *activation, state string) {
+func (s *shadowJob) update(a *activation, state string) {
 	s.register(s.condition(a, state).ad())
 }
 
 // register tells the shadow how the job is.
-func (s *afar) register(ad *classad.Ad) {
+func (s *shadowJob) register(ad *classad.Ad) {
 	s.queue.add(func() {
 		if err := s.caller.RegisterJob(context.Background(), ad); err != nil {
 			s.log.Warn("an update did not reach the shadow", "err", err)
@@ -467,7 +467,7 @@ func (s *afar) register(ad *classad.Ad) {
 }
 
 // condition is how the job is.
-func (s *afar) condition(a *activation, state string) condition {
+func (s *shadowJob) condition(a *activation, state string) condition {
 	u := a.record.Usage
 	u = s.spent.and(u)
 	s.peak = max(s.peak, u.RSSKiB)
@@ -502,16 +502,16 @@ func (s *afar) condition(a *activation, state string) condition {
 }
 
 // hold has the shadow hold the job, at once.
-func (s *afar) hold(a *activation) {
+func (s *shadowJob) hold(a *activation) {
 	h := *a.life.hold
 	s.queue.add(func() { s.sayHold(context.Background(), h) })
 }
 
-func (s *afar) sayHold(ctx context.Context, h Hold) error {
+func (s *shadowJob) sayHold(ctx context.Context, h Hold) error {
 	return s.caller.Log(ctx, shadow.HoldEvent(h.Reason, h.Code, h.Subcode))
 }
 
-func (s *afar) close(ctx context.Context) {
+func (s *shadowJob) close(ctx context.Context) {
 	s.input.cut()
 	if s.caller != nil {
 		if err := s.queue.settled(ctx); err != nil {

@@ -19,7 +19,7 @@ const toBeReached = 10 * time.Second
 // brokerClient makes the client that speaks with brokers: with those through which
 // the starter is reached, and with those of shadows that are behind one. It has
 // sessions of its own, for it negotiates, as the client for the shadow never does.
-func (s *afar) brokerClient() (*security.Client, error) {
+func (s *shadowJob) brokerClient() (*security.Client, error) {
 	settings, methods, system, err := s.configured()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ type brokers struct {
 }
 
 // newBrokers is nil where the daemon is behind no broker.
-func (s *afar) newBrokers() (*brokers, error) {
+func (s *shadowJob) newBrokers() (*brokers, error) {
 	startd, err := cedar.ParseSinful(s.plan.Address)
 	if err != nil || len(startd.CCB) == 0 {
 		return nil, nil // a bad address is told by who listens
@@ -47,7 +47,7 @@ func (s *afar) newBrokers() (*brokers, error) {
 }
 
 // registerAt opens a connection to a broker of the startd's address to register with it.
-func (s *afar) registerAt(ctx context.Context, address string) (*cedar.Conn, error) {
+func (s *shadowJob) registerAt(ctx context.Context, address string) (*cedar.Conn, error) {
 	to, err := cedar.ParseSinful("<" + address + ">")
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (b *brokers) await(ctx context.Context) {
 }
 
 // moved tells that the starter is reached at another address now.
-func (s *afar) moved(address string) {
+func (s *shadowJob) moved(address string) {
 	call := func() []duty {
 		s.a.say(Report{Op: OpContact, Address: address})
 		if b := s.brokers; b != nil {

@@ -14,7 +14,7 @@ import (
 // secure makes what lets others in than those with a session. Schedds of
 // 25.14 need it: they mean to come with the session of the claim, but lose its
 // name on the way.
-func (s *afar) secure() (*security.Settings, security.Authenticator, error) {
+func (s *shadowJob) secure() (*security.Settings, security.Authenticator, error) {
 	settings, methods, system, err := s.configured()
 	if err != nil {
 		return nil, nil, err
@@ -23,14 +23,14 @@ func (s *afar) secure() (*security.Settings, security.Authenticator, error) {
 }
 
 // self is where the starter is reached.
-func (s *afar) self() cedar.Sinful {
+func (s *shadowJob) self() cedar.Sinful {
 	at, _ := cedar.ParseSinful(s.address())
 	return at
 }
 
 // configured is what the settings say about security, and what of this process
 // counts for it. Names of hosts and files that they name are looked up now.
-func (s *afar) configured() (*security.Settings, authn.Settings, authn.System, error) {
+func (s *shadowJob) configured() (*security.Settings, authn.Settings, authn.System, error) {
 	var system authn.System
 	settings, err := s.set.Security.Settings(s.endpoint.Sources(context.Background()))
 	if s.a.host.System != nil {

@@ -58,7 +58,7 @@ const (
 
 // reaped waits until the shadow has seen the end of the child that moved files
 // that way, which is itself gone, and reports whether it has.
-func (s *afar) reaped(ctx context.Context, d direction) bool {
+func (s *shadowJob) reaped(ctx context.Context, d direction) bool {
 	return reaped(ctx, s.caller.JobInfo, d, s.motions)
 }
 

@@ -34,7 +34,7 @@ type carried struct {
 }
 
 // open opens a connection for files.
-func (s *afar) open(ctx context.Context, command int) (*cedar.Conn, error) {
+func (s *shadowJob) open(ctx context.Context, command int) (*cedar.Conn, error) {
 	const op = "starter.transfer"
 	where := s.server()
 	if where.address.IsZero() || where.key == "" {
@@ -59,7 +59,7 @@ func again(doing string, err error) error {
 	return &transfer.WireFailure{Reason: doing + ": " + err.Error(), Retry: true, Broken: true, Err: err}
 }
 
-func (s *afar) side(conn *cedar.Conn) transfer.Side {
+func (s *shadowJob) side(conn *cedar.Conn) transfer.Side {
 	return transfer.Side{
 		Conn: conn, PeerVersion: s.server().version, Log: s.ownLog(), Record: s.records(), Errno: s.a.host.Errno,
 		Timeout:  s.set.Wire,
@@ -68,7 +68,7 @@ func (s *afar) side(conn *cedar.Conn) transfer.Side {
 }
 
 // receive brings the input, again if the shadow wants that after a failure.
-func (s *afar) receive(ctx context.Context) (carried, error) {
+func (s *shadowJob) receive(ctx context.Context) (carried, error) {
 	for n := 1; ; n++ {
 		got, ready, err := s.fetch(ctx)
 		switch {
@@ -84,7 +84,7 @@ func (s *afar) receive(ctx context.Context) (carried, error) {
 
 // fetch brings the input once. ready says of a failure that the shadow could
 // begin another transfer.
-func (s *afar) fetch(ctx context.Context) (_ carried, ready bool, err error) {
+func (s *shadowJob) fetch(ctx context.Context) (_ carried, ready bool, err error) {
 	a := s.a
 	conn, err := s.open(ctx, command.FiletransUpload)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *parting) cut() {
 
 // unready sends what there is of a job whose input did not come: the files for
 // failures. They are worth nothing more than to be tried once.
-func (s *afar) unready(ctx context.Context) {
+func (s *shadowJob) unready(ctx context.Context) {
 	ending := s.ending()
 	ending.Failed = true
 	plan, err := transfer.PlanOutput(s.a.job.ad, ending)
@@ -241,7 +241,7 @@ func requeue(f *transfer.WireFailure) *Hold {
 
 // awaitStart waits until a job with a DeferralTime may start, or one whose
 // shadow is too young. missed says that its window has passed.
-func (s *afar) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err error) {
+func (s *shadowJob) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err error) {
 	now := s.clock.Now().Wall
 	wait, missed := deferral(ad, now)
 	if !missed && !s.caller.AtLeast(25, 8, 0) {
@@ -296,7 +296,7 @@ func deferral(ad *classad.Ad, now time.Time) (wait time.Duration, missed bool) {
 }
 
 // send tells that the job has exited, and sends its output.
-func (s *afar) send(a *activation) {
+func (s *shadowJob) send(a *activation) {
 	if a.life.held {
 		a.perform(a.life.finished(nil))
 		return
@@ -341,7 +341,7 @@ func (s *afar) send(a *activation) {
 }
 
 // exited tells that the job's main process has ended, once.
-func (s *afar) exited(a *activation) {
+func (s *shadowJob) exited(a *activation) {
 	if a.life.held || a.life.apart {
 		return
 	}
@@ -351,7 +351,7 @@ func (s *afar) exited(a *activation) {
 
 // executionExited ends the time that the shadow counts as execution. That of a job
 // which goes on after its checkpoint begins anew with its next run.
-func (s *afar) executionExited() {
+func (s *shadowJob) executionExited() {
 	if s.caller.AtLeast(9, 4, 1) {
 		event := classad.NewAd()
 		event.SetString("EventType", "ActivationExecutionExit")
@@ -364,7 +364,7 @@ func (s *afar) executionExited() {
 }
 
 // sent goes on after an output transfer.
-func (s *afar) sent(got transfer.Stats, err error) []duty {
+func (s *shadowJob) sent(got transfer.Stats, err error) []duty {
 	a := s.a
 	var f *transfer.WireFailure
 	switch {
@@ -395,7 +395,7 @@ func (s *afar) sent(got transfer.Stats, err error) []duty {
 }
 
 // outputPlan says what is sent.
-func (s *afar) outputPlan(whole, final bool) (transfer.SendPlan, error) {
+func (s *shadowJob) outputPlan(whole, final bool) (transfer.SendPlan, error) {
 	s.manifest("out", nil)
 	ending := s.ending()
 	ending.Failed = !whole
@@ -417,7 +417,7 @@ func (s *afar) outputPlan(whole, final bool) (transfer.SendPlan, error) {
 // findChanged notes what is new or changed since the job began, or was by an
 // earlier run. The error is fs.ErrNotExist if the job has removed its scratch
 // directory.
-func (s *afar) findChanged(e *transfer.Ending) error {
+func (s *shadowJob) findChanged(e *transfer.Ending) error {
 	return s.a.asUser(func() (err error) {
 		e.Earlier = transfer.Earlier(s.a.box.Root(), s.a.job.ad)
 		e.Changed, err = transfer.Changed(s.a.box.Root(), s.a.before)
@@ -426,7 +426,7 @@ func (s *afar) findChanged(e *transfer.Ending) error {
 }
 
 // ending is what is known of the scratch directory when output is sent.
-func (s *afar) ending() transfer.Ending {
+func (s *shadowJob) ending() transfer.Ending {
 	a := s.a
 	ending := transfer.Ending{Occasion: transfer.AtExit, Scratch: a.box.Scratch()}
 	for _, f := range []struct {
@@ -451,7 +451,7 @@ const (
 )
 
 // upload sends files.
-func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, which uploading) (transfer.Stats, error) {
+func (s *shadowJob) upload(ctx context.Context, plan transfer.SendPlan, which uploading) (transfer.Stats, error) {
 	if err := s.queue.settled(ctx); err != nil {
 		return transfer.Stats{}, err
 	}
@@ -488,7 +488,7 @@ func (s *afar) upload(ctx context.Context, plan transfer.SendPlan, which uploadi
 }
 
 // inputOver waits until the shadow is done with the input that it sent.
-func (s *afar) inputOver(ctx context.Context) {
+func (s *shadowJob) inputOver(ctx context.Context) {
 	if s.input == nil {
 		return
 	}
@@ -500,7 +500,7 @@ func (s *afar) inputOver(ctx context.Context) {
 }
 
 // tell tells how it went: that the job is to be held, or that it is over.
-func (s *afar) tell(a *activation) {
+func (s *shadowJob) tell(a *activation) {
 	if s.caller == nil || a.life.lost {
 		a.perform(a.life.told())
 		return

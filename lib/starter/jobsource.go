@@ -14,11 +14,11 @@ import (
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
-// side is where the job comes from and who hears how it fares: the embedded
+// jobSource is where the job comes from and who hears how it fares: the embedded
 // access point, whose files are on this machine, or a shadow. Its methods are
 // called by the activation's goroutine and do not wait: what takes time is done
 // beside, and its end told to the life.
-type side interface {
+type jobSource interface {
 	learn(a *activation)                              // the job's ad; ends in activation.learned
 	read(a *activation, ad *classad.Ad) (*job, error) // what the ad says about running it here
 	bring(a *activation)                              // its input; ends in life.prepared
@@ -40,23 +40,23 @@ type side interface {
 	close(ctx context.Context)                        // what is left to be told is told until ctx ends
 }
 
-// here is the embedded access point.
-type here struct {
+// localJob is a job of the embedded access point.
+type localJob struct {
 	submit *chirp.Local // what the job reaches by Chirp; nil without
 	chirp  *chirpSide
 	told   string // the delayed attributes as they were told last
 }
 
-func (*here) learn(a *activation) {
+func (*localJob) learn(a *activation) {
 	a.perform(a.learned(classad.ParseAd(a.plan.JobAd, classad.Old)))
 }
 
-func (*here) read(a *activation, ad *classad.Ad) (*job, error) {
+func (*localJob) read(a *activation, ad *classad.Ad) (*job, error) {
 	move := transfer.Wanted(ad) || a.apart() && transfer.IfNeeded(ad)
 	return readJob(ad, a.plan.Submit.Iwd, a.box.Scratch(), move)
 }
 
-func (h *here) bring(a *activation) {
+func (h *localJob) bring(a *activation) {
 	if hold := h.openChirp(a); hold != nil {
 		a.perform(a.life.prepared(hold))
 		return
@@ -92,7 +92,7 @@ func (h *here) bring(a *activation) {
 	})
 }
 
-func (h *here) send(a *activation) {
+func (h *localJob) send(a *activation) {
 	h.tellDelayed(a)
 	some, whole := a.output()
 	if !some {
@@ -126,26 +126,26 @@ func (h *here) send(a *activation) {
 	a.beside(sending)
 }
 
-func (h *here) chirpConfig() string { return h.chirp.config() }
+func (h *localJob) chirpConfig() string { return h.chirp.config() }
 
 // changed is an update: the access point is told what the job set for the next
 // one. send tells the rest when the job has ended.
-func (h *here) changed(a *activation) { h.tellDelayed(a) }
+func (h *localJob) changed(a *activation) { h.tellDelayed(a) }
 
-func (h *here) close(context.Context) { h.closeChirp() }
+func (h *localJob) close(context.Context) { h.closeChirp() }
 
 // Nobody hears the rest: the reports are all there is.
 
-func (*here) piped() [3]*os.File       { return [3]*os.File{} }
-func (*here) starting(*activation)     {}
-func (*here) executed(*activation)     {}
-func (*here) exited(*activation)       {}
-func (*here) scriptFailed(*activation) {}
-func (*here) tell(*activation)         {}
-func (*here) hold(*activation)         {}
-func (*here) rejoined(*activation)     {}
-func (*here) lease() time.Duration     { return 0 }
+func (*localJob) piped() [3]*os.File       { return [3]*os.File{} }
+func (*localJob) starting(*activation)     {}
+func (*localJob) executed(*activation)     {}
+func (*localJob) exited(*activation)       {}
+func (*localJob) scriptFailed(*activation) {}
+func (*localJob) tell(*activation)         {}
+func (*localJob) hold(*activation)         {}
+func (*localJob) rejoined(*activation)     {}
+func (*localJob) lease() time.Duration     { return 0 }
 
-func (*here) saving(*activation) bool { return false } // nobody keeps it
+func (*localJob) saving(*activation) bool { return false } // nobody keeps it
 
-func (*here) total(u host.Usage) host.Usage { return u } // there is one run
+func (*localJob) total(u host.Usage) host.Usage { return u } // there is one run

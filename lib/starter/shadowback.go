@@ -22,7 +22,7 @@ import (
 )
 
 // lease is what is left of the job's lease.
-func (s *afar) lease() time.Duration {
+func (s *shadowJob) lease() time.Duration {
 	length := time.Duration(0)
 	if s.a.job != nil {
 		length = shadow.LeaseLength(s.a.job.ad)
@@ -32,7 +32,7 @@ func (s *afar) lease() time.Duration {
 
 // rejoined gets to know the shadow that took the job up again, before anything
 // else is told.
-func (s *afar) rejoined(a *activation) {
+func (s *shadowJob) rejoined(a *activation) {
 	s.queue.add(func() {
 		if err := s.share(context.Background()); err != nil {
 			s.log.Warn("the shadow that came back shares no session", "err", err)
@@ -43,7 +43,7 @@ func (s *afar) rejoined(a *activation) {
 }
 
 // visitors are those who come through the door.
-type visitors struct{ s *afar }
+type visitors struct{ s *shadowJob }
 
 var (
 	errBusy     = errors.New("the job is not at a point where it could be taken up")
@@ -117,7 +117,7 @@ func (v visitors) Reconnect(ctx context.Context, conn *cedar.Conn, ad *classad.A
 }
 
 // resume goes on with the conversation on conn.
-func (s *afar) resume(conn *cedar.Conn, ad *classad.Ad) []duty {
+func (s *shadowJob) resume(conn *cedar.Conn, ad *classad.Ad) []duty {
 	a := s.a
 	duties := a.life.parted() // if nobody has noticed yet
 	a.perform(duties)
