@@ -8,7 +8,7 @@
 // and the settings of the owner's backfill client, which is a starter's to run.
 //
 // Three parts are values without a clock: a Schedule says what is to start or
-// stop at an instant, a Parser turns output into Blocks, and a Board holds the
+// stop at an instant, a Parser turns output into Blocks, and CronAds hold the
 // Blocks and says which slot gets what. A Runner is the one edge: it starts a
 // program, reads its output within bounds and ends its whole family.
 //
@@ -17,7 +17,7 @@
 //
 //	cron, problems := hook.CronFrom(snapshot)
 //	schedule := hook.NewSchedule(cron)
-//	board := hook.NewBoard(cron)
+//	board := hook.NewCronAds(cron)
 //	for _, start := range schedule.Due(now, allowed) {
 //		run, err := runner.Start(ctx, start.Job, func(b hook.Block) { … board.Put(start.Job.Name, b, now) … })
 //	}

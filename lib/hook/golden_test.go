@@ -137,13 +137,13 @@ func ads(t *testing.T, cfg *config.Snapshot, inv *machine.Inventory) (*ad.Machin
 }
 
 // runAll runs what is due until nothing more is, and returns the board.
-func runAll(t *testing.T, cfg *config.Snapshot, spawner host.Spawner) *Board {
+func runAll(t *testing.T, cfg *config.Snapshot, spawner host.Spawner) *CronAds {
 	t.Helper()
 	cron, problems := CronFrom(cfg)
 	for _, p := range problems {
 		t.Log(p)
 	}
-	board := NewBoard(cron)
+	board := NewCronAds(cron)
 	schedule := NewSchedule(cron)
 	runner := &Runner{Spawner: spawner, Env: []string{"PATH=/bin"}, Dir: "/log"}
 	for range 10 {

@@ -29,7 +29,7 @@ var (
 // It belongs to the owner; only the programs run beside it.
 type benchmarks struct {
 	cron     hook.Cron
-	board    *hook.Board
+	board    *hook.CronAds
 	runner   hook.Runner
 	schedule *hook.Schedule
 	ctx      context.Context // of the present round, as stop is
@@ -44,7 +44,7 @@ func newBenchmarks(o Options) *benchmarks {
 	}
 	return &benchmarks{
 		stop: func(error) {},
-		cron: cron, board: hook.NewBoard(cron), figures: make(map[string]float64),
+		cron: cron, board: hook.NewCronAds(cron), figures: make(map[string]float64),
 		runner: hook.Runner{Spawner: o.Host.Spawner, Census: o.Host.Census, Env: o.StarterEnv, Dir: o.Config.String("LOG")},
 	}
 }

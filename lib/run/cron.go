@@ -46,7 +46,7 @@ type cron struct {
 	jobs     hook.Cron
 	runner   hook.Runner
 	schedule *hook.Schedule
-	board    *hook.Board
+	board    *hook.CronAds
 	runs     map[string]*cronRun
 
 	moved bool          // the schedule may have something to say
@@ -66,7 +66,7 @@ func newCron(o Options) *cron {
 		o.Log.Warn("cron", "err", p)
 	}
 	return &cron{
-		jobs: jobs, runner: hooks(o), schedule: hook.NewSchedule(jobs), board: hook.NewBoard(jobs),
+		jobs: jobs, runner: hooks(o), schedule: hook.NewSchedule(jobs), board: hook.NewCronAds(jobs),
 		runs: make(map[string]*cronRun), moved: true,
 	}
 }

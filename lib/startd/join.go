@@ -40,7 +40,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 		Remote: d.remote, Allowed: d.mayAct,
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
-	tokens := &daemon.TokenDesk{
+	tokens := &daemon.TokenRequests{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
 	table, err := tableOf(d.pool, answers, tokens, d.endpoint.Reverser, d.desk)
@@ -68,7 +68,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner po
 // tableOf is every command that the daemon answers. docs/security.md lists them, and who
 // may begin which of them, how and with which proof, stands in
 // testdata/commands.tsv.
-func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenDesk, r *listen.Reverser, k *desk) (*listen.Table, error) {
+func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenRequests, r *listen.Reverser, k *desk) (*listen.Table, error) {
 	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), k.Commands(), []listen.Command{r.Command()})...)
 }
 

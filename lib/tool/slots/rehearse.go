@@ -50,7 +50,7 @@ const (
 type family struct {
 	jobs     []hook.Job
 	schedule *hook.Schedule
-	board    *hook.Board
+	board    *hook.CronAds
 }
 
 // said is what a program did: printed an ad, or ended if there is none.
@@ -79,7 +79,7 @@ func (d *Division) Rehearse(runner *hook.Runner, span time.Duration) (overlay fu
 		for _, p := range problems {
 			r.warn(p)
 		}
-		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewBoard(cron)}
+		r.families[i] = family{cron.Jobs, hook.NewSchedule(cron), hook.NewCronAds(cron)}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for end := d.Now.Add(span); r.now.Boot < end.Boot; {

@@ -20,14 +20,14 @@ import (
 // stage is a board over slots of their own, and what they show.
 type stage struct {
 	t     *testing.T
-	board *Board
+	board *CronAds
 	slots []Slot
 	shown map[slot.ID]*classad.Ad
 	calls int // values that Publish handed out
 }
 
 func newStage(t *testing.T, slots int, c Cron) *stage {
-	s := &stage{t: t, board: NewBoard(c), shown: map[slot.ID]*classad.Ad{}}
+	s := &stage{t: t, board: NewCronAds(c), shown: map[slot.ID]*classad.Ad{}}
 	for n := 1; n <= slots; n++ {
 		a := classad.NewAd()
 		a.SetInt("SlotID", int64(n))
@@ -289,7 +289,7 @@ func TestBoardBounds(t *testing.T) {
 
 func BenchmarkBoard(b *testing.B) {
 	c := Cron{Family: "STARTD_CRON", Jobs: []Job{{Name: "j"}}}
-	board := NewBoard(c)
+	board := NewCronAds(c)
 	var slots []Slot
 	for n := range 1024 {
 		a := classad.NewAd()
@@ -319,7 +319,7 @@ func BenchmarkBoard(b *testing.B) {
 func TestBoardDynamicSlots(t *testing.T) {
 	t.Parallel()
 	cron, _ := CronFrom(parseConfig(t, "STARTD_CRON_JOBLIST = j\nSTARTD_CRON_j_EXECUTABLE = /j\nSTARTD_CRON_j_PERIOD = 1\n"))
-	b := NewBoard(cron)
+	b := NewCronAds(cron)
 	var p Parser
 	blocks := append(p.Feed([]byte("SlotMergeConstraint = PartitionableSlot\nOf = \"parent\"\n- a\nSlotId = 1\nBoth = 1\n- b\n")), p.End()...)
 	for _, block := range blocks {

@@ -26,10 +26,10 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 )
 
-// office is a TokenDesk with a clock.
+// office is a TokenRequests with a clock.
 type office struct {
 	*testing.T
-	desk  *TokenDesk
+	desk  *TokenRequests
 	clock *clock.Fake
 	log   bytes.Buffer
 	key   bool
@@ -38,7 +38,7 @@ type office struct {
 func newOffice(t *testing.T, knobs string) *office {
 	s := snapshot(t, "TRUST_DOMAIN = pool.test\n"+knobs)
 	o := &office{T: t, clock: clock.NewFake(time.Unix(1_700_000_000, 0)), key: true}
-	o.desk = &TokenDesk{
+	o.desk = &TokenRequests{
 		Config: func() *config.Snapshot { return s }, Clock: o.clock,
 		Key: func(id string) (authn.SigningKey, error) {
 			if !o.key || id != authn.PoolKey {

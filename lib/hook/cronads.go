@@ -16,7 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// maxTags is how many ads of one job a Board holds.
+// maxTags is how many ads of one job CronAds hold.
 const maxTags = 250
 
 // The attributes that say which slots an ad is for. They reach no slot.
@@ -30,7 +30,7 @@ const (
 
 var selectors = [...]string{attrConstraint, attrSlotName, attrPlainName, attrSlotType, attrSlotID}
 
-// Slot is a slot as a Board sees it.
+// Slot is a slot as CronAds see it.
 type Slot struct {
 	ID     slot.ID
 	Name   string // as advertised, with the host
@@ -50,9 +50,9 @@ type posted struct {
 	gauges []gauge
 }
 
-// Board holds the last output of every job and lays it out over the slots. It
+// CronAds hold the last output of every job and lay it out over the slots. It
 // is owned by one goroutine.
-type Board struct {
+type CronAds struct {
 	cron Cron
 	ads  []posted // in order of first arrival
 
@@ -60,14 +60,14 @@ type Board struct {
 	source string
 }
 
-// NewBoard returns an empty board.
-func NewBoard(c Cron) *Board {
-	return &Board{cron: c, shown: map[slot.ID]string{}, source: c.Family}
+// NewCronAds returns those of no job yet.
+func NewCronAds(c Cron) *CronAds {
+	return &CronAds{cron: c, shown: map[slot.ID]string{}, source: c.Family}
 }
 
 // Reconfigure takes a new list of jobs over. The ads of jobs that are no longer
 // in it are gone with the next Publish.
-func (b *Board) Reconfigure(c Cron) {
+func (b *CronAds) Reconfigure(c Cron) {
 	b.cron = c
 	b.ads = slices.DeleteFunc(b.ads, func(p posted) bool { return b.index(p.job) < 0 })
 	for i := range b.ads {
@@ -77,14 +77,14 @@ func (b *Board) Reconfigure(c Cron) {
 	}
 }
 
-func (b *Board) index(job string) int {
+func (b *CronAds) index(job string) int {
 	return slices.IndexFunc(b.cron.Jobs, func(j Job) bool { return strings.EqualFold(j.Name, job) })
 }
 
 // Put takes what a job printed at an instant in the place of what stood under
 // the same tag, and tells whether an update is to be sent at once. The block is
 // the board's from then on. The error says why it is left out.
-func (b *Board) Put(job string, block Block, at time.Time) (update bool, err error) {
+func (b *CronAds) Put(job string, block Block, at time.Time) (update bool, err error) {
 	i := b.index(job)
 	if i < 0 {
 		return false, errs.E("hook.Put", errs.NotFound, job, fmt.Errorf("the job is not configured any more"))
@@ -122,7 +122,7 @@ func (b *Board) Put(job string, block Block, at time.Time) (update bool, err err
 	return b.cron.AutoPublish == Always || b.cron.AutoPublish == IfChanged && changed, nil
 }
 
-func (b *Board) tags(job string) int {
+func (b *CronAds) tags(job string) int {
 	n := 0
 	for _, p := range b.ads {
 		if p.job == job {
@@ -158,7 +158,7 @@ func (p *posted) measure(j *Job, before *classad.Ad, stamp string) {
 
 // JobBegins is told that a job begins in a slot: from then on what is measured
 // of the resources of the slot counts for that job.
-func (b *Board) JobBegins(s *Slot) {
+func (b *CronAds) JobBegins(s *Slot) {
 	for i := range b.ads {
 		p := &b.ads[i]
 		if !b.reaches(p, s) {
@@ -172,7 +172,7 @@ func (b *Board) JobBegins(s *Slot) {
 
 // ClaimEnds is told that the claim of a slot is over, so that nothing measured
 // counts for a job that ran under it.
-func (b *Board) ClaimEnds(id slot.ID) {
+func (b *CronAds) ClaimEnds(id slot.ID) {
 	for i := range b.ads {
 		for k := range b.ads[i].gauges {
 			if g := &b.ads[i].gauges[k]; g.job == id {
@@ -183,7 +183,7 @@ func (b *Board) ClaimEnds(id slot.ID) {
 }
 
 // reaches reports whether a slot gets an ad.
-func (b *Board) reaches(p *posted, s *Slot) bool {
+func (b *CronAds) reaches(p *posted, s *Slot) bool {
 	j := b.job(p)
 	return (len(j.Slots) == 0 || slices.Contains(j.Slots, s.ID.N)) && p.isFor(s)
 }
@@ -224,7 +224,7 @@ func (p *posted) isFor(s *Slot) bool {
 // An ad that says which slots it is for, or whose job may reach only some,
 // counts before one for all; else the later job of the list counts, and of one
 // job the tag that came up later. The ads are the caller's.
-func (b *Board) Publish(slots []Slot) []ep.Published {
+func (b *CronAds) Publish(slots []Slot) []ep.Published {
 	ordered := make([]*posted, len(b.ads))
 	for i := range b.ads {
 		ordered[i] = &b.ads[i]
@@ -271,7 +271,7 @@ func (b *Board) Publish(slots []Slot) []ep.Published {
 
 // Selective reports whether an ad is for some slots only, so that other slots
 // need another Publish.
-func (b *Board) Selective() bool {
+func (b *CronAds) Selective() bool {
 	return slices.ContainsFunc(b.ads, func(p posted) bool { return p.keyed || len(b.job(&p).Slots) > 0 || len(p.gauges) > 0 })
 }
 
@@ -279,7 +279,7 @@ func (b *Board) Selective() bool {
 // may reach every slot, in order, unless they have a SlotMergeConstraint that is
 // not true of it or a name that its name does not begin with. The daemon has
 // neither a slot type nor a slot number, so it gets what is for one of those.
-func (b *Board) Overlay(daemon *classad.Ad) {
+func (b *CronAds) Overlay(daemon *classad.Ad) {
 	ordered := make([]*posted, len(b.ads))
 	for i := range b.ads {
 		ordered[i] = &b.ads[i]
@@ -314,7 +314,7 @@ func (p *posted) isForDaemon(daemon *classad.Ad) bool {
 // tell adds what a slot gets unless it has just that already. A dynamic slot is
 // also told that there is nothing for it, since until then it shows what its
 // parent was told.
-func (b *Board) tell(out []ep.Published, id slot.ID, ad *classad.Ad) []ep.Published {
+func (b *CronAds) tell(out []ep.Published, id slot.ID, ad *classad.Ad) []ep.Published {
 	text := ad.TextAll(classad.Old)
 	if was, told := b.shown[id]; was == text && (told || !id.IsDynamic()) {
 		return out
@@ -325,7 +325,7 @@ func (b *Board) tell(out []ep.Published, id slot.ID, ad *classad.Ad) []ep.Publis
 	return append(out, ep.Published{Source: b.source, Slot: id, Attrs: ad})
 }
 
-func (b *Board) job(p *posted) *Job { return &b.cron.Jobs[b.index(p.job)] }
+func (b *CronAds) job(p *posted) *Job { return &b.cron.Jobs[b.index(p.job)] }
 
 func rank(keyed bool) int {
 	if keyed {

@@ -55,10 +55,10 @@ type tokenRefusal struct {
 
 func (r tokenRefusal) Error() string { return r.text }
 
-// TokenDesk takes requests for tokens that the keys of this machine sign, and
+// TokenRequests takes requests for tokens that the keys of this machine sign, and
 // has administrators approve them one by one or by a rule for a network. It is
 // safe for concurrent use. What it holds is bounded, and gone with the process.
-type TokenDesk struct {
+type TokenRequests struct {
 	// Config returns the configuration in force.
 	Config func() *config.Snapshot
 	// Key returns the signing key of a name.
@@ -95,7 +95,7 @@ type tokenRule struct {
 }
 
 // Commands returns the rows of the table.
-func (d *TokenDesk) Commands() []listen.Command {
+func (d *TokenRequests) Commands() []listen.Command {
 	return listen.Answer(command.Startd, map[int]listen.Handler{
 		command.DCStartTokenRequest:       d.answer(d.start),
 		command.DCFinishTokenRequest:      d.answer(d.finish),
@@ -106,13 +106,13 @@ func (d *TokenDesk) Commands() []listen.Command {
 }
 
 // enabled is SEC_ENABLE_TOKEN_REQUEST.
-func (d *TokenDesk) enabled() bool {
+func (d *TokenRequests) enabled() bool {
 	on, err := d.Config().Bool("SEC_ENABLE_TOKEN_REQUEST")
 	return err == nil && on
 }
 
 // answer reads an ad and answers with one.
-func (d *TokenDesk) answer(do func(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error)) listen.Handler {
+func (d *TokenRequests) answer(do func(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error)) listen.Handler {
 	return func(_ context.Context, c *listen.Call) error {
 		ad, err := c.Conn.Ad(cedar.AdOptions{})
 		if err == nil {
@@ -154,7 +154,7 @@ func refused(out *classad.Ad, err error) {
 }
 
 // duration reads a knob that is not in the table, in seconds.
-func (d *TokenDesk) duration(knob string, unset time.Duration) time.Duration {
+func (d *TokenRequests) duration(knob string, unset time.Duration) time.Duration {
 	s, ok := d.Config().Lookup(knob)
 	if !ok {
 		return unset
@@ -167,7 +167,7 @@ func (d *TokenDesk) duration(knob string, unset time.Duration) time.Duration {
 }
 
 // expire forgets what is too old. The caller holds mu.
-func (d *TokenDesk) expire(now time.Time) {
+func (d *TokenRequests) expire(now time.Time) {
 	life := d.duration("SEC_TOKEN_REQUEST_LIFETIME", tokenRequestLife)
 	for id, r := range d.requests {
 		if now.Sub(r.at) > life+time.Hour || r.approved && now.Sub(r.at) > life {
@@ -178,7 +178,7 @@ func (d *TokenDesk) expire(now time.Time) {
 }
 
 // pending reports whether nobody has decided and it is not too late.
-func (d *TokenDesk) pending(r *wantedToken, now time.Time) bool {
+func (d *TokenRequests) pending(r *wantedToken, now time.Time) bool {
 	return !r.approved && !r.failed && now.Sub(r.at) <= d.duration("SEC_TOKEN_REQUEST_LIFETIME", tokenRequestLife)
 }
 
@@ -192,7 +192,7 @@ func word(ad *classad.Ad, name string) (string, bool) {
 }
 
 // start is DC_START_TOKEN_REQUEST.
-func (d *TokenDesk) start(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+func (d *TokenRequests) start(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
 	client, ok := word(ad, "ClientId")
 	if !ok {
 		return nil, tokenRefusal{2, "No client ID provided."}
@@ -256,7 +256,7 @@ func (d *TokenDesk) start(c *listen.Call, ad *classad.Ad, now time.Time) (*class
 }
 
 // levels are those a token is to be limited to, within SEC_TOKEN_REQUEST_LIMITS.
-func (d *TokenDesk) levels(ad *classad.Ad) ([]string, error) {
+func (d *TokenRequests) levels(ad *classad.Ad) ([]string, error) {
 	limits := d.Config().List("SEC_TOKEN_REQUEST_LIMITS")
 	if _, asked := ad.Lookup("LimitAuthorization"); !asked {
 		return limits, nil
@@ -281,7 +281,7 @@ func (d *TokenDesk) levels(ad *classad.Ad) ([]string, error) {
 }
 
 // finish is DC_FINISH_TOKEN_REQUEST.
-func (d *TokenDesk) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+func (d *TokenRequests) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
 	d.polls = min(pollsASecond, d.polls+now.Sub(d.polled).Seconds()*pollsASecond)
 	if d.polled.IsZero() {
 		d.polls = pollsASecond
@@ -322,7 +322,7 @@ func (d *TokenDesk) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*clas
 
 // list is DC_LIST_TOKEN_REQUEST: an ad for each request that waits, and one
 // behind them.
-func (d *TokenDesk) list(ctx context.Context, c *listen.Call) error {
+func (d *TokenRequests) list(ctx context.Context, c *listen.Call) error {
 	ad, err := c.Conn.Ad(cedar.AdOptions{})
 	if err == nil {
 		err = c.Conn.EndOfMessage()
@@ -348,7 +348,7 @@ func (d *TokenDesk) list(ctx context.Context, c *listen.Call) error {
 }
 
 // waiting describes the requests that wait and that somebody may see.
-func (d *TokenDesk) waiting(ctx context.Context, who *security.Request, only string) []*classad.Ad {
+func (d *TokenRequests) waiting(ctx context.Context, who *security.Request, only string) []*classad.Ad {
 	if !d.enabled() {
 		return nil
 	}
@@ -385,7 +385,7 @@ func (d *TokenDesk) waiting(ctx context.Context, who *security.Request, only str
 }
 
 // decide is DC_APPROVE_TOKEN_REQUEST.
-func (d *TokenDesk) decide(ctx context.Context, c *listen.Call) error {
+func (d *TokenRequests) decide(ctx context.Context, c *listen.Call) error {
 	admin := d.enabled() && d.Allowed(ctx, security.Administrator, c.Request)
 	return d.answer(func(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
 		return d.approve(c, ad, now, admin)
@@ -394,7 +394,7 @@ func (d *TokenDesk) decide(ctx context.Context, c *listen.Call) error {
 
 // approve approves a request. Who is no administrator may approve what gives no
 // more than he has himself.
-func (d *TokenDesk) approve(c *listen.Call, ad *classad.Ad, now time.Time, admin bool) (*classad.Ad, error) {
+func (d *TokenRequests) approve(c *listen.Call, ad *classad.Ad, now time.Time, admin bool) (*classad.Ad, error) {
 	id, ok := word(ad, "RequestId")
 	if !ok {
 		return nil, tokenRefusal{1, "Request ID not provided."}
@@ -447,7 +447,7 @@ func within(r *wantedToken, p security.Peer, now time.Time) error {
 }
 
 // addRule is DC_AUTO_APPROVE_TOKEN_REQUEST.
-func (d *TokenDesk) addRule(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+func (d *TokenRequests) addRule(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
 	text, _ := word(ad, "Subnet")
 	seconds, _ := ad.EvalInt("Lifetime", nil)
 	if seconds <= 0 {
@@ -510,7 +510,7 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 
 // ruled finds a rule that approves a request: of a daemon that wants to
 // advertise itself and nothing else, made at most a minute before the rule.
-func (d *TokenDesk) ruled(r *wantedToken, now time.Time) (tokenRule, bool) {
+func (d *TokenRequests) ruled(r *wantedToken, now time.Time) (tokenRule, bool) {
 	if !d.pending(r, now) || !strings.HasPrefix(r.user, "condor@") || len(r.levels) == 0 {
 		return tokenRule{}, false
 	}
@@ -528,7 +528,7 @@ func (d *TokenDesk) ruled(r *wantedToken, now time.Time) (tokenRule, bool) {
 }
 
 // key is the one that signs.
-func (d *TokenDesk) key() (authn.SigningKey, error) {
+func (d *TokenRequests) key() (authn.SigningKey, error) {
 	name := d.Config().String("SEC_TOKEN_ISSUER_KEY")
 	if name == "" {
 		name = authn.PoolKey
@@ -541,7 +541,7 @@ func (d *TokenDesk) key() (authn.SigningKey, error) {
 }
 
 // issue signs the token of a request.
-func (d *TokenDesk) issue(r *wantedToken, now time.Time) error {
+func (d *TokenRequests) issue(r *wantedToken, now time.Time) error {
 	key, err := d.key()
 	if err != nil {
 		return err
