@@ -9,7 +9,7 @@
 //
 // Three parts are values without a clock: a Schedule says what is to start or
 // stop at an instant, a Parser turns output into Blocks, and CronAds hold the
-// Blocks and says which slot gets what. A Runner is the one edge: it starts a
+// Blocks and say which slot gets what. A Runner is the one edge: it starts a
 // program, reads its output within bounds and ends its whole family.
 //
 // The package must never change a slot's ad itself, believe the amount or the
