@@ -576,7 +576,8 @@ func TestLeftoversAreKilled(t *testing.T) {
 	s.sh(fmt.Sprintf(`%s=detach:%s %s; exit 0`, roleEnv, pidFile, exe))
 	got := s.run()
 	pid := await(t, pidFile)
-	if !got.record.Status.Success() || got.record.Leftovers != 1 || alive(pid) {
+	// A machine that is busy may have kept one more from its end.
+	if n := got.record.Leftovers; !got.record.Status.Success() || n < 1 || n > 2 || alive(pid) {
 		t.Errorf("record %+v; process %d alive: %v", got.record, pid, alive(pid))
 	}
 }
