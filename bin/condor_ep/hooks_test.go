@@ -173,7 +173,7 @@ func TestSlotsInventories(t *testing.T) {
 		{"MACHINE_RESOURCE_Cogs = c10 c1 C1x\nSLOT_TYPE_1 @=s\n  Cogs = 1 : \"c1\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedCogs = "c1"`, "Cogs = 1"}, nil},
 		{"MACHINE_RESOURCE_Cogs = c10 c11 C1x\nSLOT_TYPE_1 @=s\n  Cogs = 2 : \"c1\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 0, []string{`AssignedCogs = "c10,c11"`}, nil},
 		{"MACHINE_RESOURCE_Cogs = c10 c1\nSLOT_TYPE_1 @=s\n  Cogs = 2 : \"c1\"\n  auto\n@s\nNUM_SLOTS_TYPE_1 = 1\n", 1, []string{`SlotBrokenReason = `}, []string{"only 1 left"}},
-		// As the original shows them: lists, ads of what differs, and one alone.
+		// As HTCondor shows them: lists, ads of what differs, and one alone.
 		{"USE_NESTED_CUSTOM_RESOURCE_PROPS = False\n", 0, []string{"GPUs_CapabilityList = { 7.5,8.0 }", "!GPUs_GPU_1b", "!GPUs_Capability"}, nil},
 		{"VERBOSE_NESTED_CUSTOM_RESOURCE_PROPS = False\n", 0, []string{"GPUs_GPU_1b = [ Capability = 8.0 ]", "!GPUs_CapabilityList"}, nil},
 		{"USE_NESTED_CUSTOM_RESOURCE_PROPS = False\nVERBOSE_NESTED_CUSTOM_RESOURCE_PROPS = True\n", 0, []string{"GPUs_GPU_1b = [ Id = ", "!GPUs_CapabilityList"}, nil},
