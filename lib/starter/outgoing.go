@@ -134,24 +134,23 @@ func (q *outgoing) write() {
 			q.open.expect(m.op)
 		}
 		err := q.one(m)
+		ended := err != nil && !errs.Is(err, errs.Unsupported) // that was refused before a byte was written
+		if ended {
+			q.mu.Lock()
+			q.fail()
+			q.mu.Unlock()
+		}
+		// Who sent it may hang up when it hears of the error, and wait for the end of a
+		// starter that nothing ends any more: so that is killed first.
+		if errs.Is(err, errs.Transient) {
+			q.giveUp(errs.E("starter.Send", errs.Broken, m.op, errors.New("the starter did not read an order for "+sendTimeout.String())))
+		}
 		if m.sent != nil {
 			m.sent <- err
 		}
-		switch {
-		case err == nil, errs.Is(err, errs.Unsupported): // which was refused before a byte was written
-			continue
-		case errs.Is(err, errs.Transient):
-			err = errs.E("starter.Send", errs.Broken, m.op, errors.New("the starter did not read an order for "+sendTimeout.String()))
-			q.mu.Lock()
-			q.fail()
-			q.mu.Unlock()
-			q.giveUp(err)
-		default:
-			q.mu.Lock()
-			q.fail()
-			q.mu.Unlock()
+		if ended {
+			return
 		}
-		return
 	}
 }
 
