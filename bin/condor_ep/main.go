@@ -23,7 +23,7 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/asstarter"
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // The exit statuses, as the table of commands promises them.
@@ -46,7 +46,7 @@ func main() {
 // that a full disk cut off must not look whole to a script. A run is another
 // matter, as its answer is its jobs.
 func heard(args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && (args[0] == "run" || args[0] == starter.Command) {
+	if len(args) > 0 && (args[0] == "run" || args[0] == protocol.Command) {
 		return tool(args, stdout, stderr)
 	}
 	out := &told{w: stdout}
@@ -102,7 +102,7 @@ func tool(args []string, stdout, stderr io.Writer) int {
 		return cmdSimulate(args[1:], os.Stdin, stdout, stderr)
 	case "classad":
 		return cmdClassad(args[1:], os.Stdin, stdout, stderr)
-	case starter.Command:
+	case protocol.Command:
 		return asstarter.Main(args[1:])
 	case "version", "-v", "-version", "--version":
 		return commands.PrintVersion(stdout)

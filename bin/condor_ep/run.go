@@ -33,7 +33,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/submit"
 )
 
@@ -245,7 +245,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		})
 	}
 	starterOf := func(s *config.Snapshot) (path string, args []string, err error) {
-		return run.StarterProgram(s, p.Self, []string{"condor_ep", starter.Command})
+		return run.StarterProgram(s, p.Self, []string{"condor_ep", protocol.Command})
 	}
 	starterPath, starterArgs, err := starterOf(snap)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // ownStarter writes a program that notes its process and name, and becomes a
@@ -23,7 +23,7 @@ func (p place) ownStarter(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.write(t, name, "#!/bin/sh\necho \"$$ $0\" >>"+filepath.Join(p.dir, "spawned")+"\nexec "+self+" "+starter.Command+"\n")
+	return p.write(t, name, "#!/bin/sh\necho \"$$ $0\" >>"+filepath.Join(p.dir, "spawned")+"\nexec "+self+" "+protocol.Command+"\n")
 }
 
 // The program that STARTER names runs the jobs.

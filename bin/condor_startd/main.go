@@ -28,7 +28,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/startd"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/confio"
 	"github.com/execpoint/execpoint/platform/linux/system"
 )
@@ -89,7 +89,7 @@ func parse(args []string) (flags, error) {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == starter.Command {
+	if len(args) > 0 && args[0] == protocol.Command {
 		return asstarter.Main(args[1:])
 	}
 	f, err := parse(args)
@@ -134,7 +134,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	}
 	o := p.Daemon(system.Configuration{File: root, LocalName: f.local, Env: env})
 	o.Version, o.Port, o.Reboot = version, f.port, reboot
-	o.StarterArgs = []string{"condor_starter", starter.Command}
+	o.StarterArgs = []string{"condor_starter", protocol.Command}
 	o.Early = stderr
 	if f.terminal {
 		o.Out, o.StarterLog = stderr, os.Stderr

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/bound"
 )
 
@@ -216,7 +216,7 @@ func TestStarterIsSpawned(t *testing.T) {
 	self, err := os.Executable()
 	s.must(err)
 	for _, name := range []string{"first", "second"} {
-		s.program(name, "if [ \"$1\" = -classad ]; then exit 0; fi\necho $$ $0 >>"+s.path("spawned")+"\nexec "+self+" "+starter.Command+"\n")
+		s.program(name, "if [ \"$1\" = -classad ]; then exit 0; fi\necho $$ $0 >>"+s.path("spawned")+"\nexec "+self+" "+protocol.Command+"\n")
 	}
 	s.program("client.sh", "echo $PPID. >>"+s.path("ran")+"\nwhile :; do sleep 0.1; done\n")
 	s.must(os.WriteFile(s.path("ran"), nil, 0o666))

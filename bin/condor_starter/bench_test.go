@@ -22,7 +22,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/cgroup"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
@@ -37,26 +38,26 @@ func built(b *testing.B) string {
 	return exe
 }
 
-func benchLauncher(b *testing.B, exe string, standby int) *starter.Launcher {
+func benchLauncher(b *testing.B, exe string, standby int) *launch.Launcher {
 	b.Helper()
 	s, err := proc.New(proc.Options{Role: proc.Guest})
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := starter.NewLauncher(starter.LaunchSpec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby, Channel: channel})
+	l := launch.NewLauncher(launch.Spec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby, Channel: channel})
 	b.Cleanup(l.Close)
 	return l
 }
 
-func benchPlan(b *testing.B, dir, cmd, args string, slot int, cgroup string) *starter.Plan {
+func benchPlan(b *testing.B, dir, cmd, args string, slot int, cgroup string) *protocol.Plan {
 	user := jobUser(b)
 	give(b, user, dir)
 	machine, _ := os.ReadFile("testdata/machine.ad")
 	job, _ := os.ReadFile("testdata/job.ad")
 	ad := string(job) + fmt.Sprintf("Cmd = %q\nArguments = %q\nIwd = %q\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\n", cmd, args, dir)
-	return &starter.Plan{
+	return &protocol.Plan{
 		Activation: "slot1_1#1", SlotName: fmt.Sprintf("slot1_%d", slot), SlotFullName: fmt.Sprintf("slot1_%d@bench", slot),
-		Execute: dir, JobAd: ad, MachineAd: string(machine), Cpus: 1, Orphan: starter.OrphanDie, RunAs: user,
+		Execute: dir, JobAd: ad, MachineAd: string(machine), Cpus: 1, Orphan: protocol.OrphanDie, RunAs: user,
 		Settings: settingsOf(b, "BIN =\nBASE_CGROUP = "+cgroup+"\n"),
 	}
 }
@@ -87,7 +88,7 @@ func BenchmarkActivation(b *testing.B) {
 				}
 				var ended time.Time
 				for r := range h.Reports() {
-					if r.Op == starter.OpEnded {
+					if r.Op == protocol.OpEnded {
 						ended = time.Now()
 						if !r.Record.Status.Success() {
 							b.Fatalf("%+v", r.Record)
@@ -169,7 +170,7 @@ func BenchmarkJobs(b *testing.B) {
 							return
 						}
 						for r := range h.Reports() {
-							if r.Op == starter.OpEnded && !r.Record.Status.Success() {
+							if r.Op == protocol.OpEnded && !r.Record.Status.Success() {
 								b.Errorf("%+v", r.Record)
 							}
 						}

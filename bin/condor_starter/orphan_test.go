@@ -21,7 +21,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
@@ -61,16 +61,16 @@ func (s *stage) runStartd() *aStartd {
 	})
 	d.out = json.NewDecoder(stdout)
 	for d.job == 0 {
-		var r starter.Report
+		var r protocol.Report
 		if err := d.out.Decode(&r); err != nil {
 			s.Fatalf("the startd said nothing more: %v", err)
 		}
 		switch r.Op {
 		case "starter":
 			d.starter = r.Count
-		case starter.OpRunning:
+		case protocol.OpRunning:
 			d.job = r.Proc.PID
-		case starter.OpEnded:
+		case protocol.OpEnded:
 			s.Fatalf("%+v", r.Record)
 		}
 	}
@@ -78,11 +78,11 @@ func (s *stage) runStartd() *aStartd {
 }
 
 // last reads the rest of what the startd says.
-func (d *aStartd) last(s *stage) starter.Report {
+func (d *aStartd) last(s *stage) protocol.Report {
 	s.Helper()
-	var last starter.Report
+	var last protocol.Report
 	for {
-		var r starter.Report
+		var r protocol.Report
 		err := d.out.Decode(&r)
 		if err == io.EOF {
 			return last
@@ -179,7 +179,7 @@ func TestHandleKill(t *testing.T) {
 	h := s.launch(launcher(t, proc.Guest, 0))
 	var job int
 	for r := range h.Reports() {
-		if r.Op == starter.OpRunning {
+		if r.Op == protocol.OpRunning {
 			job = r.Proc.PID
 			await(t, file)
 			if err := h.Kill(); err != nil {

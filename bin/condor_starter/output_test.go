@@ -14,7 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -40,11 +41,11 @@ func (s *stage) pipedOut() *os.File {
 func TestOutputSpared(t *testing.T) {
 	t.Parallel()
 	const size = 24 << 20
-	for name, leave := range map[string]func(h *starter.Handle) error{
-		"killed": func(h *starter.Handle) error {
-			return h.Send(starter.Order{Op: starter.OpHardKill, Reason: "Startd was shutdown", OutputLimit: time.Hour})
+	for name, leave := range map[string]func(h *launch.Handle) error{
+		"killed": func(h *launch.Handle) error {
+			return h.Send(protocol.Order{Op: protocol.OpHardKill, Reason: "Startd was shutdown", OutputLimit: time.Hour})
 		},
-		"SIGTERM": func(h *starter.Handle) error { return unix.Kill(h.Proc().PID, unix.SIGTERM) },
+		"SIGTERM": func(h *launch.Handle) error { return unix.Kill(h.Proc().PID, unix.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,16 +56,16 @@ func TestOutputSpared(t *testing.T) {
 			out := s.pipedOut()
 			got := make(chan int64, 1)
 			h := s.launch(launcher(t, proc.Guest, 0))
-			record := s.follow(h, func(r starter.Report) {
+			record := s.follow(h, func(r protocol.Report) {
 				switch r.Op {
-				case starter.OpTransferOutStart: // the pipe takes 64 KiB: the rest waits
+				case protocol.OpTransferOutStart: // the pipe takes 64 KiB: the rest waits
 					if err := leave(h); err != nil {
 						t.Error(err)
 					}
-					if err := h.Send(starter.Order{Op: starter.OpCheckpoint}); err != nil {
+					if err := h.Send(protocol.Order{Op: protocol.OpCheckpoint}); err != nil {
 						t.Error(err)
 					}
-				case starter.OpRefused: // the order before was taken
+				case protocol.OpRefused: // the order before was taken
 					go func() {
 						n, _ := io.CopyN(io.Discard, out, size)
 						got <- n

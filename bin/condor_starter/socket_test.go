@@ -14,13 +14,14 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
 // channel is how the daemon's starters get their standard input.
-func channel() (*os.File, starter.Channel, error) {
+func channel() (*os.File, launch.Channel, error) {
 	child, parent, err := handover.New()
 	if err != nil {
 		return nil, nil, err
@@ -64,9 +65,9 @@ func TestSocketGoesAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(spec starter.LaunchSpec, nc net.Conn) {
+	run := func(spec launch.Spec, nc net.Conn) {
 		t.Helper()
-		l := starter.NewLauncher(spec)
+		l := launch.NewLauncher(spec)
 		defer l.Close()
 		st := newStage(t).sh("echo done")
 		h, err := l.Launch(t.Context(), st.ready(), nc)
@@ -105,11 +106,11 @@ func TestSocketGoesAlong(t *testing.T) {
 	broken := spec
 	broken.Path = "/nonexistent"
 	for _, bad := range []struct {
-		spec starter.LaunchSpec
+		spec launch.Spec
 		kind errs.Kind
 	}{{launchSpec(s, 0), errs.Unsupported}, {broken, errs.NotFound}} {
 		bad.spec.Standby = 0
-		l := starter.NewLauncher(bad.spec)
+		l := launch.NewLauncher(bad.spec)
 		ours, theirs := connected(t)
 		if h, err := l.Launch(t.Context(), newStage(t).sh("true").ready(), ours); err == nil {
 			t.Errorf("%v was launched", h.Proc())
@@ -127,7 +128,7 @@ func TestSocketGoesAlong(t *testing.T) {
 }
 
 // last reads to the last report and waits for the end of the starter.
-func last(t *testing.T, h *starter.Handle) (r starter.Report) {
+func last(t *testing.T, h *launch.Handle) (r protocol.Report) {
 	t.Helper()
 	for r = range h.Reports() {
 	}

@@ -23,7 +23,8 @@ import (
 
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
@@ -46,24 +47,24 @@ func TestMain(m *testing.M) {
 }
 
 // launcher starts this binary as the starter.
-func launcher(tb testing.TB, role proc.Role, standby int) *starter.Launcher {
+func launcher(tb testing.TB, role proc.Role, standby int) *launch.Launcher {
 	tb.Helper()
 	s, err := proc.New(proc.Options{Role: role})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := starter.NewLauncher(launchSpec(s, standby))
+	l := launch.NewLauncher(launchSpec(s, standby))
 	tb.Cleanup(l.Close)
 	return l
 }
 
-func launchSpec(s *proc.Spawner, standby int) starter.LaunchSpec {
+func launchSpec(s *proc.Spawner, standby int) launch.Spec {
 	exe, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
 	env := []string{roleEnv + "=starter", "HOME=/nowhere", "PATH=" + os.Getenv("PATH")}
-	return starter.LaunchSpec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: env, Stderr: os.Stderr, Standby: standby}
+	return launch.Spec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: env, Stderr: os.Stderr, Standby: standby}
 }
 
 // stage is one job's submit directory and EXECUTE.
@@ -71,7 +72,7 @@ type stage struct {
 	*testing.T
 	submit, execute string
 	attrs           map[string]string // of the job ad, old syntax
-	plan            *starter.Plan
+	plan            *protocol.Plan
 }
 
 func newStage(t *testing.T) *stage {
@@ -81,9 +82,9 @@ func newStage(t *testing.T) *stage {
 		"ClusterId": "7", "ProcId": "2", "Iwd": strconv.Quote(s.submit), "ShouldTransferFiles": `"YES"`,
 		"TransferExecutable": "false", "WhenToTransferOutput": `"ON_EXIT"`, "Out": `"out"`, "Err": `"err"`,
 	}
-	s.plan = &starter.Plan{
+	s.plan = &protocol.Plan{
 		Activation: "slot1_1#1", SlotName: "slot1_1", SlotFullName: "slot1_1@node1.example.org", Execute: s.execute,
-		MachineAd: "Name = \"slot1_1@node1.example.org\"\n", Cpus: 2, Orphan: starter.OrphanDie,
+		MachineAd: "Name = \"slot1_1@node1.example.org\"\n", Cpus: 2, Orphan: protocol.OrphanDie,
 		RunAs: jobUser(t),
 	}
 	s.configure("")
@@ -161,13 +162,13 @@ func give(tb testing.TB, u *host.Identity, dir string) {
 }
 
 // settingsOf are the settings of a configuration.
-func settingsOf(t testing.TB, text string) *starter.Settings {
+func settingsOf(t testing.TB, text string) *protocol.Settings {
 	t.Helper()
 	c, err := config.Parse("text", text, config.Options{Subsystem: "STARTER"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := starter.SettingsFrom(c, c, nil)
+	set, err := protocol.SettingsFrom(c, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func (s *stage) read(name string) string {
 	return string(text)
 }
 
-func (s *stage) ready() *starter.Plan {
+func (s *stage) ready() *protocol.Plan {
 	var ad strings.Builder
 	for name, expr := range s.attrs {
 		fmt.Fprintf(&ad, "%s = %s\n", name, expr)
@@ -228,7 +229,7 @@ func (s *stage) ready() *starter.Plan {
 	return s.plan
 }
 
-func (s *stage) launch(l *starter.Launcher) *starter.Handle {
+func (s *stage) launch(l *launch.Launcher) *launch.Handle {
 	s.Helper()
 	h, err := l.Launch(s.Context(), s.ready(), nil)
 	if err != nil {
@@ -240,8 +241,8 @@ func (s *stage) launch(l *starter.Launcher) *starter.Handle {
 // told is everything a starter said.
 type told struct {
 	ops    []string
-	by     map[string]starter.Report // the last of each kind
-	record starter.ExitRecord
+	by     map[string]protocol.Report // the last of each kind
+	record protocol.ExitRecord
 }
 
 // run lives the whole activation and looks that nothing is left of it.
@@ -252,9 +253,9 @@ func (s *stage) run() told {
 }
 
 // follow reads all reports; each, if set, is called with every one.
-func (s *stage) follow(h *starter.Handle, each func(starter.Report)) told {
+func (s *stage) follow(h *launch.Handle, each func(protocol.Report)) told {
 	s.Helper()
-	got := told{by: map[string]starter.Report{}}
+	got := told{by: map[string]protocol.Report{}}
 	for r := range h.Reports() {
 		got.ops = append(got.ops, r.Op)
 		got.by[r.Op] = r
@@ -485,12 +486,12 @@ func TestEnvironmentAndAds(t *testing.T) {
 func TestSoftKill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, attr, value, manner, signal string }{
-		{"default", "X", "1", starter.MannerVacate, "TERM"},
-		{"KillSig", "KillSig", `"SIGUSR1"`, starter.MannerVacate, "USR1"},
+		{"default", "X", "1", protocol.MannerVacate, "TERM"},
+		{"KillSig", "KillSig", `"SIGUSR1"`, protocol.MannerVacate, "USR1"},
 		{"KillSig as a number", "KillSig", "12", "", "USR2"},
-		{"RemoveKillSig", "RemoveKillSig", `"SIGINT"`, starter.MannerRemove, "INT"},
-		{"RemoveKillSig is not for vacating", "RemoveKillSig", `"SIGINT"`, starter.MannerVacate, "TERM"},
-		{"HoldKillSig", "HoldKillSig", `"SIGQUIT"`, starter.MannerHold, "QUIT"},
+		{"RemoveKillSig", "RemoveKillSig", `"SIGINT"`, protocol.MannerRemove, "INT"},
+		{"RemoveKillSig is not for vacating", "RemoveKillSig", `"SIGINT"`, protocol.MannerVacate, "TERM"},
+		{"HoldKillSig", "HoldKillSig", `"SIGQUIT"`, protocol.MannerHold, "QUIT"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -498,10 +499,10 @@ func TestSoftKill(t *testing.T) {
 			seen := filepath.Join(s.submit, "seen")
 			s.sh(fmt.Sprintf(`for s in TERM USR1 USR2 INT QUIT; do trap "echo $s > %[1]s; exit 0" $s; done; : > %[1]s.ready; while :; do sleep 0.02; done`, seen))
 			h := s.launch(launcher(t, proc.Guest, 0))
-			got := s.follow(h, func(r starter.Report) {
-				if r.Op == starter.OpRunning {
+			got := s.follow(h, func(r protocol.Report) {
+				if r.Op == protocol.OpRunning {
 					await(t, seen+".ready")
-					if err := h.Send(starter.Order{Op: starter.OpSoftKill, Manner: c.manner, Asked: "startd", Reason: "because", Code: 1011, Subcode: 4}); err != nil {
+					if err := h.Send(protocol.Order{Op: protocol.OpSoftKill, Manner: c.manner, Asked: "startd", Reason: "because", Code: 1011, Subcode: 4}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -524,10 +525,10 @@ func TestSoftKillThenHardKill(t *testing.T) {
 	ready := filepath.Join(s.submit, "ready")
 	s.sh(fmt.Sprintf(`trap "" TERM; (trap "" TERM; setsid sleep 600 & echo $! > %[1]s.pid) ; : > %[1]s; while :; do sleep 600; done`, ready))
 	h := s.launch(launcher(t, proc.Guest, 0))
-	got := s.follow(h, func(r starter.Report) {
-		if r.Op == starter.OpRunning {
+	got := s.follow(h, func(r protocol.Report) {
+		if r.Op == protocol.OpRunning {
 			await(t, ready)
-			if err := h.Send(starter.Order{Op: starter.OpSoftKill, Reason: "slow", Deadline: 50 * time.Millisecond}); err != nil {
+			if err := h.Send(protocol.Order{Op: protocol.OpSoftKill, Reason: "slow", Deadline: 50 * time.Millisecond}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -547,14 +548,14 @@ func TestSoftKillOfASuspendedJob(t *testing.T) {
 	ready := filepath.Join(s.submit, "ready")
 	s.sh(fmt.Sprintf(`trap "exit 5" TERM; : > %s; while :; do sleep 0.05; done`, ready))
 	h := s.launch(launcher(t, proc.Guest, 0))
-	got := s.follow(h, func(r starter.Report) {
-		var o starter.Order
+	got := s.follow(h, func(r protocol.Report) {
+		var o protocol.Order
 		switch r.Op {
-		case starter.OpRunning:
+		case protocol.OpRunning:
 			await(t, ready)
-			o.Op = starter.OpSuspend
-		case starter.OpSuspended:
-			o.Op = starter.OpSoftKill
+			o.Op = protocol.OpSuspend
+		case protocol.OpSuspended:
+			o.Op = protocol.OpSoftKill
 		default:
 			return
 		}
@@ -586,9 +587,9 @@ func TestUsageReports(t *testing.T) {
 	s := newStage(t).sh("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; head -c 100000 /dev/zero > big; sleep 600")
 	s.configure("STARTER_INITIAL_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 1\n")
 	h := s.launch(launcher(t, proc.Guest, 0))
-	got := s.follow(h, func(r starter.Report) {
-		if r.Op == starter.OpUsage && r.DiskKiB >= 98 {
-			if err := h.Send(starter.Order{Op: starter.OpHardKill}); err != nil {
+	got := s.follow(h, func(r protocol.Report) {
+		if r.Op == protocol.OpUsage && r.DiskKiB >= 98 {
+			if err := h.Send(protocol.Order{Op: protocol.OpHardKill}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -665,12 +666,12 @@ func TestKeep(t *testing.T) {
 	h := s.launch(launcher(t, proc.Guest, 0))
 	var dir string
 	for r := range h.Reports() {
-		if r.Op == starter.OpSandbox {
+		if r.Op == protocol.OpSandbox {
 			dir = filepath.Dir(r.Dir)
 		}
 	}
 	<-h.Exited()
-	var rec starter.ExitRecord
+	var rec protocol.ExitRecord
 	text, err := os.ReadFile(filepath.Join(dir, "htcondor/exit.record"))
 	if err == nil {
 		err = json.Unmarshal(text, &rec)
@@ -763,23 +764,23 @@ func beStartd() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	var plan starter.Plan
+	var plan protocol.Plan
 	if err := json.NewDecoder(os.Stdin).Decode(&plan); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	l := starter.NewLauncher(launchSpec(s, 0))
+	l := launch.NewLauncher(launchSpec(s, 0))
 	h, err := l.Launch(context.Background(), &plan, nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	out := json.NewEncoder(os.Stdout)
-	_ = out.Encode(starter.Report{Op: "starter", Count: h.Proc().PID})
+	_ = out.Encode(protocol.Report{Op: "starter", Count: h.Proc().PID})
 	for r := range h.Reports() {
 		_ = out.Encode(r)
 	}
 	<-h.Exited()
-	_ = out.Encode(starter.Report{Op: "exited", Count: h.Leftovers()})
+	_ = out.Encode(protocol.Report{Op: "exited", Count: h.Leftovers()})
 	os.Exit(0)
 }

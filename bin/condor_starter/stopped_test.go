@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -30,14 +31,14 @@ func TestStarterStoppedByItsJob(t *testing.T) {
 	}
 	spec := launchSpec(startd, 0)
 	spec.AnswerWithin = 100 * time.Millisecond
-	l := starter.NewLauncher(spec)
+	l := launch.NewLauncher(spec)
 	t.Cleanup(l.Close)
 	h := s.launch(l)
 	late := time.AfterFunc(30*time.Second, func() { _ = h.Kill() }) // which the test would notice
 	defer late.Stop()
 	job := 0
 	for r := range h.Reports() {
-		if r.Op == starter.OpRunning {
+		if r.Op == protocol.OpRunning {
 			job = r.Proc.PID
 			if os.Geteuid() == 0 { // the starter is root's, whom its job cannot stop
 				if err := syscall.Kill(h.Proc().PID, syscall.SIGSTOP); err != nil {
@@ -46,7 +47,7 @@ func TestStarterStoppedByItsJob(t *testing.T) {
 			}
 			s.file("begin", "", 0o600)
 			await(t, stopped)
-			if err := h.Send(starter.Order{Op: starter.OpSoftKill}); err != nil {
+			if err := h.Send(protocol.Order{Op: protocol.OpSoftKill}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -15,13 +15,13 @@ import (
 	"github.com/execpoint/execpoint/integration/realpool"
 )
 
-// What our starters' settings are held to (lib/starter TestSettings) is what
+// What our starters' settings are held to (lib/starter/protocol TestSettings) is what
 // HTCondor's own condor_config_val says.
 func TestStarterKnobs(t *testing.T) {
 	t.Parallel()
 	h := realpool.Find(t)
 	tool := h.Program("condor_config_val")
-	const dir = "../../lib/starter/testdata"
+	const dir = "../../lib/starter/protocol/testdata"
 	conf, err := filepath.Abs(filepath.Join(dir, "settings.conf"))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // Config is what an AP is made of.
@@ -139,7 +139,7 @@ func (a *AP) Submit(now clock.Instant) {
 		a.log(now.Wall, j, eventlog.Submit{Host: a.cfg.Address})
 		if onHold {
 			a.unqueue(j)
-			a.holdJob(now, j, starter.Hold{Code: code, Reason: reason})
+			a.holdJob(now, j, protocol.Hold{Code: code, Reason: reason})
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (a *AP) activate(now clock.Instant, l *lease, j *job) []ep.Event {
 		if err == nil {
 			return []ep.Event{ep.ActivateRequested{Ref: a.newRef(ask{kind: 'a', job: j, lease: l}), Claim: l.id, Job: ad}}
 		}
-		a.holdJob(now, j, starter.Hold{Reason: err.Error()})
+		a.holdJob(now, j, protocol.Hold{Reason: err.Error()})
 		j = a.nextFor(now, l)
 	}
 	return a.release(l)

@@ -14,7 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // Status is the status of a job, with HTCondor's numbers as JobStatus has them.
@@ -78,7 +78,7 @@ type job struct {
 	sysCPU     time.Duration
 	sent, recv int64 // bytes of all runs
 	wall       time.Duration
-	hold       *starter.Hold
+	hold       *protocol.Hold
 	impossible string        // why no slot can ever run it, "" if one can
 	refused    string        // why it was not started at the last try
 	crashes    int           // starters in a row that ended without a word

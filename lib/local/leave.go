@@ -14,7 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/reason"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // eviction is how a run ended without the job having ended.
@@ -58,7 +58,7 @@ func (a *AP) evict(now clock.Instant, r *run, e eviction) {
 	})
 	if held {
 		// The policy of the machine does not want it run again.
-		a.holdJob(now, j, starter.Hold{Code: e.code, Subcode: e.subcode, Reason: "Error from " + r.lease.name + ": " + e.reason})
+		a.holdJob(now, j, protocol.Hold{Code: e.code, Subcode: e.subcode, Reason: "Error from " + r.lease.name + ": " + e.reason})
 		return
 	}
 	a.setStatus(j, Idle, now)
@@ -80,7 +80,7 @@ func backoff(crashes int) time.Duration {
 
 // terminate ends a run whose job ended by itself. The job's policy decides what
 // becomes of it.
-func (a *AP) terminate(now clock.Instant, r *run, rec starter.ExitRecord) {
+func (a *AP) terminate(now clock.Instant, r *run, rec protocol.ExitRecord) {
 	j := r.job
 	a.close(now, r, rec.Ended)
 	j.exit, j.crashes, j.ending = rec.Status, 0, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 const slotText = `Name = "slot1@node1"
@@ -135,27 +135,27 @@ func (s *stage) activate(req ep.ActivateRequested, n int64) claim.ActivationID {
 	if out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: req.Ref, Activation: act}); len(out) != 0 {
 		s.t.Fatalf("unexpected %v", out)
 	}
-	s.report(act, starter.Report{Op: starter.OpSandbox, Dir: "/execute/dir_9/scratch"})
-	s.report(act, starter.Report{Op: starter.OpTransferInStart})
-	s.report(act, starter.Report{Op: starter.OpTransferInDone, Bytes: 10})
-	s.report(act, starter.Report{Op: starter.OpRunning})
+	s.report(act, protocol.Report{Op: protocol.OpSandbox, Dir: "/execute/dir_9/scratch"})
+	s.report(act, protocol.Report{Op: protocol.OpTransferInStart})
+	s.report(act, protocol.Report{Op: protocol.OpTransferInDone, Bytes: 10})
+	s.report(act, protocol.Report{Op: protocol.OpRunning})
 	return act
 }
 
-func (s *stage) report(act claim.ActivationID, r starter.Report) {
+func (s *stage) report(act claim.ActivationID, r protocol.Report) {
 	r.At = s.clock.Now().Wall
 	s.ap.Report(s.clock.Now(), act, r)
 }
 
-func (s *stage) end(act claim.ActivationID, rec starter.ExitRecord) []ep.Event {
+func (s *stage) end(act claim.ActivationID, rec protocol.ExitRecord) []ep.Event {
 	s.clock.Advance(2 * time.Second)
 	rec.Ended = s.clock.Now().Wall
-	s.report(act, starter.Report{Op: starter.OpEnded, Record: &rec})
+	s.report(act, protocol.Report{Op: protocol.OpEnded, Record: &rec})
 	return s.ap.StarterExited(s.clock.Now(), act, "")
 }
 
-func exited(code int) starter.ExitRecord {
-	return starter.ExitRecord{Status: host.ExitStatus{Exited: true, Code: code}, Usage: host.Usage{UserCPU: 1500 * time.Millisecond, ImageSizeKiB: 5000, PeakRSSKiB: 3000}}
+func exited(code int) protocol.ExitRecord {
+	return protocol.ExitRecord{Status: host.ExitStatus{Exited: true, Code: code}, Usage: host.Usage{UserCPU: 1500 * time.Millisecond, ImageSizeKiB: 5000, PeakRSSKiB: 3000}}
 }
 
 // row: S0-007
@@ -216,7 +216,7 @@ func TestEvictedJobRunsAgain(t *testing.T) {
 	s := newStage(t, jobs(t, 1))
 	id, req := s.claim(1)
 	act := s.activate(req, 1)
-	s.report(act, starter.Report{Op: starter.OpSuspended, Count: 3})
+	s.report(act, protocol.Report{Op: protocol.OpSuspended, Count: 3})
 	if c := s.ap.Counts(); c.Suspended != 1 || c.Running != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -248,10 +248,10 @@ func TestJobSetsAttributes(t *testing.T) {
 	s := newStage(t, jobs(t, 2))
 	id, req := s.claim(1)
 	act := s.activate(req, 1)
-	s.report(act, starter.Report{Op: starter.OpAttributes, Text: "Requirements = false\nJobPrio = 5\nPeriodicRemove = JobStatus == 1"})
-	s.report(act, starter.Report{Op: starter.OpAttributes, Text: "ChirpStep = 3", Delayed: true})
-	s.report(act, starter.Report{Op: starter.OpAttributes, Text: "no ad"})
-	s.report(act, starter.Report{Op: starter.OpEvent, Text: "a line"})
+	s.report(act, protocol.Report{Op: protocol.OpAttributes, Text: "Requirements = false\nJobPrio = 5\nPeriodicRemove = JobStatus == 1"})
+	s.report(act, protocol.Report{Op: protocol.OpAttributes, Text: "ChirpStep = 3", Delayed: true})
+	s.report(act, protocol.Report{Op: protocol.OpAttributes, Text: "no ad"})
+	s.report(act, protocol.Report{Op: protocol.OpEvent, Text: "a line"})
 	if len(s.errs) != 1 {
 		t.Errorf("what is no ad was taken: %v", s.errs)
 	}
@@ -283,9 +283,9 @@ func TestHeldJobLetsOthersRun(t *testing.T) {
 	_, req := s.claim(1)
 	act := claim.NewActivationID("slot1_1", 1)
 	s.ap.Reply(s.clock.Now(), ep.Reply{Ref: req.Ref, Activation: act})
-	hold := &starter.Hold{Code: 6, Subcode: 2, Reason: "Error from slot1_1@node1: Failed to execute '/no/such': (errno=2: 'No such file or directory')"}
-	s.report(act, starter.Report{Op: starter.OpHeld, Hold: hold})
-	out := s.end(act, starter.ExitRecord{Held: hold})
+	hold := &protocol.Hold{Code: 6, Subcode: 2, Reason: "Error from slot1_1@node1: Failed to execute '/no/such': (errno=2: 'No such file or directory')"}
+	s.report(act, protocol.Report{Op: protocol.OpHeld, Hold: hold})
+	out := s.end(act, protocol.ExitRecord{Held: hold})
 	if len(out) != 1 {
 		t.Fatalf("got %v", out)
 	}

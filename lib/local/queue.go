@@ -14,7 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // firstLook is how soon a job is asked after its status has changed.
@@ -131,7 +131,7 @@ func (a *AP) act(now clock.Instant, j *job, v jobpolicy.Verdict) []ep.Event {
 func (a *AP) carryOut(now clock.Instant, j *job, v jobpolicy.Verdict) {
 	switch v.Action {
 	case jobpolicy.Hold:
-		a.holdJob(now, j, starter.Hold{Code: int(v.Code), Subcode: v.Subcode, Reason: v.Why})
+		a.holdJob(now, j, protocol.Hold{Code: int(v.Code), Subcode: v.Subcode, Reason: v.Why})
 	case jobpolicy.Release:
 		a.releaseJob(now, j, v.Why)
 	case jobpolicy.Remove:
@@ -157,7 +157,7 @@ func submittedOnHold(ad *classad.Ad) (yes bool, why string, code int) {
 	return Status(status) == Held, why, int(n)
 }
 
-func (a *AP) holdJob(now clock.Instant, j *job, h starter.Hold) {
+func (a *AP) holdJob(now clock.Instant, j *job, h protocol.Hold) {
 	j.hold = &h
 	a.setStatus(j, Held, now)
 	j.ad.SetString("HoldReason", h.Reason)

@@ -13,11 +13,11 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/eventlog"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // Report takes one report of the starter of an activation.
-func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Report) {
+func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep protocol.Report) {
 	r, ok := a.runs[act]
 	if !ok || r.ended {
 		return
@@ -27,14 +27,14 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 		at = now.Wall
 	}
 	switch rep.Op {
-	case starter.OpSandbox:
+	case protocol.OpSandbox:
 		r.dir = rep.Dir
-	case starter.OpTransferInStart:
+	case protocol.OpTransferInStart:
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.InputStarted, Host: a.cfg.Address})
-	case starter.OpTransferInDone:
+	case protocol.OpTransferInDone:
 		r.in = rep.Bytes
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.InputFinished})
-	case starter.OpRunning:
+	case protocol.OpRunning:
 		r.started = at
 		j.runs++
 		j.ad.SetInt("NumJobStarts", j.runs)
@@ -43,9 +43,9 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 		a.lookSoon(j, now)
 		a.log(at, j, a.executeEvent(r))
 		a.changed(Change{Job: j.id, At: at, Status: Running, What: "started", Slot: r.lease.name})
-	case starter.OpUsage:
+	case protocol.OpUsage:
 		a.usage(at, r, rep)
-	case starter.OpSuspended:
+	case protocol.OpSuspended:
 		r.suspended = at
 		a.setStatus(j, Suspended, now)
 		n, _ := j.ad.EvalInt("TotalSuspensions", nil)
@@ -53,17 +53,17 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 		j.ad.SetInt("LastSuspensionTime", at.Unix())
 		a.log(at, j, eventlog.Suspended{Processes: rep.Count})
 		a.changed(Change{Job: j.id, At: at, Status: Suspended, What: "suspended", Slot: r.lease.name})
-	case starter.OpContinued:
+	case protocol.OpContinued:
 		a.unsuspend(at, r)
 		a.setStatus(j, Running, now)
 		a.changed(Change{Job: j.id, At: at, Status: Running, What: "continued", Slot: r.lease.name})
-	case starter.OpTransferOutStart:
+	case protocol.OpTransferOutStart:
 		a.setStatus(j, Transferring, now)
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.OutputStarted})
-	case starter.OpTransferOutDone:
+	case protocol.OpTransferOutDone:
 		r.out = rep.Bytes
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.OutputFinished})
-	case starter.OpHeld:
+	case protocol.OpHeld:
 		if rep.Hold != nil {
 			// The starter's own words reach the log at once; the hold
 			// follows when the starter has ended.
@@ -72,11 +72,11 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 				ReasonCode: rep.Hold.Code, ReasonSubcode: rep.Hold.Subcode,
 			})
 		}
-	case starter.OpAttributes:
+	case protocol.OpAttributes:
 		a.setAttrs(now, at, j, rep)
-	case starter.OpEvent:
+	case protocol.OpEvent:
 		a.log(at, j, eventlog.Generic{Info: rep.Text})
-	case starter.OpEnded:
+	case protocol.OpEnded:
 		if rep.Record != nil {
 			a.ended(now, r, *rep.Record)
 		}
@@ -86,7 +86,7 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep starter.Repor
 // setAttrs takes what the job says about itself into its ad. As a schedd does it
 // writes each attribute that the job sets at once into the job's event log, and
 // none that waited for an update.
-func (a *AP) setAttrs(now clock.Instant, at time.Time, j *job, rep starter.Report) {
+func (a *AP) setAttrs(now clock.Instant, at time.Time, j *job, rep protocol.Report) {
 	ad, err := classad.ParseAd(rep.Text, classad.Old)
 	if err != nil {
 		a.problem(fmt.Errorf("job %s: the attributes that it set: %w", j.id, err))
@@ -124,7 +124,7 @@ func (a *AP) unsuspend(at time.Time, r *run) {
 }
 
 // usage notes a measurement and logs it when the job has grown.
-func (a *AP) usage(at time.Time, r *run, rep starter.Report) {
+func (a *AP) usage(at time.Time, r *run, rep protocol.Report) {
 	if rep.Usage == nil {
 		return
 	}
@@ -217,7 +217,7 @@ func (r *run) remote() eventlog.Usage {
 }
 
 // ended takes the exit record.
-func (a *AP) ended(now clock.Instant, r *run, rec starter.ExitRecord) {
+func (a *AP) ended(now clock.Instant, r *run, rec protocol.ExitRecord) {
 	j := r.job
 	r.usage, r.diskKiB = rec.Usage, max(r.diskKiB, rec.DiskKiB)
 	r.in, r.out = cmp.Or(rec.BytesIn, r.in), cmp.Or(rec.BytesOut, r.out)

@@ -19,7 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // backfillGrace is how long after the deadline of its client a starter may be
@@ -45,16 +45,16 @@ type backfill struct {
 	told     string          // what a person was told last, which is not said again
 	ctx      context.Context // its end is the end of a client, without mercy
 	abandon  context.CancelFunc
-	launch   func(context.Context, *starter.Plan) (clientStarter, error)
+	launch   func(context.Context, *protocol.Plan) (clientStarter, error)
 }
 
 // clientStarter is what the run needs of the Starter of a client.
 type clientStarter interface {
-	Reports() <-chan starter.Report
+	Reports() <-chan protocol.Report
 	Exited() <-chan struct{}
 	Status() host.ExitStatus
 	Err() error
-	Send(starter.Order) error
+	Send(protocol.Order) error
 	Kill() error
 }
 
@@ -69,7 +69,7 @@ type backfillClient struct {
 
 // newBackfill reads what there is to run.
 func (n *node) newBackfill() {
-	n.back = &backfill{launch: func(ctx context.Context, p *starter.Plan) (clientStarter, error) {
+	n.back = &backfill{launch: func(ctx context.Context, p *protocol.Plan) (clientStarter, error) {
 		return n.launcher.Launch(ctx, p, nil)
 	}}
 	n.back.ctx, n.back.abandon = context.WithCancel(context.Background())
@@ -113,7 +113,7 @@ func (n *node) startBackfill(id slot.ID) {
 	b.count++
 	c := &backfillClient{}
 	b.client = c
-	plan := &starter.Plan{
+	plan := &protocol.Plan{
 		Activation:   backfillName + "#" + strconv.Itoa(b.count),
 		SlotName:     backfillName,
 		SlotFullName: backfillName + "@" + n.o.Inventory.FullHostname,
@@ -121,8 +121,8 @@ func (n *node) startBackfill(id slot.ID) {
 		JobAd:        b.settings.Job.TextAll(classad.Old),
 		MachineAd:    n.eng.SlotAd(id).Text(classad.Old),
 		Cpus:         1, // its share where jobs want the cores
-		Orphan:       starter.OrphanDie,
-		Submit:       starter.SubmitSide{Local: true},
+		Orphan:       protocol.OrphanDie,
+		Submit:       protocol.SubmitSide{Local: true},
 		RunAs:        b.runAs,
 	}
 	settings := *n.starterOf(id).settings
@@ -175,12 +175,12 @@ func (n *node) orderBackfill(now clock.Instant, c *backfillClient) {
 	if c.handle == nil {
 		return
 	}
-	o := starter.Order{
-		Op: starter.OpSoftKill, Manner: starter.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else",
+	o := protocol.Order{
+		Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else",
 		Deadline: max(c.deadline.Sub(now), time.Millisecond),
 	}
 	if c.hard {
-		o.Op, o.Deadline = starter.OpHardKill, 0
+		o.Op, o.Deadline = protocol.OpHardKill, 0
 	}
 	// One that is gone needs no order, one that does not read is killed.
 	if err := c.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
@@ -189,9 +189,9 @@ func (n *node) orderBackfill(now clock.Instant, c *backfillClient) {
 	c.killAt = c.deadline.Add(backfillGrace)
 }
 
-func (n *node) backfillReport(now clock.Instant, c *backfillClient, r starter.Report) {
+func (n *node) backfillReport(now clock.Instant, c *backfillClient, r protocol.Report) {
 	switch {
-	case r.Op == starter.OpRunning:
+	case r.Op == protocol.OpRunning:
 		who := ""
 		if n.back.runAs != nil {
 			who = n.back.runAs.Name
@@ -203,9 +203,9 @@ func (n *node) backfillReport(now clock.Instant, c *backfillClient, r starter.Re
 		n.o.Log.Info("backfill client runs", "pid", pid, "user", who)
 		n.step(now, ep.BackfillRunning{})
 		n.moved = true
-	case r.Op == starter.OpUsage && r.Usage != nil:
+	case r.Op == protocol.OpUsage && r.Usage != nil:
 		n.step(now, ep.BackfillUsage{Usage: *r.Usage})
-	case r.Op == starter.OpEnded && r.Record != nil:
+	case r.Op == protocol.OpEnded && r.Record != nil:
 		rec := r.Record
 		for _, p := range rec.Problems {
 			n.o.Log.Warn("starter", "client", "backfill", "problem", p)

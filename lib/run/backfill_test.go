@@ -22,7 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 const boinc = `NUM_SLOTS = 2
@@ -41,19 +41,19 @@ STARTD_SHOULD_WRITE_CLAIM_ID_FILE = false
 
 // script is a starter that says what a test wants.
 type script struct {
-	plan    *starter.Plan
-	reports chan starter.Report
+	plan    *protocol.Plan
+	reports chan protocol.Report
 	exited  chan struct{}
-	orders  []starter.Order
+	orders  []protocol.Order
 	kills   chan struct{}
 	status  host.ExitStatus
 }
 
-func (s *script) Reports() <-chan starter.Report { return s.reports }
-func (s *script) Exited() <-chan struct{}        { return s.exited }
-func (s *script) Status() host.ExitStatus        { return s.status }
-func (s *script) Err() error                     { return nil }
-func (s *script) Send(o starter.Order) error {
+func (s *script) Reports() <-chan protocol.Report { return s.reports }
+func (s *script) Exited() <-chan struct{}         { return s.exited }
+func (s *script) Status() host.ExitStatus         { return s.status }
+func (s *script) Err() error                      { return nil }
+func (s *script) Send(o protocol.Order) error {
 	s.orders = append(s.orders, o)
 	return nil
 }
@@ -65,12 +65,12 @@ func (s *script) Kill() error {
 
 // runs says that the client does.
 func (s *script) runs() {
-	s.reports <- starter.Report{Op: starter.OpRunning, Proc: &host.ProcID{PID: 4711, Start: 1}}
+	s.reports <- protocol.Report{Op: protocol.OpRunning, Proc: &host.ProcID{PID: 4711, Start: 1}}
 }
 
 // ends is the end of the client and its starter.
-func (s *script) ends(rec starter.ExitRecord) {
-	s.reports <- starter.Report{Op: starter.OpEnded, Record: &rec}
+func (s *script) ends(rec protocol.ExitRecord) {
+	s.reports <- protocol.Report{Op: protocol.OpEnded, Record: &rec}
 	s.goes(host.ExitStatus{Exited: true})
 }
 
@@ -90,11 +90,11 @@ type fields struct {
 func newFields(t *testing.T, text string, change ...func(*Options)) *fields {
 	t.Helper()
 	f := &fields{laboratory: newLaboratory(t, boinc+text, nil, change...)}
-	f.back.launch = func(_ context.Context, p *starter.Plan) (clientStarter, error) {
+	f.back.launch = func(_ context.Context, p *protocol.Plan) (clientStarter, error) {
 		if f.refuse != nil {
 			return nil, f.refuse
 		}
-		s := &script{plan: p, reports: make(chan starter.Report, 4), exited: make(chan struct{}), kills: make(chan struct{}, 4)}
+		s := &script{plan: p, reports: make(chan protocol.Report, 4), exited: make(chan struct{}), kills: make(chan struct{}, 4)}
 		// The list belongs to the owner.
 		f.post(func(now clock.Instant) { f.clients = append(f.clients, s) })
 		return s, nil
@@ -156,25 +156,25 @@ func TestBackfillClient(t *testing.T) {
 	lines := strings.SplitAfter(p.JobAd, "\n")
 	slices.Sort(lines)
 	p.JobAd = strings.Join(lines, "")
-	if diff := cmp.Diff(starter.Plan{
+	if diff := cmp.Diff(protocol.Plan{
 		Activation: "backfill#1", SlotName: "backfill", SlotFullName: "backfill@host.example", Execute: "/execute", Cpus: 1,
-		Orphan: starter.OrphanDie, Submit: starter.SubmitSide{Local: true}, RunAs: &host.Identity{Name: "boinc", UID: 102, GID: 105},
+		Orphan: protocol.OrphanDie, Submit: protocol.SubmitSide{Local: true}, RunAs: &host.Identity{Name: "boinc", UID: 102, GID: 105},
 		JobAd: "Args = \"--no_gui_rpc\"\nClusterId = 1\nCmd = \"/usr/bin/boinc\"\nIwd = \"/var/lib/boinc\"\nJobUniverse = 5\nMyType = \"Job\"\n" +
 			"Out = \"/var/log/boinc.out\"\nOwner = \"boinc\"\nProcId = 0\nShouldTransferFiles = \"NO\"\n",
 	}, p); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 
-	s.reports <- starter.Report{Op: starter.OpUsage, Usage: &host.Usage{UserCPU: time.Minute}}
+	s.reports <- protocol.Report{Op: protocol.OpUsage, Usage: &host.Usage{UserCPU: time.Minute}}
 	f.publish("Evict", true)
 	f.pass(5 * time.Second)
-	if diff := cmp.Diff([]starter.Order{{
-		Op: starter.OpSoftKill, Manner: starter.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else", Deadline: 30 * time.Second,
+	if diff := cmp.Diff([]protocol.Order{{
+		Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else", Deadline: 30 * time.Second,
 	}}, s.orders); diff != "" || f.pair(1) != policy.BackfillKilling {
 		t.Errorf("slot1 is %v; orders (-want +got):\n%s", f.pair(1), diff)
 	}
 	f.publish("Backfill", false)
-	s.ends(starter.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true, Problems: []string{"something odd"}})
+	s.ends(protocol.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true, Problems: []string{"something odd"}})
 	f.until(func() bool { return f.back.client == nil })
 	f.pass(time.Second)
 	for n := 1; n <= 2; n++ {
@@ -250,7 +250,7 @@ func TestClientCannotRun(t *testing.T) {
 	f.refuse = nil
 	f.pass(time.Minute)
 	s := f.client(1)
-	s.ends(starter.ExitRecord{Held: &starter.Hold{Code: 6, Reason: "no such program"}})
+	s.ends(protocol.ExitRecord{Held: &protocol.Hold{Code: 6, Reason: "no such program"}})
 	f.until(func() bool { return f.back.client == nil })
 	if f.pair(1) != policy.BackfillIdle {
 		t.Errorf("slot1 is %v", f.pair(1))
@@ -277,7 +277,7 @@ func TestEndOfClient(t *testing.T) {
 		}
 		return strings.Join(out, ", ")
 	}
-	well := starter.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true}
+	well := protocol.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true}
 	for _, tt := range []struct {
 		name string
 		play func(f *fields, s *script)
@@ -387,7 +387,7 @@ func TestReloadOfBackfill(t *testing.T) {
 	if f.pair(1) != policy.BackfillKilling || len(s.orders) != 1 || !strings.Contains(f.log.String(), "there is no such user; there is no backfill") {
 		t.Errorf("slot1 is %v\n%s", f.pair(1), f.log)
 	}
-	s.ends(starter.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true})
+	s.ends(protocol.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true})
 	f.until(func() bool { return f.back.client == nil })
 	f.pass(time.Hour)
 	if f.pair(1) != policy.UnclaimedIdle {
@@ -405,6 +405,6 @@ func TestReloadOfBackfill(t *testing.T) {
 	if f.pair(1) != policy.BackfillKilling {
 		t.Errorf("slot1 is %v", f.pair(1))
 	}
-	s.ends(starter.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true})
+	s.ends(protocol.ExitRecord{Status: host.ExitStatus{Exited: true}, Evicted: true})
 	f.until(func() bool { return f.back.client == nil })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // hookGrace is how long a periodic program has between the request to end and
@@ -257,7 +257,7 @@ func (n *node) slotTold(id slot.ID, ad *classad.Ad) {
 			used.SetValue(name, v)
 		}
 	}
-	o := starter.Order{Op: starter.OpSlotAd, SlotAd: ad.Text(classad.Old), Usage: used.Text(classad.Old)}
+	o := protocol.Order{Op: protocol.OpSlotAd, SlotAd: ad.Text(classad.Old), Usage: used.Text(classad.Old)}
 	if err := a.handle.TellSlot(o); err != nil && !errs.Is(err, errs.NotFound) {
 		n.o.Log.Warn("the starter is not told of its slot", "activation", v.Activation, "err", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/local"
 	"github.com/execpoint/execpoint/lib/run"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/submit"
 	"github.com/execpoint/execpoint/platform/linux/asstarter"
 	"github.com/execpoint/execpoint/platform/linux/system"
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // greet stands before the launcher of starters, and tells of each job.
 type greet struct{ run.Launcher }
 
-func (g greet) Launch(ctx context.Context, plan *starter.Plan, nc net.Conn) (run.Starter, error) {
+func (g greet) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn) (run.Starter, error) {
 	fmt.Println("a job in", plan.SlotName)
 	return g.Launcher.Launch(ctx, plan, nc)
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // faultOf is what a starter said of the machine, nil for nothing.
-func faultOf(f *starter.Fault) *ep.MachineFault {
+func faultOf(f *protocol.Fault) *ep.MachineFault {
 	if f == nil {
 		return nil
 	}
 	kind := ep.FaultStarter
-	if f.Kind == starter.FaultExecute {
+	if f.Kind == protocol.FaultExecute {
 		kind = ep.FaultExecute
 	}
 	return &ep.MachineFault{Kind: kind, Reason: f.Reason, Doubtful: f.Doubtful}

@@ -17,7 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // activate asks for a claim of slot1 and to run a job there.
@@ -231,10 +231,10 @@ func TestFaultOf(t *testing.T) {
 	if f := faultOf(nil); f != nil {
 		t.Errorf("%+v", f)
 	}
-	if f := faultOf(&starter.Fault{Kind: starter.FaultExecute, Reason: "r", Doubtful: true}); *f != (ep.MachineFault{Kind: ep.FaultExecute, Reason: "r", Doubtful: true}) {
+	if f := faultOf(&protocol.Fault{Kind: protocol.FaultExecute, Reason: "r", Doubtful: true}); *f != (ep.MachineFault{Kind: ep.FaultExecute, Reason: "r", Doubtful: true}) {
 		t.Errorf("%+v", f)
 	}
-	if f := faultOf(&starter.Fault{Kind: starter.FaultSpawn}); f.Kind != ep.FaultStarter {
+	if f := faultOf(&protocol.Fault{Kind: protocol.FaultSpawn}); f.Kind != ep.FaultStarter {
 		t.Errorf("%+v", f)
 	}
 	if f := faultOfLaunch(errs.E("run.RunAs", errs.NotFound, "alice", nil)); f != nil {
@@ -251,7 +251,7 @@ func TestFaultOf(t *testing.T) {
 	}{
 		{"no word", activation{}, true},
 		{"it ran", activation{job: host.ProcID{PID: 7}}, false},
-		{"it has said how it ended", activation{record: &starter.ExitRecord{}}, false},
+		{"it has said how it ended", activation{record: &protocol.ExitRecord{}}, false},
 		{"told to leave", activation{leaving: true}, false},
 		{"killed by us", activation{kill: true}, false},
 	} {

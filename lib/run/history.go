@@ -12,7 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/history"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // record is something on its way to a file.
@@ -61,7 +61,7 @@ func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
 	if to.Path == "" && to.PerJob == "" {
 		return
 	}
-	var rec *starter.ExitRecord
+	var rec *protocol.ExitRecord
 	var dir string
 	var pid int
 	if a, ok := n.starters[e.Activation]; ok {
@@ -86,7 +86,7 @@ const (
 
 // ended is the ad of a job with what became of it here. rec is nil if its
 // starter ended without a word.
-func ended(e ep.ActivationEnded, rec *starter.ExitRecord, now clock.Instant) *classad.Ad {
+func ended(e ep.ActivationEnded, rec *protocol.ExitRecord, now clock.Instant) *classad.Ad {
 	ad := e.Job.Clone()
 	ad.SetString("MyType", "Job")
 	ad.SetString("TargetType", "Machine")

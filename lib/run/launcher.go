@@ -8,11 +8,12 @@ import (
 	"net"
 
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // Launcher begins activations. That of a run starts a process for each, by
-// starter.Launcher; see Options.Launcher. Implementations are safe for concurrent
+// launch.Launcher; see Options.Launcher. Implementations are safe for concurrent
 // use.
 type Launcher interface {
 	// Launch gives a plan to a starter and returns as soon as the plan is on its
@@ -20,13 +21,13 @@ type Launcher interface {
 	// fault. ctx bounds Launch itself, not the starter. The plan is the launcher's,
 	// and so is nc, the connection of the job's shadow, nil for a job of this
 	// machine's own: it is closed here whatever happens.
-	Launch(ctx context.Context, plan *starter.Plan, nc net.Conn) (Starter, error)
+	Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn) (Starter, error)
 	// Close gives up what is kept for later. Starters that hold a plan go on. It
 	// may be called again.
 	Close()
 }
 
-// Starter is one activation under way. *starter.Handle is one; what it says of
+// Starter is one activation under way. *launch.Handle is one; what it says of
 // each method holds for others too. Methods are safe for concurrent use.
 type Starter interface {
 	// Proc names the starter's process, for logs and ads; one that has none of
@@ -34,7 +35,7 @@ type Starter interface {
 	Proc() host.ProcID
 	// Reports is read until it is closed. The last report of an activation that
 	// came to its end is starter.OpEnded.
-	Reports() <-chan starter.Report
+	Reports() <-chan protocol.Report
 	// Exited is closed, after Reports, when nothing of the activation is left.
 	Exited() <-chan struct{}
 	// Status and Err tell how it exited, once Exited is closed.
@@ -42,18 +43,18 @@ type Starter interface {
 	Err() error
 	// Send hands over an order and does not wait for it to be obeyed. NotFound
 	// is a starter that is gone.
-	Send(starter.Order) error
+	Send(protocol.Order) error
 	// TellSlot hands over the slot's ad, in place of one that waits.
-	TellSlot(starter.Order) error
+	TellSlot(protocol.Order) error
 	// Kill ends it at once, with all that is below it.
 	Kill() error
 }
 
 // processes launches each starter as a process of its own.
-type processes struct{ *starter.Launcher }
+type processes struct{ *launch.Launcher }
 
 // Launch implements Launcher.
-func (p processes) Launch(ctx context.Context, plan *starter.Plan, nc net.Conn) (Starter, error) {
+func (p processes) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn) (Starter, error) {
 	h, err := p.Launcher.Launch(ctx, plan, nc)
 	if err != nil {
 		return nil, err // not an interface that holds a nil
@@ -63,7 +64,7 @@ func (p processes) Launch(ctx context.Context, plan *starter.Plan, nc net.Conn) 
 
 // newLauncher is the launcher of a run, and our own below it.
 func newLauncher(o Options) (l Launcher, own processes) {
-	own = processes{starter.NewLauncher(starter.LaunchSpec{
+	own = processes{launch.NewLauncher(launch.Spec{
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
 	})}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // noSpawner cannot start a process.
@@ -24,7 +24,7 @@ func (noSpawner) Spawn(host.SpawnSpec) (host.Family, error) {
 // other is a launcher in the place of our own.
 type other struct{ closed int }
 
-func (*other) Launch(context.Context, *starter.Plan, net.Conn) (Starter, error) {
+func (*other) Launch(context.Context, *protocol.Plan, net.Conn) (Starter, error) {
 	return nil, errors.New("another launcher")
 }
 func (o *other) Close() { o.closed++ }
@@ -36,7 +36,7 @@ func TestLauncher(t *testing.T) {
 	o := Options{Host: Host{Spawner: noSpawner{}}, StarterPath: "/nonexistent"}
 	l, _ := newLauncher(o)
 	// What failed is nil, not an interface that holds a nil.
-	if s, err := l.Launch(t.Context(), &starter.Plan{}, nil); s != nil || !errs.Is(err, errs.Broken) {
+	if s, err := l.Launch(t.Context(), &protocol.Plan{}, nil); s != nil || !errs.Is(err, errs.Broken) {
 		t.Errorf("%v, %v", s, err)
 	}
 	l.Close()
@@ -46,10 +46,10 @@ func TestLauncher(t *testing.T) {
 		return in
 	}
 	l, _ = newLauncher(o)
-	if _, err := l.Launch(t.Context(), &starter.Plan{}, nil); err == nil || err.Error() != "another launcher" {
+	if _, err := l.Launch(t.Context(), &protocol.Plan{}, nil); err == nil || err.Error() != "another launcher" {
 		t.Error(err)
 	}
-	if _, err := own.Launch(t.Context(), &starter.Plan{}, nil); !errs.Is(err, errs.Broken) {
+	if _, err := own.Launch(t.Context(), &protocol.Plan{}, nil); !errs.Is(err, errs.Broken) {
 		t.Errorf("our own is not what was given: %v", err)
 	}
 	l.Close()

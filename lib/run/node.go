@@ -25,7 +25,7 @@ import (
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // countsEvery bounds how often a person is told the counts.
@@ -102,11 +102,11 @@ type activation struct {
 	dir    string         // its scratch directory, "" until it has one
 	job    host.ProcID    // the job's main process, zero until it runs
 	user   *host.Identity // who it runs as, nil for the user of this program
-	record *starter.ExitRecord
+	record *protocol.ExitRecord
 
 	start   ep.StartStarter
-	leaving bool            // it was told to end its job
-	orders  []starter.Order // given before it ran
+	leaving bool             // it was told to end its job
+	orders  []protocol.Order // given before it ran
 	kill    bool
 }
 
@@ -571,9 +571,9 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 	if e.Late {
 		n.logLate(a)
 	}
-	o := starter.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: starter.MannerVacate, OutputLimit: e.OutputLimit}
+	o := protocol.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: protocol.MannerVacate, OutputLimit: e.OutputLimit}
 	if e.Hold {
-		o.Manner = starter.MannerHold
+		o.Manner = protocol.MannerHold
 	}
 	if a.handle == nil {
 		a.orders = append(a.orders, o)
@@ -584,7 +584,7 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 
 // send passes an order on, and waits for nobody. A starter that is gone needs
 // none, its exit is on the way; one that does not read is killed by its handle.
-func (n *node) send(act claim.ActivationID, a *activation, o starter.Order) {
+func (n *node) send(act claim.ActivationID, a *activation, o protocol.Order) {
 	if err := a.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
 		n.o.Log.Warn("order not taken", "activation", act, "op", o.Op, "err", err)
 	}
@@ -607,35 +607,35 @@ func (n *node) kill(act claim.ActivationID) {
 }
 
 // report passes a starter's report to the engine, then to the access point.
-func (n *node) report(now clock.Instant, act claim.ActivationID, r starter.Report) {
+func (n *node) report(now clock.Instant, act claim.ActivationID, r protocol.Report) {
 	a, ok := n.starters[act]
 	if !ok {
 		return
 	}
 	switch r.Op {
-	case starter.OpSandbox:
+	case protocol.OpSandbox:
 		a.dir = r.Dir
-	case starter.OpRunning:
+	case protocol.OpRunning:
 		running := ep.JobRunning{Activation: act}
 		if r.Proc != nil {
 			running.Proc, a.job = *r.Proc, *r.Proc
 		}
 		n.step(now, running)
-	case starter.OpUsage:
+	case protocol.OpUsage:
 		if r.Usage != nil {
 			n.step(now, ep.JobUsage{Activation: act, Usage: *r.Usage, DiskKiB: r.DiskKiB})
 		}
-	case starter.OpSuspended:
+	case protocol.OpSuspended:
 		n.step(now, ep.JobSuspended{Activation: act})
-	case starter.OpContinued:
+	case protocol.OpContinued:
 		n.step(now, ep.JobContinued{Activation: act})
-	case starter.OpOutputMoved:
+	case protocol.OpOutputMoved:
 		n.step(now, ep.OutputMoved{Activation: act})
-	case starter.OpContact:
+	case protocol.OpContact:
 		n.step(now, ep.StarterReached{Activation: act, Address: r.Address})
-	case starter.OpRefused:
+	case protocol.OpRefused:
 		n.o.Log.Warn("the starter refuses an order", "activation", act, "order", r.Order, "why", r.Why)
-	case starter.OpEnded:
+	case protocol.OpEnded:
 		if r.Record != nil {
 			rec := r.Record
 			a.record = rec

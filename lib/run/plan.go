@@ -9,12 +9,12 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // plan tells a starter what to do for an activation.
-func (n *node) plan(e ep.StartStarter) *starter.Plan {
-	return &starter.Plan{
+func (n *node) plan(e ep.StartStarter) *protocol.Plan {
+	return &protocol.Plan{
 		Activation:   string(e.Activation),
 		SlotName:     e.SlotName,
 		SlotFullName: e.FullName,
@@ -22,8 +22,8 @@ func (n *node) plan(e ep.StartStarter) *starter.Plan {
 		JobAd:        e.Job.TextAll(classad.Old),
 		MachineAd:    e.MachineAd.Text(classad.Old),
 		Cpus:         max(1, int(math.Ceil(e.Given.Cpus))),
-		Orphan:       starter.OrphanDie,
-		Submit:       starter.SubmitSide{Local: true, Chirp: true},
+		Orphan:       protocol.OrphanDie,
+		Submit:       protocol.SubmitSide{Local: true, Chirp: true},
 		Settings:     n.starterOf(e.Slot).settings,
 		Keep:         n.o.Keep,
 		MaxVacate:    e.MaxVacate,

@@ -22,6 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
 )
 
 // Host is the operating system as a run needs it. All fields but the last are
@@ -55,7 +56,7 @@ type Host struct {
 
 	// Channel makes the standard input of a starter, through which the shadow's
 	// connection is passed; nil where none can be, and no job of a pool can run.
-	Channel func() (child *os.File, parent starter.Channel, err error)
+	Channel func() (child *os.File, parent launch.Channel, err error)
 
 	// Peer names the user at the other end of a connection to the control
 	// socket; nil where nobody can know.

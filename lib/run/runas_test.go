@@ -14,7 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // accounts is a machine with these users besides root.
@@ -161,7 +161,7 @@ func TestRunAsHere(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := &node{o: Options{RunAs: tt.owner, Host: Host{Account: find}}}
-			plan := new(starter.Plan)
+			plan := new(protocol.Plan)
 			switch err := n.chooseHere(plan, runAsHere(snap, slot.ID{N: 2, Sub: 1}, classad.NewAd(), job, tt.owner)); {
 			case err != nil:
 				if !strings.Contains(err.Error(), tt.user) || plan.RunAs != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // mostLaunching is how many starters are given their plans at the same time.
@@ -19,7 +19,7 @@ const mostLaunching = 16
 
 // launch gives a plan to a starter, with the connection of its shadow if a
 // shadow asked for the job. It blocks, and is not called by the owner.
-func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose runAs) (Starter, error) {
+func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choose runAs) (Starter, error) {
 	if !shadow {
 		if err := n.chooseHere(plan, choose); err != nil {
 			return nil, err
@@ -39,7 +39,7 @@ func (n *node) launch(e ep.StartStarter, plan *starter.Plan, shadow bool, choose
 }
 
 // launchWith marks what goes wrong as the machine's fault.
-func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (Starter, error) {
+func (n *node) launchWith(plan *protocol.Plan, nc net.Conn) (Starter, error) {
 	n.launching <- struct{}{}
 	defer func() { <-n.launching }()
 	h, err := n.launcher.Launch(context.Background(), plan, nc)
@@ -51,8 +51,8 @@ func (n *node) launchWith(plan *starter.Plan, nc net.Conn) (Starter, error) {
 
 // shadowSide is what a starter has to know of the pool. The rest comes with the
 // shadow's connection.
-func (n *node) shadowSide() *starter.ShadowSide {
-	s := &starter.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie}
+func (n *node) shadowSide() *protocol.ShadowSide {
+	s := &protocol.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie}
 	if f := n.o.Serve.Family; f != nil {
 		s.Family = f()
 	}
@@ -78,7 +78,7 @@ func (n *node) shown(e ep.StartStarter) *classad.Ad {
 }
 
 // chooseUser finds out as whom a job runs. Only root can choose.
-func (n *node) chooseUser(plan *starter.Plan, nc net.Conn, choose runAs) error {
+func (n *node) chooseUser(plan *protocol.Plan, nc net.Conn, choose runAs) error {
 	if n.o.Host.Account == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (n *node) chooseUser(plan *starter.Plan, nc net.Conn, choose runAs) error {
 
 // chooseHere finds out as whom a job of the embedded access point runs, and whose
 // its files are.
-func (n *node) chooseHere(plan *starter.Plan, choose runAs) error {
+func (n *node) chooseHere(plan *protocol.Plan, choose runAs) error {
 	if n.o.Host.Account == nil {
 		return nil
 	}

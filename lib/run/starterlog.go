@@ -10,13 +10,13 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // starterLog is the log of the starter of a job in the slot of that name, nil
 // without STARTER_LOG. s is the configuration as the starter reads it, startd that of
 // the startd, which says what is appended to the name.
-func starterLog(s, startd *config.Snapshot, slotName string, job *classad.Ad) (*starter.LogPlan, error) {
+func starterLog(s, startd *config.Snapshot, slotName string, job *classad.Ad) (*protocol.LogPlan, error) {
 	const subsystem = "STARTER"
 	set, err := observe.LogSettingsFrom(s, subsystem)
 	if err != nil || set.Path == "" && !set.Syslog {
@@ -31,7 +31,7 @@ func starterLog(s, startd *config.Snapshot, slotName string, job *classad.Ad) (*
 	if !set.Syslog {
 		path = set.Path + logSuffix(startd.String("STARTER_LOG_NAME_APPEND"), slotName, job)
 	}
-	return &starter.LogPlan{
+	return &protocol.LogPlan{
 		Path: path, Syslog: set.Syslog, Debug: []string{s.String("ALL_DEBUG"), debug},
 		TimeFormat: s.String("DEBUG_TIME_FORMAT"), Stamps: stamps, MaxBytes: set.Limit.Bytes, MaxAge: set.Limit.Age, Keep: set.Keep,
 	}, nil

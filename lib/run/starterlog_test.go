@@ -11,7 +11,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 func TestStarterLog(t *testing.T) {
@@ -19,28 +19,28 @@ func TestStarterLog(t *testing.T) {
 	job := classad.NewAd()
 	job.SetInt("ClusterId", 12)
 	job.SetInt("ProcId", 3)
-	base := starter.LogPlan{Path: "/log/StarterLog.slot1_2", Debug: []string{"", "D_PID"}, TimeFormat: "%m/%d/%y %H:%M:%S", MaxBytes: 10 << 20, Keep: 1}
-	with := func(change func(*starter.LogPlan)) *starter.LogPlan {
+	base := protocol.LogPlan{Path: "/log/StarterLog.slot1_2", Debug: []string{"", "D_PID"}, TimeFormat: "%m/%d/%y %H:%M:%S", MaxBytes: 10 << 20, Keep: 1}
+	with := func(change func(*protocol.LogPlan)) *protocol.LogPlan {
 		p := base
 		change(&p)
 		return &p
 	}
 	for name, tt := range map[string]struct {
 		text string
-		want *starter.LogPlan
+		want *protocol.LogPlan
 		bad  bool
 	}{
 		"as it is":      {"", &base, false},
 		"by the slot":   {"STARTER_LOG_NAME_APPEND = Slot\n", &base, false},
 		"true":          {"STARTER_LOG_NAME_APPEND = true\n", &base, false},
-		"one for all":   {"STARTER_LOG_NAME_APPEND = False\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog" }), false},
-		"by cluster":    {"STARTER_LOG_NAME_APPEND = ClusterId\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog.12" }), false},
-		"by job":        {"STARTER_LOG_NAME_APPEND = JobId\n", with(func(p *starter.LogPlan) { p.Path = "/log/StarterLog.12.3" }), false},
-		"elsewhere":     {"STARTER_LOG = /x/S\n", with(func(p *starter.LogPlan) { p.Path = "/x/S.slot1_2" }), false},
+		"one for all":   {"STARTER_LOG_NAME_APPEND = False\n", with(func(p *protocol.LogPlan) { p.Path = "/log/StarterLog" }), false},
+		"by cluster":    {"STARTER_LOG_NAME_APPEND = ClusterId\n", with(func(p *protocol.LogPlan) { p.Path = "/log/StarterLog.12" }), false},
+		"by job":        {"STARTER_LOG_NAME_APPEND = JobId\n", with(func(p *protocol.LogPlan) { p.Path = "/log/StarterLog.12.3" }), false},
+		"elsewhere":     {"STARTER_LOG = /x/S\n", with(func(p *protocol.LogPlan) { p.Path = "/x/S.slot1_2" }), false},
 		"nowhere":       {"STARTER_LOG =\n", nil, false},
-		"by age":        {"MAX_STARTER_LOG = 2 days\nMAX_NUM_STARTER_LOG = 5\n", with(func(p *starter.LogPlan) { p.MaxBytes, p.MaxAge, p.Keep = 0, 48*time.Hour, 5 }), false},
-		"more of it":    {"STARTER_DEBUG = D_FULLDEBUG\nALL_DEBUG = D_CAT\nLOGS_USE_TIMESTAMP = True\n", with(func(p *starter.LogPlan) { p.Debug, p.Stamps = []string{"D_CAT", "D_FULLDEBUG"}, true }), false},
-		"by the system": {"LOG_TO_SYSLOG = True\n", with(func(p *starter.LogPlan) { p.Path, p.Syslog = "", true }), false},
+		"by age":        {"MAX_STARTER_LOG = 2 days\nMAX_NUM_STARTER_LOG = 5\n", with(func(p *protocol.LogPlan) { p.MaxBytes, p.MaxAge, p.Keep = 0, 48*time.Hour, 5 }), false},
+		"more of it":    {"STARTER_DEBUG = D_FULLDEBUG\nALL_DEBUG = D_CAT\nLOGS_USE_TIMESTAMP = True\n", with(func(p *protocol.LogPlan) { p.Debug, p.Stamps = []string{"D_CAT", "D_FULLDEBUG"}, true }), false},
+		"by the system": {"LOG_TO_SYSLOG = True\n", with(func(p *protocol.LogPlan) { p.Path, p.Syslog = "", true }), false},
 		"how large is":  {"MAX_STARTER_LOG = much\n", nil, true},
 	} {
 		s, err := config.Load(config.Options{Root: "c", ReadFile: func(string) ([]byte, error) { return []byte("LOG = /log\n" + tt.text), nil }})

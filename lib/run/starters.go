@@ -6,7 +6,7 @@ package run
 import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/slot"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // starterSettings are what one configuration says to starters: to those of each slot
@@ -21,7 +21,7 @@ type starterSettings struct {
 // typeSettings are those for the slots of one type.
 type typeSettings struct {
 	config   *config.Snapshot // as such a starter reads it
-	settings *starter.Settings
+	settings *protocol.Settings
 }
 
 // startersOf are the settings of starters on this machine: of the slot types there
@@ -47,18 +47,18 @@ func (n *node) startersOf(s *config.Snapshot) (*starterSettings, error) {
 func (n *node) settingsOf(s *config.Snapshot, slotType int) (typeSettings, error) {
 	var of typeSettings
 	var err error
-	if of.config, err = starter.Configuration(s, slotType); err != nil {
+	if of.config, err = protocol.Configuration(s, slotType); err != nil {
 		return of, err
 	}
 	names := make([]string, len(n.resources))
 	for i, r := range n.resources {
 		names[i] = r.Name
 	}
-	if of.settings, err = starter.SettingsFrom(of.config, s, names); err != nil {
+	if of.settings, err = protocol.SettingsFrom(of.config, s, names); err != nil {
 		return of, err
 	}
 	if n.serving() {
-		of.settings.Pool, err = starter.PoolSettingsFrom(of.config)
+		of.settings.Pool, err = protocol.PoolSettingsFrom(of.config)
 	}
 	s.NoteUse(of.config)
 	return of, err

@@ -23,6 +23,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -84,7 +85,7 @@ type Host struct {
 	// Log is the starter's log, nil for none, until a plan asks for one that
 	// OpenLog opens; touched is when it was last written before, zero for a new one.
 	Log     *slog.Logger
-	OpenLog func(LogPlan) (log *slog.Logger, touched time.Time, err error)
+	OpenLog func(protocol.LogPlan) (log *slog.Logger, touched time.Time, err error)
 	// OpenRecords opens the file of FILE_TRANSFER_STATS_LOG, of which each Write is
 	// one record; nil where none is written.
 	OpenRecords func(path string) (io.Writer, error)
@@ -97,10 +98,10 @@ type Host struct {
 type activation struct {
 	host   Host
 	env    []string // the starter's own
-	report func(Report)
+	report func(protocol.Report)
 	life   life
 
-	plan   *Plan
+	plan   *protocol.Plan
 	side   jobSource    // nil before the plan
 	log    *slog.Logger // what the plan asks for, nil for none
 	job    *job
@@ -112,7 +113,7 @@ type activation struct {
 	scripts   scripts
 	runner    jobRunner
 	family    *runner.Run // the job, nil before its first run
-	record    ExitRecord
+	record    protocol.ExitRecord
 	note      sandbox.Record
 	disk      sandbox.Usage
 	ended     bool      // the last word is said
@@ -135,16 +136,16 @@ type activation struct {
 	metered  *classad.Ad        // what monitors say that the job uses, nil for nothing
 }
 
-func newActivation(h Host, env []string, report func(Report)) *activation {
+func newActivation(h Host, env []string, report func(protocol.Report)) *activation {
 	return &activation{host: h, env: env, report: report, step: make(chan func() []duty, 1), calls: make(chan func() []duty), over: make(chan struct{})}
 }
 
 // run lives one activation. orders is closed when the startd is gone. It
 // returns when the last word is said and the sandbox is removed; an error is
 // what was wrong after that word.
-func (a *activation) run(ctx context.Context, orders <-chan Order) error {
+func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) error {
 	self := a.host.Census.Self()
-	a.say(Report{Op: OpReady, Proc: &self})
+	a.say(protocol.Report{Op: protocol.OpReady, Proc: &self})
 	stop := ctx.Done()
 	for !a.ended {
 		var duties []duty
@@ -220,12 +221,12 @@ const leaseLook = 5 * time.Second
 
 // heed gives what is left to be told a moment, once the starter has to end at
 // once.
-func (a *activation) heed(ctx context.Context, cancel context.CancelFunc, orders <-chan Order, stop <-chan struct{}) {
+func (a *activation) heed(ctx context.Context, cancel context.CancelFunc, orders <-chan protocol.Order, stop <-chan struct{}) {
 	e := a.life.evicted
 	for urgent := e != nil && e.hard; !urgent; {
 		select {
 		case o, ok := <-orders:
-			if urgent = ok && o.Op == OpHardKill || !ok && a.plan.Orphan != OrphanStay; !ok {
+			if urgent = ok && o.Op == protocol.OpHardKill || !ok && a.plan.Orphan != protocol.OrphanStay; !ok {
 				orders = nil
 			}
 		case <-stop:
@@ -280,10 +281,10 @@ func (a *activation) stopWatching() {
 	}
 }
 
-func (a *activation) take(o Order) []duty {
-	if o.Op == OpPlan && o.Plan != nil && a.plan == nil {
+func (a *activation) take(o protocol.Order) []duty {
+	if o.Op == protocol.OpPlan && o.Plan != nil && a.plan == nil {
 		a.plan = o.Plan
-		a.plan.complete()
+		a.plan.Complete()
 		a.openLog()
 		a.side = &localJob{}
 		if o.Plan.Shadow != nil {
@@ -291,15 +292,15 @@ func (a *activation) take(o Order) []duty {
 		}
 		return a.life.planned(o.Plan)
 	}
-	if o.Op == OpSlotAd {
+	if o.Op == protocol.OpSlotAd {
 		a.slotAd(o)
 		return nil
 	}
 	a.logOrder(o)
 	switch o.Op {
-	case OpSuspend, OpContinue, OpSoftKill, OpHardKill:
+	case protocol.OpSuspend, protocol.OpContinue, protocol.OpSoftKill, protocol.OpHardKill:
 		return a.life.ordered(o)
-	case OpCheckpoint:
+	case protocol.OpCheckpoint:
 		a.refuse(o, errors.New("this starter takes no checkpoints"))
 	default:
 		a.refuse(o, errors.New("no such order"))
@@ -308,11 +309,11 @@ func (a *activation) take(o Order) []duty {
 }
 
 // refuse says of an order that it is not carried out.
-func (a *activation) refuse(o Order, why error) {
-	a.say(Report{Op: OpRefused, Order: o.Op, Why: errs.E("starter.order", errs.Unsupported, o.Op, why).Error()})
+func (a *activation) refuse(o protocol.Order, why error) {
+	a.say(protocol.Report{Op: protocol.OpRefused, Order: o.Op, Why: errs.E("starter.order", errs.Unsupported, o.Op, why).Error()})
 }
 
-func (a *activation) say(r Report) {
+func (a *activation) say(r protocol.Report) {
 	r.At = time.Now()
 	a.logReport(r)
 	a.report(r)
@@ -336,11 +337,11 @@ func (a *activation) perform(duties []duty) {
 		case dutySuspend:
 			n, err := a.family.Suspend()
 			a.problem(err)
-			a.say(Report{Op: OpSuspended, Count: n})
+			a.say(protocol.Report{Op: protocol.OpSuspended, Count: n})
 			a.side.changed(a)
 		case dutyContinue:
 			a.problem(a.family.Continue())
-			a.say(Report{Op: OpContinued})
+			a.say(protocol.Report{Op: protocol.OpContinued})
 			a.side.changed(a)
 		case dutySignal:
 			a.problem(a.family.Signal(a.job.killSignal(a.life.evicted.manner, a.host.Signal)))
@@ -462,7 +463,7 @@ func (a *activation) makeSandbox() error {
 	if err := box.Record(a.note); err != nil {
 		return err
 	}
-	a.say(Report{Op: OpSandbox, Dir: box.Scratch()})
+	a.say(protocol.Report{Op: protocol.OpSandbox, Dir: box.Scratch()})
 	return nil
 }
 
@@ -544,7 +545,7 @@ func (a *activation) usage() {
 	a.problem(err)
 	a.record.Usage, a.disk = u, a.box.Usage()
 	all := a.side.total(u)
-	a.say(Report{Op: OpUsage, Usage: &all, DiskKiB: a.disk.KiB})
+	a.say(protocol.Report{Op: protocol.OpUsage, Usage: &all, DiskKiB: a.disk.KiB})
 	a.side.changed(a)
 }
 
@@ -564,14 +565,14 @@ func (a *activation) end() {
 	if e := a.life.evicted; e != nil {
 		r.Evicted, r.Asked, r.Reason, r.Code, r.Subcode = true, e.asked, e.reason, e.code, e.subcode
 	}
-	if a.box != nil && (a.life.orphan == OrphanStay || a.plan.Keep) {
+	if a.box != nil && (a.life.orphan == protocol.OrphanStay || a.plan.Keep) {
 		// otherwise the sandbox goes before anybody could read it
 		a.problem(a.box.WriteExit(r))
 	}
 	if r.Held != nil {
-		a.say(Report{Op: OpHeld, Hold: r.Held})
+		a.say(protocol.Report{Op: protocol.OpHeld, Hold: r.Held})
 	}
-	a.say(Report{Op: OpEnded, Record: r})
+	a.say(protocol.Report{Op: protocol.OpEnded, Record: r})
 	a.ended = true
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // ownAttributes begin so: those that a job may set whose files are not its user's.
@@ -21,7 +22,7 @@ const ownAttributes = "Chirp"
 // of its submit directory (WantIOProxy), its ad and its event log. As HTCondor
 // does, it lets every job set attributes for the next update, unless the job or a
 // knob says no. A job that asked for Chirp does not start without it.
-func (h *localJob) openChirp(a *activation) *Hold {
+func (h *localJob) openChirp(a *activation) *protocol.Hold {
 	allow := chirp.AllowFrom(a.job.ad, a.plan.Settings.Chirp)
 	if !a.plan.Submit.Chirp || !allow.Any() {
 		return nil
@@ -37,11 +38,11 @@ func (h *localJob) openChirp(a *activation) *Hold {
 	h.submit.Changed = func(name string, e *classad.Expr) {
 		ad := classad.NewAd()
 		ad.Set(name, e)
-		a.say(Report{Op: OpAttributes, Text: ad.Text(classad.Old)})
+		a.say(protocol.Report{Op: protocol.OpAttributes, Text: ad.Text(classad.Old)})
 	}
 	h.submit.Event = func(event *classad.Ad) {
 		info, _ := event.EvalString("Info", nil)
-		a.say(Report{Op: OpEvent, Text: info})
+		a.say(protocol.Report{Op: protocol.OpEvent, Text: info})
 	}
 	log := a.log
 	if log == nil {
@@ -72,7 +73,7 @@ func (h *localJob) tellDelayed(a *activation) {
 	}
 	if text := may.Text(classad.Old); text != h.told {
 		h.told = text
-		a.say(Report{Op: OpAttributes, Text: text, Delayed: true})
+		a.say(protocol.Report{Op: protocol.OpAttributes, Text: text, Delayed: true})
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // talk is a starter on a machine in memory, in virtual time. Its sandbox is
@@ -55,7 +56,7 @@ func newTalk(t *testing.T, execute string, program hosttest.Program, change ...f
 
 // send does not wait until the orders are read: the starter may have to be
 // listened to first.
-func (k *talk) send(orders ...Order) {
+func (k *talk) send(orders ...protocol.Order) {
 	k.Helper()
 	var lines []byte
 	for _, o := range orders {
@@ -72,24 +73,24 @@ func (k *talk) send(orders ...Order) {
 	}()
 }
 
-func (k *talk) plan(change func(*Plan)) {
+func (k *talk) plan(change func(*protocol.Plan)) {
 	k.Helper()
-	p := &Plan{
-		Activation: "slot1#1", SlotName: "slot1", SlotFullName: "slot1@h", Execute: k.execute, Orphan: OrphanDie, Settings: configured(k, ""),
+	p := &protocol.Plan{
+		Activation: "slot1#1", SlotName: "slot1", SlotFullName: "slot1@h", Execute: k.execute, Orphan: protocol.OrphanDie, Settings: configured(k, ""),
 		JobAd: "Cmd = \"/bin/job\"\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\nIwd = \"/\"\n",
 	}
 	if change != nil {
 		change(p)
 	}
-	k.send(Order{Op: OpPlan, Plan: p})
+	k.send(protocol.Order{Op: protocol.OpPlan, Plan: p})
 }
 
 // next reads the next report, which has to be of op.
-func (k *talk) next(op string) Report {
+func (k *talk) next(op string) protocol.Report {
 	k.Helper()
-	r := Report{Op: OpTaken}
-	for r.Op == OpTaken && op != OpTaken {
-		r = Report{}
+	r := protocol.Report{Op: protocol.OpTaken}
+	for r.Op == protocol.OpTaken && op != protocol.OpTaken {
+		r = protocol.Report{}
 		if err := k.out.Decode(&r); err != nil {
 			k.Fatalf("waiting for %s: %v", op, err)
 		}
@@ -102,7 +103,7 @@ func (k *talk) next(op string) Report {
 
 func (k *talk) running() {
 	k.Helper()
-	for _, op := range []string{OpReady, OpSandbox, OpTransferInStart, OpTransferInDone, OpRunning} {
+	for _, op := range []string{protocol.OpReady, protocol.OpSandbox, protocol.OpTransferInStart, protocol.OpTransferInDone, protocol.OpRunning} {
 		k.next(op)
 	}
 }
@@ -111,10 +112,10 @@ func (k *talk) running() {
 func (k *talk) passed() time.Duration { return time.Since(k.began) }
 
 // end reads the last word and waits for the starter.
-func (k *talk) end() ExitRecord {
+func (k *talk) end() protocol.ExitRecord {
 	k.Helper()
-	r := k.next(OpEnded)
-	if err := k.out.Decode(&Report{}); err != io.EOF {
+	r := k.next(protocol.OpEnded)
+	if err := k.out.Decode(&protocol.Report{}); err != io.EOF {
 		k.Errorf("after the last word: %v", err)
 	}
 	if status := <-k.status; status != exitDone {
@@ -158,12 +159,12 @@ func TestUsageIntervals(t *testing.T) {
 		k.plan(nil)
 		k.running()
 		for _, at := range []time.Duration{8 * time.Second, 308 * time.Second} {
-			if r := k.next(OpUsage); k.passed() != at || r.Usage.UserCPU != time.Second || r.Usage.Procs != 1 {
+			if r := k.next(protocol.OpUsage); k.passed() != at || r.Usage.UserCPU != time.Second || r.Usage.Procs != 1 {
 				t.Errorf("after %v: %+v, want it after %v", k.passed(), r.Usage, at)
 			}
 		}
-		k.next(OpTransferOutStart)
-		k.next(OpTransferOutDone)
+		k.next(protocol.OpTransferOutStart)
+		k.next(protocol.OpTransferOutDone)
 		rec := k.end()
 		if k.passed() != 10*time.Minute || rec.Status.Code != 4 || rec.Usage.PeakRSSKiB != 5 || rec.Ended.Sub(rec.Started) != 10*time.Minute {
 			t.Errorf("after %v: %+v", k.passed(), rec)
@@ -174,17 +175,17 @@ func TestUsageIntervals(t *testing.T) {
 func TestConfiguredIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, sleeper(time.Minute, 0))
-		k.plan(func(p *Plan) {
+		k.plan(func(p *protocol.Plan) {
 			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 20\nSTARTER_UPDATE_INTERVAL = 30\n")
 		})
 		k.running()
-		k.next(OpUsage)
-		k.next(OpUsage)
+		k.next(protocol.OpUsage)
+		k.next(protocol.OpUsage)
 		if k.passed() != 50*time.Second {
 			t.Errorf("the second report came after %v", k.passed())
 		}
-		k.next(OpTransferOutStart)
-		k.next(OpTransferOutDone)
+		k.next(protocol.OpTransferOutStart)
+		k.next(protocol.OpTransferOutDone)
 		k.end()
 	})
 }
@@ -198,12 +199,12 @@ func TestSoftKillDeadline(t *testing.T) {
 		k := newTalk(t, execute, deaf)
 		k.plan(nil)
 		k.running()
-		k.send(Order{Op: OpSuspend})
-		if r := k.next(OpSuspended); r.Count != 1 {
+		k.send(protocol.Order{Op: protocol.OpSuspend})
+		if r := k.next(protocol.OpSuspended); r.Count != 1 {
 			t.Errorf("%+v", r)
 		}
-		k.send(Order{Op: OpSoftKill, Manner: MannerVacate, Asked: "startd", Reason: "PREEMPT", Code: 1011, Deadline: 5 * time.Second})
-		k.next(OpContinued)
+		k.send(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Asked: "startd", Reason: "PREEMPT", Code: 1011, Deadline: 5 * time.Second})
+		k.next(protocol.OpContinued)
 		rec := k.end()
 		f := k.machine.Families()[0]
 		if k.passed() != 5*time.Second || !cmp.Equal(f.Received(), []int{hosttest.SIGTERM}) || !f.Closed() {
@@ -221,13 +222,13 @@ func TestCheckpointIsRefused(t *testing.T) {
 		k := newTalk(t, execute, deaf)
 		k.plan(nil)
 		k.running()
-		for _, op := range []string{OpCheckpoint, "dance"} {
-			k.send(Order{Op: op})
-			if r := k.next(OpRefused); r.Order != op || !strings.Contains(r.Why, "unsupported") {
+		for _, op := range []string{protocol.OpCheckpoint, "dance"} {
+			k.send(protocol.Order{Op: op})
+			if r := k.next(protocol.OpRefused); r.Order != op || !strings.Contains(r.Why, "unsupported") {
 				t.Errorf("%+v", r)
 			}
 		}
-		k.send(Order{Op: OpHardKill})
+		k.send(protocol.Order{Op: protocol.OpHardKill})
 		k.end()
 	})
 }
@@ -240,7 +241,7 @@ func TestHardKillTakesChildren(t *testing.T) {
 		})
 		k.plan(nil)
 		k.running()
-		k.send(Order{Op: OpHardKill, Reason: "KILL"})
+		k.send(protocol.Order{Op: protocol.OpHardKill, Reason: "KILL"})
 		rec := k.end()
 		if rec.Reason != "KILL" || rec.Status.Signal != 9 || k.machine.Families()[0].Status().Signal != 9 {
 			t.Errorf("%+v", rec)
@@ -256,8 +257,8 @@ func TestLeftoversAreCounted(t *testing.T) {
 		})
 		k.plan(nil)
 		k.running()
-		k.next(OpTransferOutStart)
-		k.next(OpTransferOutDone)
+		k.next(protocol.OpTransferOutStart)
+		k.next(protocol.OpTransferOutDone)
 		if rec := k.end(); rec.Leftovers != 3 || rec.Evicted {
 			t.Errorf("%+v", rec)
 		}
@@ -282,16 +283,16 @@ func TestOrphanDies(t *testing.T) {
 // before it is told.
 func TestOrphanStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
-		var onDisk ExitRecord
+		var onDisk protocol.ExitRecord
 		k := newTalk(t, execute, sleeper(time.Hour, 5))
-		k.plan(func(p *Plan) {
-			p.Orphan = OrphanStay
+		k.plan(func(p *protocol.Plan) {
+			p.Orphan = protocol.OrphanStay
 			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 100000\n")
 		})
 		k.running()
 		k.in.Close()
-		k.next(OpTransferOutStart)
-		k.next(OpTransferOutDone)
+		k.next(protocol.OpTransferOutStart)
+		k.next(protocol.OpTransferOutDone)
 		synctest.Wait() // it waits to say its last word
 		text, err := os.ReadFile(filepath.Join(execute, "dir_1000/htcondor/exit.record"))
 		if err == nil {
@@ -327,7 +328,7 @@ func TestRecordOnDisk(t *testing.T) {
 		if !marked || f.Spec.Bond != host.Bound || f.Spec.Marker != rec.Marker {
 			t.Errorf("marker %q, spawned as %+v", rec.Marker, f.Spec)
 		}
-		k.send(Order{Op: OpHardKill})
+		k.send(protocol.Order{Op: protocol.OpHardKill})
 		k.end()
 	})
 }
@@ -335,14 +336,14 @@ func TestRecordOnDisk(t *testing.T) {
 func TestHeldAndReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, deaf)
-		k.plan(func(p *Plan) {
+		k.plan(func(p *protocol.Plan) {
 			p.JobAd = "Cmd = \"/bin/nothing\"\nArgs = \"a b\"\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\nIwd = \"/\"\n"
 		})
-		for _, op := range []string{OpReady, OpSandbox, OpTransferInStart, OpTransferInDone} {
+		for _, op := range []string{protocol.OpReady, protocol.OpSandbox, protocol.OpTransferInStart, protocol.OpTransferInDone} {
 			k.next(op)
 		}
-		want := Hold{Code: 6, Subcode: 2, Reason: "Error from slot1@h: Failed to execute '/bin/nothing' with arguments a b: (errno=2: 'No such file or directory')"}
-		if r := k.next(OpHeld); *r.Hold != want {
+		want := protocol.Hold{Code: 6, Subcode: 2, Reason: "Error from slot1@h: Failed to execute '/bin/nothing' with arguments a b: (errno=2: 'No such file or directory')"}
+		if r := k.next(protocol.OpHeld); *r.Hold != want {
 			t.Errorf("%+v", r.Hold)
 		}
 		if rec := k.end(); rec.Held == nil || *rec.Held != want || rec.Status.Ended() || rec.Evicted {
@@ -354,7 +355,7 @@ func TestHeldAndReported(t *testing.T) {
 func TestStdinGoneBeforePlan(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, deaf)
-		k.next(OpReady)
+		k.next(protocol.OpReady)
 		k.in.Close()
 		if rec := k.end(); !rec.Evicted {
 			t.Errorf("%+v", rec)
@@ -367,11 +368,11 @@ func TestStdinGoneBeforePlan(t *testing.T) {
 func TestNotAnOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, deaf)
-		k.next(OpReady)
+		k.next(protocol.OpReady)
 		if _, err := io.WriteString(k.in, "{nonsense\n"); err != nil {
 			t.Fatal(err)
 		}
-		k.next(OpEnded)
+		k.next(protocol.OpEnded)
 		if status := <-k.status; status != exitSpoken || !strings.Contains(k.stderr.String(), "standard input: ") {
 			t.Errorf("status %d: %s", status, k.stderr.String())
 		}
@@ -387,9 +388,9 @@ func TestMainRefusesArguments(t *testing.T) {
 }
 
 func FuzzReadOrders(f *testing.F) {
-	for _, o := range []Order{
-		{Op: OpPlan, Plan: &Plan{Activation: "a", JobAd: "A = \"\\\"x\"\n", Settings: configured(f, "JOB_RENICE_INCREMENT = TARGET.'a b'\n")}},
-		{Op: OpSoftKill, Manner: MannerHold, Reason: "r\n", Code: 1011, Deadline: time.Second},
+	for _, o := range []protocol.Order{
+		{Op: protocol.OpPlan, Plan: &protocol.Plan{Activation: "a", JobAd: "A = \"\\\"x\"\n", Settings: configured(f, "JOB_RENICE_INCREMENT = TARGET.'a b'\n")}},
+		{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "r\n", Code: 1011, Deadline: time.Second},
 	} {
 		line, err := json.Marshal(o)
 		if err != nil {
@@ -402,7 +403,7 @@ func FuzzReadOrders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var l life
 		n := 0
-		_ = readOrders(bytes.NewReader(text), func(o Order) bool {
+		_ = readOrders(bytes.NewReader(text), func(o protocol.Order) bool {
 			n++
 			l.ordered(o)
 			return n < 100
@@ -413,23 +414,21 @@ func FuzzReadOrders(f *testing.F) {
 	})
 }
 
-// Reports are what a Handle reads, whatever is in them.
-func TestReportsRoundTrip(t *testing.T) {
+// A report is one line, whatever is in it.
+func TestReportIsALine(t *testing.T) {
 	t.Parallel()
-	want := Report{
-		Op: OpEnded, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Dir: "/x \"y\"", Proc: &host.ProcID{PID: 1, Start: 2},
-		Usage: &host.Usage{UserCPU: 3}, Hold: &Hold{Code: 1, Reason: "a\nb"}, Record: &ExitRecord{Evicted: true, Problems: []string{"p"}},
+	want := protocol.Report{
+		Op: protocol.OpEnded, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Dir: "/x \"y\"", Proc: &host.ProcID{PID: 1, Start: 2},
+		Usage: &host.Usage{UserCPU: 3}, Hold: &protocol.Hold{Code: 1, Reason: "a\nb"}, Record: &protocol.ExitRecord{Evicted: true, Problems: []string{"p"}},
 	}
 	var b bytes.Buffer
 	(&reporter{to: &b}).report(want)
-	var got []Report
-	if err := readReports(&b, func(r Report) { got = append(got, r) }); err != nil {
-		t.Fatal(err)
+	line, end := strings.CutSuffix(b.String(), "\n")
+	var got protocol.Report
+	if err := json.Unmarshal([]byte(line), &got); err != nil || !end || strings.Contains(line, "\n") {
+		t.Fatal(err, line)
 	}
-	if diff := cmp.Diff([]Report{want}, got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-	if err := readReports(strings.NewReader("{\"op\":\"ready\"}\nnonsense\n"), func(Report) {}); err == nil {
-		t.Error("nonsense was read")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // A job finds the credentials it needs, for its own eyes, and none of them
@@ -53,7 +54,7 @@ func TestShadowCredsRenewed(t *testing.T) {
 	p := newPoolPlan(t, "OAuthServicesNeeded = \"scitokens\"\n", func(*hosttest.Process) host.ExitStatus {
 		<-release
 		return host.ExitStatus{Exited: true}
-	}, func(_ *pool, plan *Plan) { plan.Settings = configured(t, "SEC_CREDENTIAL_REFRESH = 1\n") })
+	}, func(_ *pool, plan *protocol.Plan) { plan.Settings = configured(t, "SEC_CREDENTIAL_REFRESH = 1\n") })
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallGetcreds, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -11,24 +11,9 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
-
-// The kinds of a Fault.
-const (
-	FaultExecute = "execute" // EXECUTE cannot be used
-	FaultSpawn   = "spawn"   // no process can be started
-)
-
-// Fault says that a job could not be started because of the machine, so that
-// the startd starts no more until that is mended.
-type Fault struct {
-	Kind   string `json:"kind"`
-	Reason string `json:"reason"`
-	// Doubtful says that the job itself may have caused it: it may have brought
-	// more files than the disk has room for.
-	Doubtful bool `json:"doubtful,omitempty"`
-}
 
 // Error numbers of Linux that speak of the machine and not of the job. The
 // first are of a file system, the others of the means to start a process.
@@ -50,7 +35,7 @@ const (
 )
 
 // blame notes a fault of the machine. The first one counts.
-func (a *activation) blame(f Fault) {
+func (a *activation) blame(f protocol.Fault) {
 	if a.record.Fault == nil && !a.life.ran {
 		a.record.Fault = &f
 	}
@@ -62,9 +47,9 @@ func (a *activation) blameFor(err error) {
 	switch {
 	case !ok:
 	case slices.Contains(diskErrnos, n):
-		a.blame(Fault{Kind: FaultExecute, Reason: err.Error(), Doubtful: true})
+		a.blame(protocol.Fault{Kind: protocol.FaultExecute, Reason: err.Error(), Doubtful: true})
 	case slices.Contains(spawnErrnos, n):
-		a.blame(Fault{Kind: FaultSpawn, Reason: err.Error(), Doubtful: true})
+		a.blame(protocol.Fault{Kind: protocol.FaultSpawn, Reason: err.Error(), Doubtful: true})
 	}
 }
 
@@ -80,7 +65,7 @@ func (a *activation) errno(err error) (int, string, bool) {
 // job may be matched again elsewhere; only a full disk holds it, as it does when
 // HTCondor's file transfer meets one.
 func (a *activation) noSandbox(err error) []duty {
-	a.blame(Fault{Kind: FaultExecute, Reason: err.Error()})
+	a.blame(protocol.Fault{Kind: protocol.FaultExecute, Reason: err.Error()})
 	n, text, _ := a.errno(err)
 	if n != errnoNoSpace && n != errnoQuota {
 		return a.unfit(err, int(reason.ScratchDirError))
@@ -88,7 +73,7 @@ func (a *activation) noSandbox(err error) []duty {
 	h := a.holds.input(&transfer.Failure{Path: a.plan.Execute, Writing: true, Err: err})
 	if a.plan.Shadow != nil {
 		// The shadow makes 13 of it, and words of its own. They are these.
-		h = &Hold{Code: transfer.HoldDownload, Subcode: n, Reason: fmt.Sprintf(
+		h = &protocol.Hold{Code: transfer.HoldDownload, Subcode: n, Reason: fmt.Sprintf(
 			"Failed to transfer files: STARTER - |Error: writing to EXECUTE directory %s: (errno %d) %s", a.plan.Execute, n, text)}
 	}
 	return a.life.prepared(h)
@@ -99,7 +84,7 @@ func (a *activation) noSandbox(err error) []duty {
 func (a *activation) noProcess(err error) []duty {
 	// A limit may fail for one slot alone, whose control group an earlier job has
 	// not left: the second such failure in a row refuses jobs.
-	a.blame(Fault{Kind: FaultSpawn, Reason: err.Error(), Doubtful: errors.Is(err, host.ErrLimit)})
+	a.blame(protocol.Fault{Kind: protocol.FaultSpawn, Reason: err.Error(), Doubtful: errors.Is(err, host.ErrLimit)})
 	return a.unfit(err, int(reason.StarterError))
 }
 
@@ -145,5 +130,5 @@ func (a *activation) blameHold() {
 	default:
 		return
 	}
-	a.blame(Fault{Kind: FaultExecute, Reason: h.Reason, Doubtful: true})
+	a.blame(protocol.Fault{Kind: protocol.FaultExecute, Reason: h.Reason, Doubtful: true})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // short is a machine on which no program can be started.
@@ -49,25 +50,25 @@ func full(error) (int, string, bool) { return errnoNoSpace, "No space left on de
 // take for one.
 func TestFaultShadow(t *testing.T) {
 	t.Parallel()
-	gone := func(_ *pool, plan *Plan) { plan.Execute = filepath.Join(plan.Execute, "gone") }
+	gone := func(_ *pool, plan *protocol.Plan) { plan.Execute = filepath.Join(plan.Execute, "gone") }
 	for _, c := range []struct {
 		name   string
 		host   func(*Host)
-		plan   func(*pool, *Plan)
+		plan   func(*pool, *protocol.Plan)
 		code   int // that the shadow is told
 		sub    int
 		text   string
-		fault  Fault
+		fault  protocol.Fault
 		reason string // a part of the fault's
 	}{
-		{"EXECUTE is gone", nil, gone, int(reason.ScratchDirError), 0, "no such file", Fault{Kind: FaultExecute}, "/gone"},
-		{"EXECUTE is full", func(h *Host) { h.Errno = full }, gone, 12, 28, "(errno 28) No space left on device", Fault{Kind: FaultExecute}, "/gone"},
+		{"EXECUTE is gone", nil, gone, int(reason.ScratchDirError), 0, "no such file", protocol.Fault{Kind: protocol.FaultExecute}, "/gone"},
+		{"EXECUTE is full", func(h *Host) { h.Errno = full }, gone, 12, 28, "(errno 28) No space left on device", protocol.Fault{Kind: protocol.FaultExecute}, "/gone"},
 		{"no processes", without(errnoAgain), nil, int(reason.StarterError), 0,
-			"no means to start", Fault{Kind: FaultSpawn}, "fork failed"},
+			"no means to start", protocol.Fault{Kind: protocol.FaultSpawn}, "fork failed"},
 		{"no memory", without(errnoNoMemory), nil, int(reason.StarterError), 0,
-			"no means to start", Fault{Kind: FaultSpawn}, "fork failed"},
+			"no means to start", protocol.Fault{Kind: protocol.FaultSpawn}, "fork failed"},
 		{"a limit that fails", func(h *Host) { h.Spawner = unlimited{hosttest.New()} }, nil, int(reason.StarterError), 0,
-			"memory.oom.group", Fault{Kind: FaultSpawn, Doubtful: true}, "a limit of the process cannot be applied"},
+			"memory.oom.group", protocol.Fault{Kind: protocol.FaultSpawn, Doubtful: true}, "a limit of the process cannot be applied"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +76,7 @@ func TestFaultShadow(t *testing.T) {
 				c.host = func(*Host) {}
 			}
 			if c.plan == nil {
-				c.plan = func(*pool, *Plan) {}
+				c.plan = func(*pool, *protocol.Plan) {}
 			}
 			p := startPool(t, "", untilKilled, c.host, c.plan)
 			rec := p.last()
@@ -111,16 +112,16 @@ func TestFaultFull(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, filepath.Join(t.TempDir(), "gone"), untilKilled, func(h *Host) { h.Errno = full })
 	k.plan(nil)
-	k.next(OpReady)
-	k.next(OpHeld)
-	rec := *k.next(OpEnded).Record
+	k.next(protocol.OpReady)
+	k.next(protocol.OpHeld)
+	rec := *k.next(protocol.OpEnded).Record
 	if status := <-k.status; status != exitDone {
 		t.Errorf("the starter exits %d: %s", status, k.stderr.String())
 	}
 	if h := rec.Held; h == nil || h.Code != int(reason.TransferInputError) || h.Subcode != 28 || !strings.Contains(h.Reason, "No space left on device") {
 		t.Errorf("%+v", rec.Held)
 	}
-	if f := rec.Fault; f == nil || f.Kind != FaultExecute || f.Doubtful {
+	if f := rec.Fault; f == nil || f.Kind != protocol.FaultExecute || f.Doubtful {
 		t.Errorf("%+v", rec.Fault)
 	}
 }
@@ -133,29 +134,29 @@ func TestFaultHold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		job    *job
-		hold   *Hold
+		hold   *protocol.Hold
 		shadow bool
 		ran    bool
 		fault  bool
 	}{
-		{"input that does not fit", moved, &Hold{Code: 12, Subcode: 28}, true, false, true},
-		{"over the quota", moved, &Hold{Code: 12, Subcode: 122}, true, false, true},
-		{"a bad disk", moved, &Hold{Code: 6, Subcode: 5}, true, false, true},
-		{"no room for standard output", moved, &Hold{Code: 7, Subcode: 28}, false, false, true},
-		{"here input is 13", moved, &Hold{Code: 13, Subcode: 28}, false, false, true},
-		{"the access point cannot read", moved, &Hold{Code: 13, Subcode: 5}, true, false, false},
-		{"no such program", moved, &Hold{Code: 6, Subcode: 2}, true, false, false},
-		{"a full home directory", stays, &Hold{Code: 7, Subcode: 28}, true, false, false},
-		{"after it ran", moved, &Hold{Code: 12, Subcode: 28}, true, true, false},
-		{"another code", moved, &Hold{Code: 34, Subcode: 28}, true, false, false},
+		{"input that does not fit", moved, &protocol.Hold{Code: 12, Subcode: 28}, true, false, true},
+		{"over the quota", moved, &protocol.Hold{Code: 12, Subcode: 122}, true, false, true},
+		{"a bad disk", moved, &protocol.Hold{Code: 6, Subcode: 5}, true, false, true},
+		{"no room for standard output", moved, &protocol.Hold{Code: 7, Subcode: 28}, false, false, true},
+		{"here input is 13", moved, &protocol.Hold{Code: 13, Subcode: 28}, false, false, true},
+		{"the access point cannot read", moved, &protocol.Hold{Code: 13, Subcode: 5}, true, false, false},
+		{"no such program", moved, &protocol.Hold{Code: 6, Subcode: 2}, true, false, false},
+		{"a full home directory", stays, &protocol.Hold{Code: 7, Subcode: 28}, true, false, false},
+		{"after it ran", moved, &protocol.Hold{Code: 12, Subcode: 28}, true, true, false},
+		{"another code", moved, &protocol.Hold{Code: 34, Subcode: 28}, true, false, false},
 		{"no hold", moved, nil, true, false, false},
 	} {
-		a := &activation{job: c.job, plan: &Plan{}, life: life{hold: c.hold, ran: c.ran}}
+		a := &activation{job: c.job, plan: &protocol.Plan{}, life: life{hold: c.hold, ran: c.ran}}
 		if c.shadow {
-			a.plan.Shadow = &ShadowSide{}
+			a.plan.Shadow = &protocol.ShadowSide{}
 		}
 		a.blameHold()
-		if f := a.record.Fault; (f != nil) != c.fault || f != nil && (!f.Doubtful || f.Kind != FaultExecute) {
+		if f := a.record.Fault; (f != nil) != c.fault || f != nil && (!f.Doubtful || f.Kind != protocol.FaultExecute) {
 			t.Errorf("%s: %+v", c.name, f)
 		}
 	}

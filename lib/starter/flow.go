@@ -6,6 +6,8 @@ package starter
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // A job whose program has ended by itself has done its work: to throw its output
@@ -69,7 +71,7 @@ func (a *activation) lookAtOutput() []duty {
 	if n := f.sent.Load(); n != f.seen {
 		f.seen, f.moved = n, now
 		if a.life.evicted == nil {
-			a.say(Report{Op: OpOutputMoved, Bytes: n})
+			a.say(protocol.Report{Op: protocol.OpOutputMoved, Bytes: n})
 		}
 	}
 	if a.life.spared == nil || now.Before(f.until) && now.Sub(f.moved) < a.outputPause() {

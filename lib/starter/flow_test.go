@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // slowly has the shadow of p take output only when gate is closed. It returns a
@@ -45,7 +46,7 @@ func TestShadowOutputSpared(t *testing.T) {
 			t.Parallel()
 			gate := make(chan struct{})
 			var begun chan struct{}
-			p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true, Code: 7}), func(p *pool, plan *Plan) {
+			p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true, Code: 7}), func(p *pool, plan *protocol.Plan) {
 				plan.Settings = configured(t, "KILLING_TIMEOUT = 1\n")
 				if moves {
 					plan.Settings = configured(t, "KILLING_TIMEOUT = 3600\n")
@@ -53,9 +54,9 @@ func TestShadowOutputSpared(t *testing.T) {
 				begun = p.slowly(gate)
 			})
 			<-begun
-			p.send(Order{Op: OpHardKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown), OutputLimit: time.Hour},
-				Order{Op: OpCheckpoint})
-			p.until(OpRefused) // which is what becomes of the second order: the first was taken
+			p.send(protocol.Order{Op: protocol.OpHardKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown), OutputLimit: time.Hour},
+				protocol.Order{Op: protocol.OpCheckpoint})
+			p.until(protocol.OpRefused) // which is what becomes of the second order: the first was taken
 			if moves {
 				close(gate)
 			} else {
@@ -102,19 +103,19 @@ func TestOutputLimit(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				said := 0
-				a := newActivation(Host{}, nil, func(r Report) {
-					if r.Op == OpOutputMoved {
+				a := newActivation(Host{}, nil, func(r protocol.Report) {
+					if r.Op == protocol.OpOutputMoved {
 						said++
 					}
 				})
-				a.plan = &Plan{Settings: configured(t, "")}
+				a.plan = &protocol.Plan{Settings: configured(t, "")}
 				a.life = life{phase: finishing, ran: true}
 				a.watchOutput()
 				defer a.flow.stop()
 				began := time.Now()
 				for i := 0; a.life.evicted == nil; i++ {
 					if i < 2*len(c.limits) && i%2 == 0 {
-						a.perform(a.life.ordered(Order{Op: OpHardKill, OutputLimit: c.limits[i/2]}))
+						a.perform(a.life.ordered(protocol.Order{Op: protocol.OpHardKill, OutputLimit: c.limits[i/2]}))
 					}
 					<-a.flow.looks.C
 					if time.Since(began) <= c.moves {

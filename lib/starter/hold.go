@@ -10,6 +10,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -31,16 +32,16 @@ func (h holds) number(err error) (int, string) {
 	return 0, err.Error()
 }
 
-func (h holds) from(code reason.Code, subcode int, text string) *Hold {
+func (h holds) from(code reason.Code, subcode int, text string) *protocol.Hold {
 	if !h.bare {
 		text = reason.From(h.slot, text)
 	}
-	return &Hold{Code: int(code), Subcode: subcode, Reason: text}
+	return &protocol.Hold{Code: int(code), Subcode: subcode, Reason: text}
 }
 
 // refusal is a job that no runner takes, or that its own cannot run; nil where err
 // says no such thing.
-func (h holds) refusal(err error) *Hold {
+func (h holds) refusal(err error) *protocol.Hold {
 	var r *runner.Refusal
 	if !errors.As(err, &r) {
 		return nil
@@ -50,7 +51,7 @@ func (h holds) refusal(err error) *Hold {
 
 // std is a standard file that could not be opened. what is "standard input",
 // "standard output" or "standard error".
-func (h holds) std(path, what string, err error) *Hold {
+func (h holds) std(path, what string, err error) *protocol.Hold {
 	n, text := h.number(err)
 	code := reason.UnableToOpenOutput
 	if what == "standard input" {
@@ -60,36 +61,36 @@ func (h holds) std(path, what string, err error) *Hold {
 }
 
 // iwd is an initial directory that cannot be entered.
-func (h holds) iwd(path string, err error) *Hold {
+func (h holds) iwd(path string, err error) *protocol.Hold {
 	n, text := h.number(err)
 	return h.from(reason.IwdError, n, fmt.Sprintf("Cannot access initial working directory %s: %s", path, text))
 }
 
 // broken is a job ad that cannot be run as it is.
-func (h holds) broken(err error) *Hold {
+func (h holds) broken(err error) *protocol.Hold {
 	return h.from(reason.FailedToCreateProcess, 0, fmt.Sprintf("Failed to start the job: %v", err))
 }
 
 // input is an input transfer that failed.
-func (h holds) input(err error) *Hold {
+func (h holds) input(err error) *protocol.Hold {
 	details, n := h.details(err)
 	text := fmt.Sprintf("Transfer input files failure at access point %s while sending files to execution point %s. Details: %s", h.host(), h.slot, details)
 	var f *transfer.Failure
 	if errors.As(err, &f) && f.Writing {
 		text = fmt.Sprintf("Transfer input files failure at execution point %s while receiving files from access point %s. Details: %s", h.slot, h.host(), details)
 	}
-	return &Hold{Code: int(reason.TransferInputError), Subcode: n, Reason: text}
+	return &protocol.Hold{Code: int(reason.TransferInputError), Subcode: n, Reason: text}
 }
 
 // output is an output transfer that failed.
-func (h holds) output(err error) *Hold {
+func (h holds) output(err error) *protocol.Hold {
 	details, n := h.details(err)
 	text := fmt.Sprintf("Transfer output files failure at execution point %s while sending files to access point %s. Details: %s", h.slot, h.host(), details)
 	var f *transfer.Failure
 	if errors.As(err, &f) && f.Writing {
 		text = fmt.Sprintf("Transfer output files failure at access point %s while receiving files from execution point %s. Details: %s", h.host(), h.slot, details)
 	}
-	return &Hold{Code: int(reason.TransferOutputError), Subcode: n, Reason: text}
+	return &protocol.Hold{Code: int(reason.TransferOutputError), Subcode: n, Reason: text}
 }
 
 func (h holds) details(err error) (string, int) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -20,7 +21,7 @@ func TestTransferHolds(t *testing.T) {
 	reading := &transfer.Failure{Path: "/a/b", Total: 3, Err: fs.ErrNotExist}
 	writing := &transfer.Failure{Path: "/c/d", Total: 1, Writing: true, Err: fs.ErrPermission}
 	for _, c := range []struct {
-		got        *Hold
+		got        *protocol.Hold
 		code, subc int
 		reason     string
 	}{

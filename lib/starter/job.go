@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/jobenv"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -204,9 +205,9 @@ func (j *job) succeeded(status host.ExitStatus) bool {
 func (j *job) killSignal(manner string, number host.SignalNumber) int {
 	attrs := []string{"KillSig"}
 	switch manner {
-	case MannerRemove:
+	case protocol.MannerRemove:
 		attrs = []string{"RemoveKillSig", "KillSig"}
-	case MannerHold:
+	case protocol.MannerHold:
 		attrs = []string{"HoldKillSig", "KillSig"}
 	}
 	for _, attr := range attrs {

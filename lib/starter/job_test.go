@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -22,7 +23,7 @@ func TestGroupName(t *testing.T) {
 		{"/var/lib/condor/execute", "slot1@node1.example.org", "_var_lib_condor_execute_slot1@node1.example.org"},
 		{"/x", "a/b@h", "_x_a_b@h"},
 	} {
-		if got := groupName(&Plan{Execute: c[0], SlotFullName: c[1]}); got != c[2] {
+		if got := groupName(&protocol.Plan{Execute: c[0], SlotFullName: c[1]}); got != c[2] {
 			t.Errorf("groupName(%q, %q) = %q, want %q", c[0], c[1], got, c[2])
 		}
 	}
@@ -108,10 +109,10 @@ func TestKillSignal(t *testing.T) {
 		ad, manner string
 		want       int
 	}{
-		{"", MannerVacate, 15}, {"", MannerRemove, 15}, {"", MannerHold, 15}, {"", "", 15},
-		{ad, MannerVacate, 10}, {ad, MannerRemove, 2}, {ad, MannerHold, 3},
-		{`KillSig = "SIGUSR1"`, MannerRemove, 10}, {`KillSig = "SIGUSR1"`, MannerHold, 10},
-		{`KillSig = "12"`, MannerVacate, 12}, {`KillSig = "nonsense"`, MannerVacate, 15}, {`KillSig = 99`, MannerVacate, 15},
+		{"", protocol.MannerVacate, 15}, {"", protocol.MannerRemove, 15}, {"", protocol.MannerHold, 15}, {"", "", 15},
+		{ad, protocol.MannerVacate, 10}, {ad, protocol.MannerRemove, 2}, {ad, protocol.MannerHold, 3},
+		{`KillSig = "SIGUSR1"`, protocol.MannerRemove, 10}, {`KillSig = "SIGUSR1"`, protocol.MannerHold, 10},
+		{`KillSig = "12"`, protocol.MannerVacate, 12}, {`KillSig = "nonsense"`, protocol.MannerVacate, 15}, {`KillSig = 99`, protocol.MannerVacate, 15},
 	} {
 		if got := read(t, c.ad).killSignal(c.manner, hosttest.SignalNumber); got != c.want {
 			t.Errorf("%q, %s: %d, want %d", c.ad, c.manner, got, c.want)
@@ -176,7 +177,7 @@ func TestNice(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "0": 0, "10": 10, "N + 1": 8, "MY.N": 7, "TARGET.N": 10, "25": 19, "-5": 0, "Prio > 2 ? 19 : 0": 19, "(": 10, `"x"`: 10, "true": 1,
 	} {
-		if got := configured(t, "JOB_RENICE_INCREMENT = "+text+"\n").nice(job, time.Time{}); got != want {
+		if got := configured(t, "JOB_RENICE_INCREMENT = "+text+"\n").Niceness(job, time.Time{}); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

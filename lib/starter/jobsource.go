@@ -11,6 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -67,9 +68,9 @@ func (h *localJob) bring(a *activation) {
 	}
 	in, err := transfer.InputOf(a.job.ad, a.job.iwd)
 	in.Submit = a.submitSide()
-	a.say(Report{Op: OpTransferInStart})
+	a.say(protocol.Report{Op: protocol.OpTransferInStart})
 	if err == nil && len(in.Items) == 0 {
-		a.say(Report{Op: OpTransferInDone})
+		a.say(protocol.Report{Op: protocol.OpTransferInDone})
 		a.perform(a.life.prepared(nil))
 		return
 	}
@@ -83,7 +84,7 @@ func (h *localJob) bring(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesIn = got.Bytes
-			a.say(Report{Op: OpTransferInDone, Files: got.Files, Bytes: got.Bytes})
+			a.say(protocol.Report{Op: protocol.OpTransferInDone, Files: got.Files, Bytes: got.Bytes})
 			if err != nil {
 				return a.life.prepared(a.holds.input(err))
 			}
@@ -101,7 +102,7 @@ func (h *localJob) send(a *activation) {
 	}
 	out, err := a.job.outputs(a.box.Scratch(), whole)
 	out.Progress, out.Submit, out.Guarded = a.flow.add, a.submitSide(), a.plan.Submit.Own
-	a.say(Report{Op: OpTransferOutStart})
+	a.say(protocol.Report{Op: protocol.OpTransferOutStart})
 	sending := func(ctx context.Context) func() []duty {
 		var sent transfer.Result
 		if err == nil {
@@ -112,7 +113,7 @@ func (h *localJob) send(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesOut = sent.Bytes
-			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			a.say(protocol.Report{Op: protocol.OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
 			if err != nil {
 				return a.life.finished(a.holds.output(err))
 			}

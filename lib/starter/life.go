@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // phase is where an activation is. It only moves down this list.
@@ -65,7 +66,7 @@ type life struct {
 	phase     phase
 	suspended bool // the family is stopped, or is to be as soon as it runs
 	evicted   *eviction
-	hold      *Hold
+	hold      *protocol.Hold
 	orphan    string // the plan's
 
 	remote bool // a shadow is to be told
@@ -81,7 +82,7 @@ type life struct {
 }
 
 // planned takes the plan.
-func (l *life) planned(p *Plan) []duty {
+func (l *life) planned(p *protocol.Plan) []duty {
 	if l.phase != waiting {
 		return nil // a starter runs one activation
 	}
@@ -90,7 +91,7 @@ func (l *life) planned(p *Plan) []duty {
 }
 
 // prepared says that the input is there, or that it is not and why.
-func (l *life) prepared(hold *Hold) []duty {
+func (l *life) prepared(hold *protocol.Hold) []duty {
 	if l.phase != preparing {
 		return nil
 	}
@@ -117,7 +118,7 @@ func (l *life) conclude() []duty {
 }
 
 // spawned says that the job runs, or that it could not be started and why.
-func (l *life) spawned(hold *Hold) []duty {
+func (l *life) spawned(hold *protocol.Hold) []duty {
 	if l.phase != preparing {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (l *life) exited() []duty {
 
 // finished says that nothing of the job is left and its output has gone back,
 // or has not and why.
-func (l *life) finished(hold *Hold) []duty {
+func (l *life) finished(hold *protocol.Hold) []duty {
 	if l.phase != finishing {
 		return nil
 	}
@@ -154,15 +155,15 @@ func (l *life) finished(hold *Hold) []duty {
 }
 
 // ordered takes what the startd wants.
-func (l *life) ordered(o Order) []duty {
+func (l *life) ordered(o protocol.Order) []duty {
 	switch o.Op {
-	case OpSuspend:
+	case protocol.OpSuspend:
 		return l.suspend()
-	case OpContinue:
+	case protocol.OpContinue:
 		return l.proceed()
-	case OpSoftKill:
+	case protocol.OpSoftKill:
 		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline, final: o.Final})
-	case OpHardKill:
+	case protocol.OpHardKill:
 		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true, limit: o.OutputLimit})
 	}
 	return nil
@@ -232,8 +233,8 @@ func (l *life) leave(e eviction) []duty {
 	l.evicted.hard = e.hard
 	var duties []duty
 	// What the user asked for comes from the shadow itself.
-	if l.remote && e.manner == MannerHold && e.holds() && e.code != int(reason.UserRequest) && !l.held && l.phase != telling {
-		l.hold = &Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
+	if l.remote && e.manner == protocol.MannerHold && e.holds() && e.code != int(reason.UserRequest) && !l.held && l.phase != telling {
+		l.hold = &protocol.Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
 		if !l.apart { // else it hears of it when it is back
 			l.held = true
 			duties = append(duties, dutyHold)
@@ -283,11 +284,11 @@ func (l *life) overdue() []duty {
 
 // orphaned says that the startd is gone.
 func (l *life) orphaned() []duty {
-	if l.orphan == OrphanStay && l.phase != waiting {
+	if l.orphan == protocol.OrphanStay && l.phase != waiting {
 		return nil
 	}
 	return l.evict(eviction{
-		manner: MannerVacate, asked: "starter", hard: true,
+		manner: protocol.MannerVacate, asked: "starter", hard: true,
 		reason: "The startd is gone", code: int(reason.StartdException),
 	})
 }
@@ -295,7 +296,7 @@ func (l *life) orphaned() []duty {
 // stopped says that the starter itself was told to end.
 func (l *life) stopped() []duty {
 	return l.evict(eviction{
-		manner: MannerVacate, asked: "starter", hard: true,
+		manner: protocol.MannerVacate, asked: "starter", hard: true,
 		reason: "The starter was told to end", code: int(reason.StartdShutdown),
 	})
 }
@@ -404,7 +405,7 @@ func (l *life) leaseOver() []duty {
 
 func (l *life) away() eviction {
 	return eviction{
-		manner: MannerVacate, asked: "starter", hard: true,
+		manner: protocol.MannerVacate, asked: "starter", hard: true,
 		reason: "The shadow did not come back", code: int(reason.ReconnectFailed),
 	}
 }
@@ -417,14 +418,14 @@ func (e *eviction) holds() bool { return reason.Holds(reason.Code(e.code), e.sub
 // that comes from a shadow.
 func (e *eviction) mannerOf() string {
 	switch {
-	case e.manner != "" && e.manner != MannerVacate:
+	case e.manner != "" && e.manner != protocol.MannerVacate:
 		return e.manner
 	case e.code == int(reason.JobRemoved), e.code == int(reason.ClaimDeactivated):
 		// A shadow that deactivates its claim does not say why; as with the
 		// original, all that it can mean is treated as a removal.
-		return MannerRemove
+		return protocol.MannerRemove
 	case e.code == int(reason.UserRequest):
-		return MannerHold
+		return protocol.MannerHold
 	}
 	return e.manner
 }

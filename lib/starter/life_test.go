@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // step is one thing that happens to a life and what it then wants done.
@@ -18,27 +20,27 @@ type step struct {
 	want []duty
 }
 
-func order(o Order) func(*life) []duty { return func(l *life) []duty { return l.ordered(o) } }
+func order(o protocol.Order) func(*life) []duty { return func(l *life) []duty { return l.ordered(o) } }
 
 var (
-	plan      = func(l *life) []duty { return l.planned(&Plan{Orphan: OrphanDie}) }
-	planStay  = func(l *life) []duty { return l.planned(&Plan{Orphan: OrphanStay}) }
+	plan      = func(l *life) []duty { return l.planned(&protocol.Plan{Orphan: protocol.OrphanDie}) }
+	planStay  = func(l *life) []duty { return l.planned(&protocol.Plan{Orphan: protocol.OrphanStay}) }
 	prepared  = func(l *life) []duty { return l.prepared(nil) }
-	noInput   = func(l *life) []duty { return l.prepared(&Hold{Code: 13}) }
+	noInput   = func(l *life) []duty { return l.prepared(&protocol.Hold{Code: 13}) }
 	spawned   = func(l *life) []duty { return l.spawned(nil) }
-	noExec    = func(l *life) []duty { return l.spawned(&Hold{Code: 6}) }
+	noExec    = func(l *life) []duty { return l.spawned(&protocol.Hold{Code: 6}) }
 	exited    = func(l *life) []duty { return l.exited() }
 	finished  = func(l *life) []duty { return l.finished(nil) }
-	noOutput  = func(l *life) []duty { return l.finished(&Hold{Code: 12}) }
+	noOutput  = func(l *life) []duty { return l.finished(&protocol.Hold{Code: 12}) }
 	orphaned  = func(l *life) []duty { return l.orphaned() }
 	overdue   = func(l *life) []duty { return l.overdue() }
 	stopped   = func(l *life) []duty { return l.stopped() }
 	cut       = func(l *life) []duty { return l.cut() }
-	suspend   = order(Order{Op: OpSuspend})
-	proceed   = order(Order{Op: OpContinue})
-	soft      = order(Order{Op: OpSoftKill, Reason: "soft"})
-	softTimed = order(Order{Op: OpSoftKill, Reason: "soft", Deadline: time.Second})
-	hard      = order(Order{Op: OpHardKill, Reason: "hard"})
+	suspend   = order(protocol.Order{Op: protocol.OpSuspend})
+	proceed   = order(protocol.Order{Op: protocol.OpContinue})
+	soft      = order(protocol.Order{Op: protocol.OpSoftKill, Reason: "soft"})
+	softTimed = order(protocol.Order{Op: protocol.OpSoftKill, Reason: "soft", Deadline: time.Second})
+	hard      = order(protocol.Order{Op: protocol.OpHardKill, Reason: "hard"})
 )
 
 func TestLife(t *testing.T) {
@@ -100,7 +102,7 @@ func TestLife(t *testing.T) {
 		{"told to end", []step{
 			{planStay, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {stopped, []duty{dutyKill}}}, "The starter was told to end", 0},
 		{"a second plan is nothing", []step{{plan, []duty{dutyPrepare}}, {plan, nil}}, "", 0},
-		{"an unknown order is nothing", []step{{plan, []duty{dutyPrepare}}, {order(Order{Op: "dance"}), nil}}, "", 0},
+		{"an unknown order is nothing", []step{{plan, []duty{dutyPrepare}}, {order(protocol.Order{Op: "dance"}), nil}}, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

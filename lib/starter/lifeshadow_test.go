@@ -8,10 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 var (
-	planShadow     = func(l *life) []duty { return l.planned(&Plan{Orphan: OrphanDie, Shadow: &ShadowSide{}}) }
+	planShadow = func(l *life) []duty {
+		return l.planned(&protocol.Plan{Orphan: protocol.OrphanDie, Shadow: &protocol.ShadowSide{}})
+	}
 	told           = func(l *life) []duty { return l.told() }
 	restarted      = func(l *life) []duty { return l.again() }
 	parted         = func(l *life) []duty { return l.parted() }
@@ -20,8 +24,8 @@ var (
 	unsent         = func(l *life) []duty { return l.unheard(dutyOutput, away) }
 	untold         = func(l *life) []duty { return l.unheard(dutyTell, away) }
 	untoldBack     = func(l *life) []duty { return l.unheard(dutyTell, back) }
-	holdOrder      = order(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "hold", Code: 21})
-	userHold       = order(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "hold", Code: 1})
+	holdOrder      = order(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "hold", Code: 21})
+	userHold       = order(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "hold", Code: 1})
 	shadowRunning  = []step{{planShadow, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}}
 	shadowFinished = append(append([]step(nil), shadowRunning...), step{exited, []duty{dutyFinish}})
 )

@@ -9,27 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/jobenv"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
-
-// LogPlan is the log that a starter writes: STARTER_LOG with what
-// STARTER_LOG_NAME_APPEND puts behind it, shown as STARTER_DEBUG says. Many
-// starters may write the same file after one another, and at the same time.
-type LogPlan struct {
-	Path       string        `json:"path,omitempty"`
-	Syslog     bool          `json:"syslog,omitempty"`      // to the system's log instead: LOG_TO_SYSLOG
-	Debug      []string      `json:"debug,omitempty"`       // lists of categories, as ALL_DEBUG and STARTER_DEBUG
-	TimeFormat string        `json:"time_format,omitempty"` // DEBUG_TIME_FORMAT
-	Stamps     bool          `json:"stamps,omitempty"`      // LOGS_USE_TIMESTAMP
-	MaxBytes   int64         `json:"max_bytes,omitempty"`   // MAX_STARTER_LOG as a size, 0 for none
-	MaxAge     time.Duration `json:"max_age,omitempty"`     // MAX_STARTER_LOG as a time, 0 for none
-	Keep       int           `json:"keep,omitempty"`        // MAX_NUM_STARTER_LOG
-}
 
 // openLog begins the log that the plan wants. Without it the starter is
 // silent; that it cannot be written keeps no job from running.
@@ -117,7 +103,7 @@ func universeName(n int64) string {
 }
 
 // logReport writes down what is reported to the startd.
-func (a *activation) logReport(r Report) {
+func (a *activation) logReport(r protocol.Report) {
 	log := a.log
 	if log == nil {
 		return
@@ -130,37 +116,37 @@ func (a *activation) logReport(r Report) {
 	}
 	level, msg := slog.LevelInfo, r.Op
 	switch r.Op {
-	case OpUsage:
+	case protocol.OpUsage:
 		level = slog.LevelDebug
 		if u := r.Usage; u != nil {
 			with = append(with, slog.Duration("user_cpu", u.UserCPU), slog.Duration("sys_cpu", u.SysCPU), slog.Int64("rss_kib", u.RSSKiB), slog.Int("processes", u.Procs))
 		}
-	case OpSandbox:
+	case protocol.OpSandbox:
 		msg = "scratch directory made"
-	case OpRunning:
+	case protocol.OpRunning:
 		msg = "Create_Process succeeded"
 		if r.Proc != nil {
 			msg += fmt.Sprintf(", pid=%d", r.Proc.PID)
 		}
 		add("cgroup", a.note.Group)
-	case OpSuspended:
+	case protocol.OpSuspended:
 		msg = "job suspended"
 		with = append(with, slog.Int("processes", r.Count))
-	case OpContinued:
+	case protocol.OpContinued:
 		msg = "job continues"
-	case OpTransferInStart, OpTransferOutStart:
-	case OpTransferInDone, OpTransferOutDone:
+	case protocol.OpTransferInStart, protocol.OpTransferOutStart:
+	case protocol.OpTransferInDone, protocol.OpTransferOutDone:
 		with = append(with, slog.Int("files", r.Files), slog.Int64("bytes", r.Bytes))
-	case OpHeld:
+	case protocol.OpHeld:
 		level, msg = slog.LevelWarn, "job is to be held"
 		if r.Hold != nil {
 			with = append(with, slog.Int("code", r.Hold.Code), slog.Int("subcode", r.Hold.Subcode), slog.String("reason", r.Hold.Reason))
 		}
-	case OpRefused:
+	case protocol.OpRefused:
 		level, msg = slog.LevelWarn, "order refused"
 		add("order", r.Order)
 		add("why", r.Why)
-	case OpEnded:
+	case protocol.OpEnded:
 		msg = "activation ended"
 		if rec := r.Record; rec != nil {
 			add("job", rec.Status.String())
@@ -176,14 +162,14 @@ func (a *activation) logReport(r Report) {
 	}
 	add("dir", r.Dir)
 	add("address", r.Address)
-	if r.Proc != nil && r.Op != OpRunning {
+	if r.Proc != nil && r.Op != protocol.OpRunning {
 		with = append(with, slog.String("pid", r.Proc.String()))
 	}
 	log.LogAttrs(context.Background(), level, msg, with...)
 }
 
 // logOrder writes down what the startd orders.
-func (a *activation) logOrder(o Order) {
+func (a *activation) logOrder(o protocol.Order) {
 	if log := a.log; log != nil {
 		log.Info("ordered", "what", o.Op, "manner", o.Manner, "asked", o.Asked, "reason", o.Reason, "code", o.Code, "subcode", o.Subcode)
 	}

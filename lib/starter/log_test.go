@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
@@ -24,15 +25,15 @@ import (
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	var asked LogPlan
+	var asked protocol.LogPlan
 	machine := hosttest.New()
-	a := newActivation(Host{Census: machine, OpenLog: func(p LogPlan) (*slog.Logger, time.Time, error) {
+	a := newActivation(Host{Census: machine, OpenLog: func(p protocol.LogPlan) (*slog.Logger, time.Time, error) {
 		asked = p
 		return slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelInfo})), time.Date(2026, 11, 23, 9, 8, 7, 0, time.UTC), nil
-	}}, nil, func(Report) {})
-	a.plan = &Plan{
-		Activation: "slot1_1#3", SlotName: "slot1_1", Log: &LogPlan{Path: "/log/StarterLog.slot1_1"},
-		Shadow: &ShadowSide{Version: "$CondorVersion: 25.14.0 $"},
+	}}, nil, func(protocol.Report) {})
+	a.plan = &protocol.Plan{
+		Activation: "slot1_1#3", SlotName: "slot1_1", Log: &protocol.LogPlan{Path: "/log/StarterLog.slot1_1"},
+		Shadow: &protocol.ShadowSide{Version: "$CondorVersion: 25.14.0 $"},
 	}
 	a.openLog()
 	if asked.Path != "/log/StarterLog.slot1_1" {
@@ -56,14 +57,14 @@ func TestLog(t *testing.T) {
 	<-a.family.Done()
 	pid := a.family.Main().PID
 	a.logExit(a.family.Status())
-	a.logOrder(Order{Op: OpSoftKill, Manner: MannerVacate, Reason: "PREEMPT is true", Code: 1011})
-	for _, r := range []Report{
-		{Op: OpSandbox, Dir: "/execute/dir_7"},
-		{Op: OpRunning, Proc: &host.ProcID{PID: 812, Start: 5}},
-		{Op: OpUsage, Usage: &host.Usage{}},
-		{Op: OpTransferOutDone, Files: 2, Bytes: 17},
-		{Op: OpHeld, Hold: &Hold{Code: 12, Subcode: 2, Reason: "no such file"}},
-		{Op: OpEnded, Record: &ExitRecord{Status: host.ExitStatus{Signal: 15}, Evicted: true, Reason: "PREEMPT is true", Code: 1011, Problems: []string{"odd thing"}}},
+	a.logOrder(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Reason: "PREEMPT is true", Code: 1011})
+	for _, r := range []protocol.Report{
+		{Op: protocol.OpSandbox, Dir: "/execute/dir_7"},
+		{Op: protocol.OpRunning, Proc: &host.ProcID{PID: 812, Start: 5}},
+		{Op: protocol.OpUsage, Usage: &host.Usage{}},
+		{Op: protocol.OpTransferOutDone, Files: 2, Bytes: 17},
+		{Op: protocol.OpHeld, Hold: &protocol.Hold{Code: 12, Subcode: 2, Reason: "no such file"}},
+		{Op: protocol.OpEnded, Record: &protocol.ExitRecord{Status: host.ExitStatus{Signal: 15}, Evicted: true, Reason: "PREEMPT is true", Code: 1011, Problems: []string{"odd thing"}}},
 	} {
 		a.logReport(r)
 	}
@@ -97,10 +98,10 @@ func TestLog(t *testing.T) {
 		t.Log(text.String())
 	}
 
-	silent := newActivation(Host{OpenLog: func(LogPlan) (*slog.Logger, time.Time, error) { return nil, time.Time{}, errors.New("full") }}, nil, func(Report) {})
-	silent.plan = &Plan{Log: &LogPlan{}}
+	silent := newActivation(Host{OpenLog: func(protocol.LogPlan) (*slog.Logger, time.Time, error) { return nil, time.Time{}, errors.New("full") }}, nil, func(protocol.Report) {})
+	silent.plan = &protocol.Plan{Log: &protocol.LogPlan{}}
 	silent.openLog()
-	silent.logReport(Report{Op: OpReady})
+	silent.logReport(protocol.Report{Op: protocol.OpReady})
 	silent.logEnd(0)
 	if len(silent.record.Problems) != 1 {
 		t.Errorf("problems: %q", silent.record.Problems)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // The exit statuses of a starter.
@@ -30,13 +32,13 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 		fmt.Fprintf(stderr, "condor_starter: %q: unexpected argument; a startd starts it and speaks to it through standard input and output\n", args[0])
 		return exitUsage
 	}
-	env = slices.DeleteFunc(slices.Clone(env), isLean)
+	env = slices.DeleteFunc(slices.Clone(env), protocol.IsLean)
 	return converse(ctx, env, stdin, stdout, stderr, h)
 }
 
 // converse runs one activation over the two streams.
 func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr io.Writer, h Host) (status int) {
-	orders := make(chan Order, 4)
+	orders := make(chan protocol.Order, 4)
 	over := make(chan struct{})
 	defer close(over)
 	bad := make(chan error, 1)
@@ -44,11 +46,11 @@ func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr
 	go func() {
 		// It ends with the stream: at the latest with the process.
 		defer close(orders)
-		bad <- readOrders(stdin, func(o Order) bool {
-			if o.Op != OpPlan {
-				out.report(Report{Op: OpTaken, Order: o.Op, At: time.Now()})
+		bad <- readOrders(stdin, func(o protocol.Order) bool {
+			if o.Op != protocol.OpPlan {
+				out.report(protocol.Report{Op: protocol.OpTaken, Order: o.Op, At: time.Now()})
 			}
-			if o.Op == OpPing {
+			if o.Op == protocol.OpPing {
 				return true
 			}
 			select {
@@ -78,11 +80,11 @@ func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr
 
 // readOrders calls each with every order until the stream ends or each has
 // enough. A line that is no order ends it with an error.
-func readOrders(r io.Reader, each func(Order) bool) error {
+func readOrders(r io.Reader, each func(protocol.Order) bool) error {
 	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 16<<10), MaxLine)
+	in.Buffer(make([]byte, 0, 16<<10), protocol.MaxLine)
 	for in.Scan() {
-		var o Order
+		var o protocol.Order
 		if err := json.Unmarshal(in.Bytes(), &o); err != nil {
 			return fmt.Errorf("standard input: %w", err)
 		}
@@ -101,7 +103,7 @@ type reporter struct {
 	dead bool
 }
 
-func (r *reporter) report(rep Report) {
+func (r *reporter) report(rep protocol.Report) {
 	line, err := json.Marshal(rep)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/jobenv"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -118,14 +119,14 @@ func apart(run transfer.Runner) transfer.Runner {
 func merged(env, more []string) []string {
 	set := func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return isLean(entry) || slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
+		return protocol.IsLean(entry) || slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
 	}
 	return append(slices.DeleteFunc(slices.Clone(env), set), more...)
 }
 
 // Plugins are the ways to move files by URL that a configuration gives to
 // every job.
-func Plugins(set PluginSettings, run transfer.Runner) *transfer.Plugins {
+func Plugins(set protocol.PluginSettings, run transfer.Runner) *transfer.Plugins {
 	return &transfer.Plugins{
 		Disabled: !set.URLs, Programs: set.Programs, Run: run, Lifetime: set.Lifetime, QueryTimeout: set.Query,
 		KeepAlive: set.KeepAlive, Privileged: set.WithRoot, OnSuccess: set.LogOnSuccess, OnFailure: set.LogOnFailure,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -34,20 +35,8 @@ func TestRequeue(t *testing.T) {
 		{1005, 3, 1005, 3},
 	} {
 		got := requeue(&transfer.WireFailure{HoldCode: tt.code, HoldSubcode: tt.subcode, Reason: "why"})
-		if diff := cmp.Diff(&Hold{Code: tt.wantCode, Subcode: tt.wantSubcode, Reason: "why"}, got); diff != "" {
+		if diff := cmp.Diff(&protocol.Hold{Code: tt.wantCode, Subcode: tt.wantSubcode, Reason: "why"}, got); diff != "" {
 			t.Errorf("%d.%d: %s", tt.code, tt.subcode, diff)
-		}
-	}
-}
-
-func TestLogAs(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]transfer.LogAs{
-		"": {}, "no": {}, "D_ALWAYS:0": {}, "D_ALWAYS": {Category: "D_ALWAYS"}, " d_test:2 ": {Category: "D_TEST", Verbose: true},
-		"D_FULLDEBUG": {Category: "D_ALWAYS", Verbose: true},
-	} {
-		if got := logAs(text); got != want {
-			t.Errorf("%q: %+v", text, got)
 		}
 	}
 }
@@ -86,7 +75,7 @@ func ownerOf(t *testing.T, text string, h Host, log io.Writer) *shadowJob {
 		t.Fatal(err)
 	}
 	set := configured(t, text)
-	a := &activation{host: h, plan: &Plan{Settings: set, RunAs: &host.Identity{Name: "ann", UID: 1000}}, job: &job{ad: ad}}
+	a := &activation{host: h, plan: &protocol.Plan{Settings: set, RunAs: &host.Identity{Name: "ann", UID: 1000}}, job: &job{ad: ad}}
 	return &shadowJob{a: a, set: set.Pool, log: slog.New(slog.NewTextHandler(log, nil))}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 const vectors = "../cedar/testdata/vectors/"
@@ -208,8 +209,8 @@ func TestReplayReconnect(t *testing.T) {
 				<-release
 				return writes("result", "42", host.ExitStatus{Exited: true})(h)
 			}, "job")
-			address := p.until(OpContact).Address
-			p.until(OpRunning)
+			address := p.until(protocol.OpContact).Address
+			p.until(protocol.OpRunning)
 			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -76,7 +77,7 @@ func (a *activation) submitSide() transfer.SubmitSide {
 // primaryGroup makes the group that the job names with PrimaryUnixGroup the first of
 // its user's, as HTCondor does for a job that runs as its owner: with the others it
 // is ignored. A group that the user is not in holds the job.
-func (a *activation) primaryGroup(ad *classad.Ad) *Hold {
+func (a *activation) primaryGroup(ad *classad.Ad) *protocol.Hold {
 	u := a.plan.RunAs
 	name, _ := ad.EvalString("PrimaryUnixGroup", nil)
 	if name == "" || u == nil || a.host.GroupName == nil {
@@ -199,7 +200,7 @@ func (a *activation) home() string {
 
 // openStdAs is openStd for a job of another user: the files are that user's,
 // and opened as that user would.
-func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *Hold) {
+func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *protocol.Hold) {
 	j := a.job
 	var err error
 	if j.stdin != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // access notes for whom what was opened, and opens it.
@@ -119,18 +120,18 @@ func TestRunAs(t *testing.T) {
 			})
 			// One that anybody may give a directory to.
 			user := &host.Identity{Name: "boinc", UID: uint32(max(os.Getuid(), 1)), GID: uint32(max(os.Getgid(), 1)), Home: "/var/lib/boinc"}
-			k.plan(func(p *Plan) {
+			k.plan(func(p *protocol.Plan) {
 				p.RunAs = user
 				p.JobAd = fmt.Sprintf("Cmd = \"/bin/job\"\nIwd = %q\nShouldTransferFiles = \"NO\"\n%s", iwd, tt.ad)
 				p.Settings = configured(t, "STARTER_SETS_HOME_ENV = true\n")
 			})
-			var held *Hold
-			for op := ""; op != OpEnded; {
-				var r Report
+			var held *protocol.Hold
+			for op := ""; op != protocol.OpEnded; {
+				var r protocol.Report
 				if err := k.out.Decode(&r); err != nil {
 					t.Fatal(err)
 				}
-				if op = r.Op; op == OpEnded {
+				if op = r.Op; op == protocol.OpEnded {
 					held = r.Record.Held
 				}
 			}
@@ -161,19 +162,19 @@ func TestNeverAsRoot(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		plan Plan
+		plan protocol.Plan
 		host Host
 		ok   bool
 	}{
-		{"its own user, with a shadow", Plan{Shadow: &ShadowSide{}}, Host{}, true},
-		{"root, with a shadow", Plan{Shadow: &ShadowSide{}}, Host{Access: &access{}}, false},
-		{"root, of the embedded access point", Plan{}, Host{Access: &access{}}, false},
-		{"a user, with root's files", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: SubmitSide{Own: true}}, Host{Access: &access{}}, true},
-		{"a user, with root's files by name", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: SubmitSide{As: &host.Identity{Name: "b", GID: 5}}}, Host{Access: &access{}}, false},
-		{"a user, with a shadow", Plan{Shadow: &ShadowSide{}, RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{Access: &access{}}, true},
-		{"a user without the rights", Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{}, false},
-		{"root by name", Plan{RunAs: &host.Identity{Name: "a", GID: 5}}, Host{Access: &access{}}, false},
-		{"the group of root", Plan{RunAs: &host.Identity{Name: "a", UID: 5}}, Host{Access: &access{}}, false},
+		{"its own user, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}}, Host{}, true},
+		{"root, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}}, Host{Access: &access{}}, false},
+		{"root, of the embedded access point", protocol.Plan{}, Host{Access: &access{}}, false},
+		{"a user, with root's files", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: protocol.SubmitSide{Own: true}}, Host{Access: &access{}}, true},
+		{"a user, with root's files by name", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: protocol.SubmitSide{As: &host.Identity{Name: "b", GID: 5}}}, Host{Access: &access{}}, false},
+		{"a user, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}, RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{Access: &access{}}, true},
+		{"a user without the rights", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{}, false},
+		{"root by name", protocol.Plan{RunAs: &host.Identity{Name: "a", GID: 5}}, Host{Access: &access{}}, false},
+		{"the group of root", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5}}, Host{Access: &access{}}, false},
 	} {
 		if err := (&activation{plan: &tt.plan, host: tt.host}).canRunAs(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
@@ -219,7 +220,7 @@ func TestPrimaryGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &activation{host: Host{GroupName: nameOf}, plan: &Plan{RunAs: tt.user}, holds: holds{bare: true}}
+		a := &activation{host: Host{GroupName: nameOf}, plan: &protocol.Plan{RunAs: tt.user}, holds: holds{bare: true}}
 		got := "nobody"
 		if h := a.primaryGroup(ad); h != nil {
 			got = fmt.Sprintf("%d %s", h.Code, h.Reason)

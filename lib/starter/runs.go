@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
@@ -42,14 +43,14 @@ func (h *Host) enter(u *host.Identity, dir string) error {
 }
 
 // ownerKnobs are the owner's expressions of runner.OwnerKnobs.
-var ownerKnobs = map[string]func(*Settings) *config.Expr{
-	"SINGULARITY_JOB":       func(s *Settings) *config.Expr { return s.Singularity },
-	"USE_DEFAULT_CONTAINER": func(s *Settings) *config.Expr { return s.DefaultContainer },
+var ownerKnobs = map[string]func(*protocol.Settings) *config.Expr{
+	"SINGULARITY_JOB":       func(s *protocol.Settings) *config.Expr { return s.Singularity },
+	"USE_DEFAULT_CONTAINER": func(s *protocol.Settings) *config.Expr { return s.DefaultContainer },
 }
 
 // chooseRunner finds what runs the job. It returns why the job is held before
 // anything of it is run: it asks for what no runner offers.
-func (a *activation) chooseRunner() *Hold {
+func (a *activation) chooseRunner() *protocol.Hold {
 	files := runner.InPlace
 	if a.job.transfer {
 		files = runner.Moved

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
@@ -69,8 +70,8 @@ func talkJava(t *testing.T, execute string, j *java) *talk {
 		plain := runner.All(runner.Machine{Spawner: h.Spawner, Errno: h.Errno})
 		j.plain, h.runners = plain[0], append(plain, j)
 	})
-	k.plan(func(p *Plan) { p.JobAd += "JobUniverse = 10\n" })
-	for _, op := range []string{OpReady, OpSandbox, OpTransferInStart, OpTransferInDone} {
+	k.plan(func(p *protocol.Plan) { p.JobAd += "JobUniverse = 10\n" })
+	for _, op := range []string{protocol.OpReady, protocol.OpSandbox, protocol.OpTransferInStart, protocol.OpTransferInDone} {
 		k.next(op)
 	}
 	return k
@@ -82,17 +83,17 @@ func TestAnotherRunner(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		j := &java{takes: time.Hour}
 		k := talkJava(t, execute, j)
-		k.next(OpRunning)
+		k.next(protocol.OpRunning)
 		if d := k.passed(); d != time.Hour {
 			t.Errorf("it runs after %v", d)
 		}
 		if args := k.machine.Families()[0].Spec.Args; !slices.Equal(args, []string{"/bin/job", "-version"}) {
 			t.Errorf("%q", args)
 		}
-		k.send(Order{Op: OpSuspend}, Order{Op: OpContinue})
-		k.next(OpSuspended)
-		k.next(OpContinued)
-		for _, op := range []string{OpUsage, OpTransferOutStart, OpTransferOutDone} {
+		k.send(protocol.Order{Op: protocol.OpSuspend}, protocol.Order{Op: protocol.OpContinue})
+		k.next(protocol.OpSuspended)
+		k.next(protocol.OpContinued)
+		for _, op := range []string{protocol.OpUsage, protocol.OpTransferOutStart, protocol.OpTransferOutDone} {
 			k.next(op)
 		}
 		rec := k.end()
@@ -111,7 +112,7 @@ func TestLeavesWhilePrepared(t *testing.T) {
 		j := &java{takes: time.Hour}
 		k := talkJava(t, execute, j)
 		synctest.Wait()
-		k.send(Order{Op: OpHardKill, Reason: "enough"})
+		k.send(protocol.Order{Op: protocol.OpHardKill, Reason: "enough"})
 		rec := k.end()
 		if !rec.Evicted || rec.Reason != "enough" || rec.Held != nil || k.passed() != 0 || len(k.machine.Families()) != 0 {
 			t.Errorf("after %v: %+v", k.passed(), rec)
@@ -128,7 +129,7 @@ func TestRunnerRefuses(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		j := &java{fails: &runner.Refusal{Code: reason.InvalidDockerImage, Subcode: 7, Text: "no such jar"}}
 		k := talkJava(t, execute, j)
-		if h := k.next(OpHeld).Hold; h.Code != int(reason.InvalidDockerImage) || h.Subcode != 7 || h.Reason != "Error from slot1@h: no such jar" {
+		if h := k.next(protocol.OpHeld).Hold; h.Code != int(reason.InvalidDockerImage) || h.Subcode != 7 || h.Reason != "Error from slot1@h: no such jar" {
 			t.Errorf("%+v", h)
 		}
 		if rec := k.end(); rec.Held == nil || rec.Fault != nil || rec.Evicted || len(k.machine.Families()) != 0 || j.closed.Load() != 0 {
@@ -137,7 +138,7 @@ func TestRunnerRefuses(t *testing.T) {
 
 		k = talkJava(t, execute, &java{fails: errors.New("no daemon")})
 		rec := k.end()
-		if rec.Held != nil || rec.Fault == nil || rec.Fault.Kind != FaultSpawn || !strings.Contains(rec.Fault.Reason, "no daemon") || !rec.Evicted {
+		if rec.Held != nil || rec.Fault == nil || rec.Fault.Kind != protocol.FaultSpawn || !strings.Contains(rec.Fault.Reason, "no daemon") || !rec.Evicted {
 			t.Errorf("%+v", rec)
 		}
 	})
@@ -174,7 +175,7 @@ func TestShadowHoldsRefused(t *testing.T) {
 		{job: "JobUniverse = 10\n", code: 6, reason: "The job asks for the java universe (JobUniverse 10), which this Execution Point does not offer"},
 		{knob: "TARGET.ProcId == 0 && MY.Memory > 5", code: 35, reason: "The job asks for a container, as the owner of this machine wants (SINGULARITY_JOB), which this Execution Point does not offer"},
 	} {
-		p := newPoolPlan(t, tt.job, sleeper(0, 0), func(_ *pool, plan *Plan) {
+		p := newPoolPlan(t, tt.job, sleeper(0, 0), func(_ *pool, plan *protocol.Plan) {
 			if tt.knob != "" {
 				plan.Settings = configured(t, "SINGULARITY_JOB = "+tt.knob+"\n")
 			}

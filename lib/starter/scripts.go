@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/jobenv"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // PreCmd of a job names a program that runs when the job's input is there and
@@ -117,7 +118,7 @@ func (a *activation) runAfter() bool {
 	a.disk = a.box.Usage()
 	a.side.exited(a)
 	a.scripts.after = true
-	a.runScript(p, func(hold *Hold) []duty {
+	a.runScript(p, func(hold *protocol.Hold) []duty {
 		if hold != nil {
 			return a.life.finished(hold)
 		}
@@ -127,7 +128,7 @@ func (a *activation) runAfter() bool {
 }
 
 // runScript starts p. What keeps it from starting, or its end, is told to next.
-func (a *activation) runScript(p *script, next func(*Hold) []duty) {
+func (a *activation) runScript(p *script, next func(*protocol.Hold) []duty) {
 	family, hold, err := a.spawnScript(p)
 	switch {
 	case err != nil && p.name == "Pre":
@@ -177,7 +178,7 @@ func (a *activation) runScript(p *script, next func(*Hold) []duty) {
 }
 
 // spawnScript starts p as the job's user.
-func (a *activation) spawnScript(p *script) (host.Family, *Hold, error) {
+func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error) {
 	dir := a.job.runDir(a.box.Scratch())
 	var more []string
 	if p.name == "Post" {
@@ -236,7 +237,7 @@ func scriptAd(name string, main host.ProcID, began, ended time.Time, s host.Exit
 }
 
 // script is a program before or after the job that could not be executed.
-func (h holds) script(path string, args []string, err error) *Hold {
+func (h holds) script(path string, args []string, err error) *protocol.Hold {
 	n, text := h.number(err)
 	why := "Failed to execute '" + path + "'"
 	if len(args) > 0 {

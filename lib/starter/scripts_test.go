@@ -17,13 +17,14 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // scripted starts a job with programs before and after it, which note that they ran
 // in files of the scratch directory and end as told.
 func scripted(t *testing.T, ad, allowed string, program, before, after hosttest.Program) *pool {
 	t.Helper()
-	return newPoolPlan(t, ad, program, func(p *pool, plan *Plan) {
+	return newPoolPlan(t, ad, program, func(p *pool, plan *protocol.Plan) {
 		if allowed != "" {
 			plan.Settings = configured(t, "STARTER_ALLOW_JOB_PRE_AND_POST_CMD = "+allowed+"\n")
 		}
@@ -101,9 +102,9 @@ func TestScriptEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name, ad, allowed string
 		before, after     hosttest.Program
-		ran               string // which programs
-		held              Hold   // zero if the job ends
-		tells             string // an attribute that the shadow is told
+		ran               string        // which programs
+		held              protocol.Hold // zero if the job ends
+		tells             string        // an attribute that the shadow is told
 	}{
 		{name: "not allowed", ad: bothScripts, before: exits(0), after: exits(0), ran: "job"},
 		{name: "not allowed here", ad: bothScripts, allowed: "TARGET.ProcId > 5", before: exits(0), after: exits(0), ran: "job"},
@@ -113,17 +114,17 @@ func TestScriptEnds(t *testing.T) {
 		{name: "only before", ad: "PreCmd = \"pre.sh\"\n", allowed: "true", before: exits(0), ran: "pre.sh job"},
 		{name: "only after", ad: "PostCmd = \"/opt/post\"\n", allowed: "true", after: exits(0), ran: "job post"},
 		{name: "before failed", ad: bothScripts + "SuccessPreExitCode = 0\n", allowed: "true", before: exits(7), after: exits(0), ran: "pre.sh",
-			held: Hold{43, 0, "Pre script failed."}, tells: "PreExitCode = 7"},
+			held: protocol.Hold{Code: 43, Subcode: 0, Reason: "Pre script failed."}, tells: "PreExitCode = 7"},
 		{name: "after failed", ad: bothScripts + "SuccessPostExitBySignal = true\nSuccessPostExitSignal = 9\n", allowed: "true", before: exits(0), after: exits(1), ran: "pre.sh job post",
-			held: Hold{44, 0, "Post script failed."}, tells: "PostExitCode = 1"},
+			held: protocol.Hold{Code: 44, Subcode: 0, Reason: "Post script failed."}, tells: "PostExitCode = 1"},
 		{name: "before not there", ad: bothScripts, allowed: "true", after: exits(0), ran: "",
-			held: Hold{6, 2, "Failed to execute 'SCRATCH/pre.sh' with arguments a b' 'c: No such file or directory"}},
+			held: protocol.Hold{Code: 6, Subcode: 2, Reason: "Failed to execute 'SCRATCH/pre.sh' with arguments a b' 'c: No such file or directory"}},
 		{name: "after not there", ad: bothScripts, allowed: "true", before: exits(0), ran: "pre.sh job",
-			held: Hold{6, 2, "Failed to execute '/opt/post' with arguments x y: No such file or directory"}},
+			held: protocol.Hold{Code: 6, Subcode: 2, Reason: "Failed to execute '/opt/post' with arguments x y: No such file or directory"}},
 		{name: "bad arguments", ad: bothScripts + "PreArguments = \"'a\"\n", allowed: "true", before: exits(0), after: exits(0), ran: "",
-			held: Hold{6, 0, "Failed to start the job: "}},
+			held: protocol.Hold{Code: 6, Subcode: 0, Reason: "Failed to start the job: "}},
 		{name: "bad environment", ad: bothScripts + "PreEnvironment = \"'a\"\n", allowed: "true", before: exits(0), after: exits(0), ran: "",
-			held: Hold{6, 0, "Failed to start the job: job attribute PreEnvironment: "}},
+			held: protocol.Hold{Code: 6, Subcode: 0, Reason: "Failed to start the job: job attribute PreEnvironment: "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +138,7 @@ func TestScriptEnds(t *testing.T) {
 			if got := strings.Join(ran, " "); got != tt.ran {
 				t.Errorf("ran %s, want %s", got, tt.ran)
 			}
-			if tt.held == (Hold{}) {
+			if tt.held == (protocol.Hold{}) {
 				if end.Exit == nil || rec.Held != nil {
 					t.Errorf("%+v, %+v", end, rec.Held)
 				}
@@ -164,17 +165,17 @@ func TestScriptEnds(t *testing.T) {
 }
 
 // lastWord reads all reports, which the starter waits for, and gives the last one.
-func lastWord(k *talk) <-chan ExitRecord {
-	last := make(chan ExitRecord, 1)
+func lastWord(k *talk) <-chan protocol.ExitRecord {
+	last := make(chan protocol.ExitRecord, 1)
 	go func() {
 		for {
-			var r Report
+			var r protocol.Report
 			if err := k.out.Decode(&r); err != nil {
 				k.Errorf("the starter ended without a word: %v", err)
 				close(last)
 				return
 			}
-			if r.Op == OpEnded {
+			if r.Op == protocol.OpEnded {
 				last <- *r.Record
 				<-k.status
 				return
@@ -190,13 +191,13 @@ func TestScriptsAreEnded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, runs string // which program does not end by itself
-		order      Order
+		order      protocol.Order
 		ran        string
 	}{
-		{"before, softly", "pre", Order{Op: OpSoftKill, Code: 1010, Reason: "vacate", Deadline: time.Hour}, "pre.sh"},
-		{"before, hard", "pre", Order{Op: OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh"},
-		{"job, softly", "job", Order{Op: OpSoftKill, Code: 1010, Reason: "vacate", Deadline: time.Hour}, "pre.sh job post"},
-		{"job, hard", "job", Order{Op: OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh job"},
+		{"before, softly", "pre", protocol.Order{Op: protocol.OpSoftKill, Code: 1010, Reason: "vacate", Deadline: time.Hour}, "pre.sh"},
+		{"before, hard", "pre", protocol.Order{Op: protocol.OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh"},
+		{"job, softly", "job", protocol.Order{Op: protocol.OpSoftKill, Code: 1010, Reason: "vacate", Deadline: time.Hour}, "pre.sh job post"},
+		{"job, hard", "job", protocol.Order{Op: protocol.OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh job"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +212,7 @@ func TestScriptsAreEnded(t *testing.T) {
 				k := newTalk(t, execute, ends("job"))
 				k.machine.Install(filepath.Join(execute, "dir_1000/scratch/pre.sh"), ends("pre"))
 				k.machine.Install("/opt/post", ends("post"))
-				k.plan(func(p *Plan) {
+				k.plan(func(p *protocol.Plan) {
 					p.JobAd += "PreCmd = \"pre.sh\"\nPostCmd = \"/opt/post\"\n"
 					p.Settings = configured(t, "STARTER_ALLOW_JOB_PRE_AND_POST_CMD = true\n")
 				})
@@ -245,13 +246,13 @@ func TestScriptsAreEnded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k := newTalk(t, execute, sleeper(time.Second, 0))
 			k.machine.Install("/opt/post", sleeper(100*time.Hour, 0))
-			k.plan(func(p *Plan) {
+			k.plan(func(p *protocol.Plan) {
 				p.JobAd += "PostCmd = \"/opt/post\"\n"
 				p.Settings = configured(t, "STARTER_ALLOW_JOB_PRE_AND_POST_CMD = true\nKILLING_TIMEOUT = 30\n")
 			})
 			last := lastWord(k)
 			time.Sleep(10 * time.Second)
-			k.send(Order{Op: OpHardKill, Code: 1010, Reason: "vacate"})
+			k.send(protocol.Order{Op: protocol.OpHardKill, Code: 1010, Reason: "vacate"})
 			if rec := <-last; !rec.Evicted || k.passed() > 10*time.Second+20*time.Second || !k.machine.Families()[1].Status().Ended() {
 				t.Errorf("after %v: %+v", k.passed(), rec)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // memoryUsage is MemoryUsage unless MEMORY_USAGE_METRIC says another.
@@ -43,7 +44,7 @@ func copyTo(ad, from *classad.Ad, name string) {
 
 // starterInfo is what a starter says of itself: register_starter_info without
 // SlotAd, and the answer to a reconnect.
-func starterInfo(s *ShadowSide, set *PoolSettings, slot, address, scratch string, machine, job *classad.Ad) *classad.Ad {
+func starterInfo(s *protocol.ShadowSide, set *protocol.PoolSettings, slot, address, scratch string, machine, job *classad.Ad) *classad.Ad {
 	ad := classad.NewAd()
 	ad.SetString("UidDomain", set.UidDomain)
 	ad.SetString("FileSystemDomain", set.FileSystemDomain)

@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/reach"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // lease is what is left of the job's lease.
@@ -139,12 +140,12 @@ func (s *shadowJob) resume(conn *cedar.Conn, ad *classad.Ad) []duty {
 
 // Vacate ends the job.
 func (v visitors) Vacate(ctx context.Context, why string, code, subcode int, soft bool) error {
-	o := Order{Op: OpHardKill, Manner: MannerVacate, Asked: "shadow", Reason: why, Code: code, Subcode: subcode}
+	o := protocol.Order{Op: protocol.OpHardKill, Manner: protocol.MannerVacate, Asked: "shadow", Reason: why, Code: code, Subcode: subcode}
 	if soft {
-		o.Op = OpSoftKill
+		o.Op = protocol.OpSoftKill
 	}
 	if reason.Holds(reason.Code(code), subcode) {
-		o.Manner = MannerHold
+		o.Manner = protocol.MannerHold
 	}
 	return v.do(ctx, func() []duty { return v.s.a.life.ordered(o) })
 }

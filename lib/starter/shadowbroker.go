@@ -10,6 +10,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // toBeReached is how long a starter waits for the first broker before it goes
@@ -73,7 +74,7 @@ func (b *brokers) await(ctx context.Context) {
 // moved tells that the starter is reached at another address now.
 func (s *shadowJob) moved(address string) {
 	call := func() []duty {
-		s.a.say(Report{Op: OpContact, Address: address})
+		s.a.say(protocol.Report{Op: protocol.OpContact, Address: address})
 		if b := s.brokers; b != nil {
 			select {
 			case <-b.reached:

@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -64,7 +65,7 @@ func (s *shadowJob) checkpoint(a *activation) {
 	ad.SetInt("JobLastCheckpointTime", a.exitAt.Unix())
 	ad.SetInt("NewlyCommittedTime", int64(a.exitAt.Sub(a.record.Started).Seconds()))
 	plan, err := s.checkpointPlan(number)
-	a.say(Report{Op: OpTransferOutStart})
+	a.say(protocol.Report{Op: protocol.OpTransferOutStart})
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
@@ -85,10 +86,10 @@ func (s *shadowJob) checkpoint(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesOut += sent.Total()
-			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
+			a.say(protocol.Report{Op: protocol.OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
 			if lost {
 				s.log.Warn("the checkpoint was not saved, and the job is held", "checkpoint", number, "err", err)
-				return a.life.finished(&Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})
+				return a.life.finished(&protocol.Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})
 			}
 			a.problem(err)
 			if !wanted {

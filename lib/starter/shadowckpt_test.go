@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -131,7 +132,7 @@ func TestCheckpointNotSaved(t *testing.T) {
 				return host.ExitStatus{Exited: true}
 			}
 			return writes("state", "x", host.ExitStatus{Exited: true, Code: 85})(h)
-		}), func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *Plan) {
+		}), func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *protocol.Plan) {
 			plan.Settings = configured(t, "FILETRANSFER_PLUGINS = /libexec/fake\n")
 			p.machine.Install("/libexec/fake", then(fakePlugin(func(url string) bool { return !strings.Contains(url, "/0005/") }, exit)))
 		})
@@ -233,7 +234,7 @@ func TestCheckpointComesBack(t *testing.T) {
 					left = "the manifest"
 				}
 				return host.ExitStatus{Exited: true}
-			}, func(p *pool, _ *Plan) {
+			}, func(p *pool, _ *protocol.Plan) {
 				const file = "_condor_checkpoint_MANIFEST.0002"
 				if err := os.WriteFile(filepath.Join(p.submit, file), []byte(tt.manifest), 0o600); err != nil {
 					t.Fatal(err)
@@ -268,7 +269,7 @@ func TestCheckpointComesBack(t *testing.T) {
 func TestCheckpointAbsent(t *testing.T) {
 	t.Parallel()
 	used := make(chan struct{}, 1)
-	p := startPool(t, "CheckpointDestination = \"fake://h\"\n", untilKilled, func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *Plan) {
+	p := startPool(t, "CheckpointDestination = \"fake://h\"\n", untilKilled, func(h *Host) { h.Spawner = slowSpawner{h.Spawner, used} }, func(p *pool, plan *protocol.Plan) {
 		plan.Settings = configured(t, "FILETRANSFER_PLUGINS = /libexec/fake\n")
 		fake := fakePlugin(func(string) bool { return true }, 0)
 		p.machine.Install("/libexec/fake", func(h *hosttest.Process) host.ExitStatus {
@@ -317,7 +318,7 @@ func TestCheckReactivate(t *testing.T) {
 		p := newPoolPlan(t, "WantFTOnCheckpoint = true\nSuccessCheckpointExitCode = 85\n", func(h *hosttest.Process) host.ExitStatus {
 			runs++
 			return host.ExitStatus{Exited: true, Code: 85 * (2 - runs)}
-		}, func(p *pool, plan *Plan) {
+		}, func(p *pool, plan *protocol.Plan) {
 			plan.Shadow.Address = "<" + startd.Addr().String() + ">"
 			plan.Settings = configured(t, "CHECK_REACTIVATE_AFTER_CHECKPOINT = "+knob+"\n")
 		})

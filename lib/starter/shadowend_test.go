@@ -29,6 +29,7 @@ import (
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // untilKilled leaves a file and then obeys any signal.
@@ -48,26 +49,26 @@ func TestShadowEvictions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, ad string
-		order    Order
+		order    protocol.Order
 		signal   int    // that the job gets
 		moved    int    // output transfers
 		final    bool   // the transfer goes to the files' final place
 		held     int    // hold code, else the job exits
 		reason   string // VacateReason
 	}{
-		{"soft", "", Order{Op: OpSoftKill, Reason: "PREEMPT is true", Code: 1011}, hosttest.SIGTERM, 0, false, 0, "PREEMPT is true"},
-		{"soft with output", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", Order{Op: OpSoftKill, Reason: "off", Code: 1013}, hosttest.SIGTERM, 1, false, 0, "off"},
-		{"soft, the last time", "", Order{Op: OpSoftKill, Reason: "removed", Code: 1023, Final: true}, hosttest.SIGTERM, 1, true, 0, "removed"},
-		{"removed", "RemoveKillSig = 12\n", Order{Op: OpSoftKill, Reason: "removed", Code: 1023}, 12, 0, false, 0, "removed"},
-		{"held by its user", "HoldKillSig = 10\n", Order{Op: OpSoftKill, Reason: "held", Code: 1}, 10, 0, false, 0, "held"},
-		{"hard", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", Order{Op: OpHardKill, Reason: "KILL", Code: 1009}, hosttest.SIGKILL, 0, false, 0, "KILL"},
+		{"soft", "", protocol.Order{Op: protocol.OpSoftKill, Reason: "PREEMPT is true", Code: 1011}, hosttest.SIGTERM, 0, false, 0, "PREEMPT is true"},
+		{"soft with output", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", protocol.Order{Op: protocol.OpSoftKill, Reason: "off", Code: 1013}, hosttest.SIGTERM, 1, false, 0, "off"},
+		{"soft, the last time", "", protocol.Order{Op: protocol.OpSoftKill, Reason: "removed", Code: 1023, Final: true}, hosttest.SIGTERM, 1, true, 0, "removed"},
+		{"removed", "RemoveKillSig = 12\n", protocol.Order{Op: protocol.OpSoftKill, Reason: "removed", Code: 1023}, 12, 0, false, 0, "removed"},
+		{"held by its user", "HoldKillSig = 10\n", protocol.Order{Op: protocol.OpSoftKill, Reason: "held", Code: 1}, 10, 0, false, 0, "held"},
+		{"hard", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", protocol.Order{Op: protocol.OpHardKill, Reason: "KILL", Code: 1009}, hosttest.SIGKILL, 0, false, 0, "KILL"},
 		{"held by the startd", "HoldKillSig = 10\nWhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n",
-			Order{Op: OpSoftKill, Manner: MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7}, 10, 0, false, 21, ""},
+			protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7}, 10, 0, false, 21, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPool(t, c.ad, untilKilled)
-			p.until(OpRunning)
+			p.until(protocol.OpRunning)
 			p.send(c.order)
 			rec := p.last()
 			end := <-p.ended
@@ -174,7 +175,7 @@ func TestShadowFailureFiles(t *testing.T) {
 // take anything: it would give itself up.
 func TestShadowFailureFilesUnsafe(t *testing.T) {
 	t.Parallel()
-	p := newPoolPlan(t, "TransferInFinished = 1\n", untilKilled, func(p *pool, _ *Plan) {
+	p := newPoolPlan(t, "TransferInFinished = 1\n", untilKilled, func(p *pool, _ *protocol.Plan) {
 		p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
 			if request.Call == shadow.CallGetJobInfo {
 				reply.Ad.SetInt("TransferInFinished", 1)
@@ -209,10 +210,10 @@ func TestShadowMissedDeferral(t *testing.T) {
 func TestShadowSuspension(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "", untilKilled)
-	p.until(OpRunning)
-	p.send(Order{Op: OpSuspend})
-	p.until(OpSuspended)
-	p.send(Order{Op: OpSoftKill, Reason: "r", Code: 1011})
+	p.until(protocol.OpRunning)
+	p.send(protocol.Order{Op: protocol.OpSuspend})
+	p.until(protocol.OpSuspended)
+	p.send(protocol.Order{Op: protocol.OpSoftKill, Reason: "r", Code: 1011})
 	p.last()
 	<-p.ended
 	var states []string
@@ -232,14 +233,14 @@ func TestShadowSuspension(t *testing.T) {
 func TestShadowMetered(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "", untilKilled)
-	p.until(OpRunning)
-	p.send(Order{Op: OpSlotAd, SlotAd: "Fish = 4\n", Usage: "SQUIDsAverageUsage = 2.5\nSQUIDsMemoryUsage = undefined\n"}, Order{Op: OpSuspend})
-	p.until(OpSuspended)
+	p.until(protocol.OpRunning)
+	p.send(protocol.Order{Op: protocol.OpSlotAd, SlotAd: "Fish = 4\n", Usage: "SQUIDsAverageUsage = 2.5\nSQUIDsMemoryUsage = undefined\n"}, protocol.Order{Op: protocol.OpSuspend})
+	p.until(protocol.OpSuspended)
 	if text, err := os.ReadFile(filepath.Join(p.execute, "dir_1000/htcondor/.update.ad")); string(text) != "Fish = 4\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	p.send(Order{Op: OpSlotAd, SlotAd: "Fish = 5\n", Usage: "SQUIDsAverageUsage = 3.5\nSQUIDsMemoryUsage = 9.0\n"},
-		Order{Op: OpSlotAd, SlotAd: "Fish = 5\n", Usage: "no ad"}, Order{Op: OpSoftKill, Reason: "r", Code: 1011})
+	p.send(protocol.Order{Op: protocol.OpSlotAd, SlotAd: "Fish = 5\n", Usage: "SQUIDsAverageUsage = 3.5\nSQUIDsMemoryUsage = 9.0\n"},
+		protocol.Order{Op: protocol.OpSlotAd, SlotAd: "Fish = 5\n", Usage: "no ad"}, protocol.Order{Op: protocol.OpSoftKill, Reason: "r", Code: 1011})
 	p.last()
 	end := <-p.ended
 	var told []string
@@ -283,8 +284,8 @@ func TestShadowReconnect(t *testing.T) {
 				<-release
 				return writes("result", "42", host.ExitStatus{Exited: true})(h)
 			})
-			address := p.until(OpContact).Address
-			p.until(OpRunning)
+			address := p.until(protocol.OpContact).Address
+			p.until(protocol.OpRunning)
 			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -322,8 +323,8 @@ func TestShadowReplaced(t *testing.T) {
 		<-release
 		return writes("result", "42", host.ExitStatus{Exited: true})(h)
 	})
-	address := p.until(OpContact).Address
-	p.until(OpRunning)
+	address := p.until(protocol.OpContact).Address
+	p.until(protocol.OpRunning)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +372,7 @@ func TestShadowReplaced(t *testing.T) {
 func TestShadowLeaseOver(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "JobLeaseDuration = 0\n", untilKilled)
-	p.until(OpRunning)
+	p.until(protocol.OpRunning)
 	p.shadow.Vanish()
 	if rec := p.last(); !rec.Lost || !rec.Evicted || rec.Status.Signal != hosttest.SIGKILL || rec.Code != int(reason.ReconnectFailed) {
 		t.Errorf("%+v", rec)
@@ -408,14 +409,14 @@ func TestShadowLeaseOverWhileAsleep(t *testing.T) {
 			return &watched{Conn: nc, closed: lost}, err
 		}
 	})
-	p.until(OpRunning)
+	p.until(protocol.OpRunning)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
 	p.shadow.Vanish()
 	<-lost              // from here on only the lease is looked at
 	c.tired.Store(true) // it may have been already: then the next look is the first
-	late := time.AfterFunc(6*leaseLook, func() { p.send(Order{Op: OpHardKill, Reason: "the test ends it", Code: 1009}) })
+	late := time.AfterFunc(6*leaseLook, func() { p.send(protocol.Order{Op: protocol.OpHardKill, Reason: "the test ends it", Code: 1009}) })
 	defer late.Stop()
 	if rec := p.last(); !rec.Lost || rec.Code != int(reason.ReconnectFailed) {
 		t.Errorf("after a sleep of two hours with a lease of one: %+v", rec)
@@ -445,15 +446,15 @@ func TestShadowHeldMeanwhile(t *testing.T) {
 			return &watched{Conn: nc, closed: seen}, err
 		}
 	})
-	address := p.until(OpContact).Address
-	p.until(OpRunning)
+	address := p.until(protocol.OpContact).Address
+	p.until(protocol.OpRunning)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
 	p.shadow.Vanish()
 	<-p.ended
 	<-seen
-	p.send(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7})
+	p.send(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7})
 	p.closed()
 	p.back(address)
 	rec := p.last()
@@ -482,16 +483,16 @@ func silence(p *pool, n int, calls ...shadow.Call) {
 // answer.
 func TestShadowSilent(t *testing.T) {
 	t.Parallel()
-	kill := Order{Op: OpHardKill, Reason: "KILL", Code: 1009}
+	kill := protocol.Order{Op: protocol.OpHardKill, Reason: "KILL", Code: 1009}
 	for _, c := range []struct {
 		name  string
 		call  shadow.Call // that is not answered
-		order Order
+		order protocol.Order
 	}{
 		{"the job", shadow.CallGetJobInfo, kill},
 		{"the starter", shadow.CallRegisterStarterInfo, kill},
 		{"the beginning", shadow.CallBeginExecution, kill},
-		{"the beginning of one to be held", shadow.CallBeginExecution, Order{Op: OpHardKill, Manner: MannerHold, Reason: "HOLD", Code: 21}},
+		{"the beginning of one to be held", shadow.CallBeginExecution, protocol.Order{Op: protocol.OpHardKill, Manner: protocol.MannerHold, Reason: "HOLD", Code: 21}},
 		{"the end", shadow.CallJobExit, kill},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -501,7 +502,7 @@ func TestShadowSilent(t *testing.T) {
 					return host.ExitStatus{Exited: true}
 				}
 				return untilKilled(h)
-			}, func(h *Host) { h.Moment = 50 * time.Millisecond }, func(p *pool, _ *Plan) { silence(p, 1, c.call) })
+			}, func(h *Host) { h.Moment = 50 * time.Millisecond }, func(p *pool, _ *protocol.Plan) { silence(p, 1, c.call) })
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			if _, err := p.shadow.Wait(ctx, c.call, 0); err != nil {
@@ -524,18 +525,18 @@ func TestShadowSilent(t *testing.T) {
 func TestShadowSilentHold(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
-		p := startPool(t, "", untilKilled, func(h *Host) { h.Moment = 50 * time.Millisecond }, func(p *pool, _ *Plan) { silence(p, 1, shadow.CallBeginExecution) })
+		p := startPool(t, "", untilKilled, func(h *Host) { h.Moment = 50 * time.Millisecond }, func(p *pool, _ *protocol.Plan) { silence(p, 1, shadow.CallBeginExecution) })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if _, err := p.shadow.Wait(ctx, shadow.CallBeginExecution, 0); err != nil {
 			t.Fatal(err)
 		}
-		p.send(Order{Op: OpSoftKill, Manner: MannerHold, Reason: "WANT_HOLD is true", Code: 21})
-		p.until(OpEnded)
+		p.send(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21})
+		p.until(protocol.OpEnded)
 		if gone {
 			_ = p.in.Close()
 		} else {
-			p.send(Order{Op: OpHardKill, Reason: "KILL", Code: 1009})
+			p.send(protocol.Order{Op: protocol.OpHardKill, Reason: "KILL", Code: 1009})
 		}
 		select {
 		case <-p.status:
@@ -549,8 +550,8 @@ func TestShadowSilentHold(t *testing.T) {
 // how the job ended, which it did not before.
 func TestShadowBackUnnoticed(t *testing.T) {
 	t.Parallel()
-	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *Plan) { silence(p, 1, shadow.CallJobExit) })
-	address := p.until(OpContact).Address
+	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *protocol.Plan) { silence(p, 1, shadow.CallJobExit) })
+	address := p.until(protocol.OpContact).Address
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := p.shadow.Wait(ctx, shadow.CallJobExit, 0); err != nil {
@@ -574,11 +575,11 @@ func TestShadowOutputAgain(t *testing.T) {
 		<-release
 		return writes("result", "42", host.ExitStatus{Exited: true})(h)
 	})
-	address := p.until(OpContact).Address
-	p.until(OpRunning)
+	address := p.until(protocol.OpContact).Address
+	p.until(protocol.OpRunning)
 	p.take(shadowtest.Files{}) // the starter's key is wrong now
 	close(release)
-	p.until(OpTransferOutDone)
+	p.until(protocol.OpTransferOutDone)
 	if end := <-p.ended; end.Exit != nil || end.Held != nil {
 		t.Fatalf("%+v", end)
 	}
@@ -829,7 +830,7 @@ func TestShadowInputRemapsHostile(t *testing.T) {
 func TestShadowGuidance(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *Plan) {
+	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *protocol.Plan) {
 		p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
 			if request.Call != shadow.CallGuidance {
 				return shadowtest.Send
@@ -893,7 +894,7 @@ func TestShadowGuidanceWords(t *testing.T) {
 					said += m + "\n"
 				}
 			}))
-			p := startPool(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(h *Host) { h.Log = log }, func(p *pool, _ *Plan) {
+			p := startPool(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(h *Host) { h.Log = log }, func(p *pool, _ *protocol.Plan) {
 				p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
 					if request.Call != shadow.CallGuidance {
 						return shadowtest.Send
@@ -947,14 +948,14 @@ func TestShadowGoneNothingToWaitFor(t *testing.T) {
 				<-leave
 				return status
 			})
-			p.until(OpRunning)
+			p.until(protocol.OpRunning)
 			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 				t.Fatal(err)
 			}
 			for _, what := range order {
 				if what == "kill" {
-					p.send(Order{Op: OpSoftKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown)}, Order{Op: OpCheckpoint})
-					p.until(OpRefused)
+					p.send(protocol.Order{Op: protocol.OpSoftKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown)}, protocol.Order{Op: protocol.OpCheckpoint})
+					p.until(protocol.OpRefused)
 					continue
 				}
 				p.shadow.Vanish()

@@ -26,6 +26,7 @@ import (
 	"github.com/execpoint/execpoint/lib/reach"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -34,8 +35,8 @@ import (
 // one queue, so that the shadow hears it in the order in which it happened.
 type shadowJob struct {
 	a        *activation
-	plan     *ShadowSide
-	set      *PoolSettings
+	plan     *protocol.ShadowSide
+	set      *protocol.PoolSettings
 	clock    clock.Clock
 	log      *slog.Logger
 	machine  *classad.Ad
@@ -93,7 +94,7 @@ type fileServer struct {
 	version string
 }
 
-func newShadowJob(a *activation, p *ShadowSide) *shadowJob {
+func newShadowJob(a *activation, p *protocol.ShadowSide) *shadowJob {
 	s := &shadowJob{a: a, plan: p, set: a.plan.Settings.Pool, clock: a.host.Clock, log: a.host.Log}
 	if s.clock == nil {
 		s.clock = clock.System()
@@ -108,7 +109,7 @@ func newShadowJob(a *activation, p *ShadowSide) *shadowJob {
 		s.log.Warn("connections come from whatever address the system chooses", "err", err)
 	}
 	s.endpoint = endpoint.New(endpoint.Config{
-		Subsystem: subsystem, Version: p.Version, Network: network, Source: source, Reuse: a.host.Reuse,
+		Subsystem: protocol.Subsystem, Version: p.Version, Network: network, Source: source, Reuse: a.host.Reuse,
 		Name: func() string { return "STARTER " + s.address() }, Address: s.address, Public: s.self, Brokers: sync.OnceValues(s.brokerClient),
 		Clock: s.clock, Log: s.log,
 	})
@@ -248,7 +249,7 @@ func (s *shadowJob) serveSocket() {
 			s.log.Warn("the starter cannot be reached any more", "err", err)
 		}
 	}()
-	s.a.say(Report{Op: OpContact, Address: s.socket.Address()})
+	s.a.say(protocol.Report{Op: protocol.OpContact, Address: s.socket.Address()})
 }
 
 // read says how the job runs here, away from its access point.
@@ -339,7 +340,7 @@ func (s *shadowJob) share(ctx context.Context) error {
 // start.
 func (s *shadowJob) bring(a *activation) {
 	if a.job.transfer {
-		a.say(Report{Op: OpTransferInStart})
+		a.say(protocol.Report{Op: protocol.OpTransferInStart})
 	}
 	a.beside(func(ctx context.Context) func() []duty {
 		err := s.introduce(ctx)
@@ -375,12 +376,12 @@ func (s *shadowJob) bring(a *activation) {
 			a.record.BytesIn = got.bytes
 			s.streams = opened
 			if a.job.transfer {
-				a.say(Report{Op: OpTransferInDone, Files: got.files, Bytes: got.bytes})
+				a.say(protocol.Report{Op: protocol.OpTransferInDone, Files: got.files, Bytes: got.bytes})
 			}
 			switch {
 			case err == nil && missed:
 				s.missed = true
-				return a.life.prepared(&Hold{Code: int(reason.MissedDeferredTime), Reason: "The job missed its time to start"})
+				return a.life.prepared(&protocol.Hold{Code: int(reason.MissedDeferredTime), Reason: "The job missed its time to start"})
 			case err == nil:
 				return a.life.prepared(nil)
 			case errors.Is(err, context.Canceled):
@@ -507,7 +508,7 @@ func (s *shadowJob) hold(a *activation) {
 	s.queue.add(func() { s.sayHold(context.Background(), h) })
 }
 
-func (s *shadowJob) sayHold(ctx context.Context, h Hold) error {
+func (s *shadowJob) sayHold(ctx context.Context, h protocol.Hold) error {
 	return s.caller.Log(ctx, shadow.HoldEvent(h.Reason, h.Code, h.Subcode))
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -37,8 +38,8 @@ type pool struct {
 	root   *os.Root
 	submit string // directory at the submit machine
 	ended  chan shadowtest.End
-	conn   *cedar.Conn // the shadow's end
-	said   chan Report // by the starter, closed at its end
+	conn   *cedar.Conn          // the shadow's end
+	said   chan protocol.Report // by the starter, closed at its end
 }
 
 const poolMachine = `Name = "slot1@ep"
@@ -58,16 +59,16 @@ func newPool(t *testing.T, ad string, program hosttest.Program, input ...string)
 // newPoolOn is newPool on a host that change makes another one.
 func newPoolOn(t *testing.T, ad string, program hosttest.Program, change func(*Host), input ...string) *pool {
 	t.Helper()
-	return startPool(t, ad, program, change, func(*pool, *Plan) {}, input...)
+	return startPool(t, ad, program, change, func(*pool, *protocol.Plan) {}, input...)
 }
 
 // newPoolPlan is newPool with a plan, and a shadow, that change makes other ones.
-func newPoolPlan(t *testing.T, ad string, program hosttest.Program, change func(*pool, *Plan), input ...string) *pool {
+func newPoolPlan(t *testing.T, ad string, program hosttest.Program, change func(*pool, *protocol.Plan), input ...string) *pool {
 	t.Helper()
 	return startPool(t, ad, program, func(*Host) {}, change, input...)
 }
 
-func startPool(t *testing.T, ad string, program hosttest.Program, change func(*Host), planned func(*pool, *Plan), input ...string) *pool {
+func startPool(t *testing.T, ad string, program hosttest.Program, change func(*Host), planned func(*pool, *protocol.Plan), input ...string) *pool {
 	t.Helper()
 	p := &pool{submit: t.TempDir(), ended: make(chan shadowtest.End, 4)}
 	ours, theirs := cedartest.Pipe()
@@ -118,11 +119,11 @@ func startPool(t *testing.T, ad string, program hosttest.Program, change func(*H
 		h.Socket = func() (net.Conn, error) { return ours, nil }
 		change(h)
 	})
-	p.said = make(chan Report, 100)
+	p.said = make(chan protocol.Report, 100)
 	go func() {
 		defer close(p.said)
 		for {
-			var r Report
+			var r protocol.Report
 			if p.out.Decode(&r) != nil {
 				return
 			}
@@ -131,9 +132,9 @@ func startPool(t *testing.T, ad string, program hosttest.Program, change func(*H
 	}()
 	p.machine.Install("/data/u/job", program)
 	p.machine.Install(filepath.Join(p.execute, "dir_1000/scratch/job"), program)
-	p.plan(func(plan *Plan) {
+	p.plan(func(plan *protocol.Plan) {
 		plan.SlotFullName, plan.MachineAd, plan.JobAd = "slot1@ep", poolMachine, ""
-		plan.Shadow = &ShadowSide{
+		plan.Shadow = &protocol.ShadowSide{
 			Stream: state, Claim: claim.Secret(p.claim.Wire()), Address: "<127.0.0.1:9>",
 			Version: testVersion, Platform: "$CondorPlatform: TEST $",
 		}
@@ -178,24 +179,24 @@ func (p *pool) calls() []string {
 }
 
 // until reads reports up to one of op.
-func (p *pool) until(op string) Report {
+func (p *pool) until(op string) protocol.Report {
 	p.Helper()
 	for r := range p.said {
 		if r.Op == op {
 			return r
 		}
-		if r.Op == OpEnded {
+		if r.Op == protocol.OpEnded {
 			p.Fatalf("ended instead of %s: %+v", op, r.Record)
 		}
 	}
 	p.Fatalf("the starter never said %s", op)
-	return Report{}
+	return protocol.Report{}
 }
 
 // last reads the last word and waits for the starter.
-func (p *pool) last() ExitRecord {
+func (p *pool) last() protocol.ExitRecord {
 	p.Helper()
-	r := p.until(OpEnded)
+	r := p.until(protocol.OpEnded)
 	if status := <-p.status; status != exitDone {
 		p.Errorf("the starter exits %d: %s", status, p.stderr.String())
 	}
@@ -242,7 +243,7 @@ func writes(name, text string, status host.ExitStatus) hosttest.Program {
 func TestShadowJob(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "", writes("result", "42", host.ExitStatus{Exited: true, Code: 3}))
-	if r := p.until(OpContact); !strings.HasPrefix(r.Address, "<127.0.0.1:") {
+	if r := p.until(protocol.OpContact); !strings.HasPrefix(r.Address, "<127.0.0.1:") {
 		t.Errorf("reached at %s", r.Address)
 	}
 	rec := p.last()

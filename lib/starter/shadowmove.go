@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -217,19 +218,19 @@ func (a *activation) owner() func(root *os.Root, name string, dir bool) error {
 }
 
 // holdOf is the hold that a failed transfer asks for, nil if it asks for none.
-func holdOf(err error) *Hold {
+func holdOf(err error) *protocol.Hold {
 	var f *transfer.WireFailure
 	if !errors.As(err, &f) || f.Retry || !reason.Holds(reason.Code(f.HoldCode), f.HoldSubcode) {
 		return nil
 	}
-	return &Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
+	return &protocol.Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
 }
 
 // requeue is the event by which a job starts again elsewhere after a transfer
 // that failed. A subcode that says so itself stays, as that of a plugin which is
 // not there (-1001); any other would have the job held.
-func requeue(f *transfer.WireFailure) *Hold {
-	h := &Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
+func requeue(f *transfer.WireFailure) *protocol.Hold {
+	h := &protocol.Hold{Code: f.HoldCode, Subcode: f.HoldSubcode, Reason: f.Reason}
 	if h.Code == 0 {
 		h.Code = int(reason.TransferOutputError)
 	}
@@ -326,7 +327,7 @@ func (s *shadowJob) send(a *activation) {
 	whole := !said || as(a.record.Status, want)
 	final := a.life.evicted == nil || a.life.evicted.final
 	plan, err := s.outputPlan(whole, final)
-	a.say(Report{Op: OpTransferOutStart})
+	a.say(protocol.Report{Op: protocol.OpTransferOutStart})
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
@@ -334,7 +335,7 @@ func (s *shadowJob) send(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesOut = sent.Total()
-			a.say(Report{Op: OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
+			a.say(protocol.Report{Op: protocol.OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
 			return s.sent(sent, err)
 		}
 	})
@@ -386,7 +387,7 @@ func (s *shadowJob) sent(got transfer.Stats, err error) []duty {
 	s.failed = true
 	h := holdOf(err)
 	if h == nil {
-		h = &Hold{Code: int(reason.TransferOutputError), Reason: err.Error()}
+		h = &protocol.Hold{Code: int(reason.TransferOutputError), Reason: err.Error()}
 		if f != nil {
 			h = requeue(f)
 		}
@@ -525,7 +526,7 @@ func (s *shadowJob) tell(a *activation) {
 	if e := a.life.evicted; hold == nil && e != nil && e.asked == "starter" && !a.life.ran {
 		// It could not be set up here. A shadow that is told of an exit before of
 		// a beginning takes it for both: event 001, and one more of NumJobStarts.
-		hold = &Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
+		hold = &protocol.Hold{Code: e.code, Subcode: e.subcode, Reason: e.reason}
 		if s.corrupt {
 			hold.Code = 0 // HTCondor sends none, which the shadow takes for StarterError
 		}

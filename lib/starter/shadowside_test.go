@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // The plan of a pool's job takes its secrets to the starter and shows them to
@@ -17,12 +19,12 @@ import (
 func TestShadowSide(t *testing.T) {
 	t.Parallel()
 	const secret, kin = "0123456789abcdef", "fedcba9876543210"
-	p := Plan{Activation: "slot1#1", Shadow: &ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Family: "family:1#[]" + kin, Address: "<10.0.0.1:1>"}}
+	p := protocol.Plan{Activation: "slot1#1", Shadow: &protocol.ShadowSide{Claim: "<10.0.0.1:1>#1#2#[]" + secret, Family: "family:1#[]" + kin, Address: "<10.0.0.1:1>"}}
 	line, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got Plan
+	var got protocol.Plan
 	if err := json.Unmarshal(line, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func TestShadowSide(t *testing.T) {
 	if strings.Contains(out.String(), secret) || strings.Contains(out.String(), kin) {
 		t.Errorf("a secret is in %s", out.String())
 	}
-	if line, err := json.Marshal(Plan{}); err != nil || strings.Contains(string(line), "shadow") {
+	if line, err := json.Marshal(protocol.Plan{}); err != nil || strings.Contains(string(line), "shadow") {
 		t.Errorf("a plan without a shadow is %s (%v)", line, err)
 	}
 }

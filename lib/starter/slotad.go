@@ -5,6 +5,7 @@ package starter
 
 import (
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // slotAd keeps what the startd tells of the slot: the whole for the job, where
@@ -12,7 +13,7 @@ import (
 // machine's monitors measure for the next update of the job's ad. HTCondor's
 // starter reads that out of the same file; here it comes beside it, since the text
 // of an ad that shows what a job says of itself is not to be read back.
-func (a *activation) slotAd(o Order) {
+func (a *activation) slotAd(o protocol.Order) {
 	if a.box == nil || a.life.phase == telling {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -27,7 +28,7 @@ const cpuWeight = 100
 
 // groupName is the control group of the slot: EXECUTE with slashes turned to
 // underscores, and the slot with its host.
-func groupName(p *Plan) string {
+func groupName(p *protocol.Plan) string {
 	name := []byte(p.Execute + "_" + p.SlotFullName)
 	for i, c := range name {
 		if c == '/' {
@@ -77,7 +78,7 @@ func (a *activation) furnish() error {
 
 // spawn has the runner start the job. What keeps it from starting is why it is held; an error
 // is the machine's fault.
-func (a *activation) spawn() (*Hold, error) {
+func (a *activation) spawn() (*protocol.Hold, error) {
 	p, j, dir := a.plan, a.job, a.job.startDir(a.box.Scratch())
 	if !j.transfer {
 		if h := a.checkIwd(j.runDir(a.box.Scratch())); h != nil {
@@ -111,7 +112,7 @@ func (a *activation) spawn() (*Hold, error) {
 	a.side.starting(a)
 	a.logExec()
 	run, err := a.runner.ready.Start(runner.Program{
-		Path: j.cmd, Args: j.args, Env: env, Dir: dir, Home: j.runDir(a.box.Scratch()), Files: files, Nice: p.Settings.nice(j.ad, time.Now()),
+		Path: j.cmd, Args: j.args, Env: env, Dir: dir, Home: j.runDir(a.box.Scratch()), Files: files, Nice: p.Settings.Niceness(j.ad, time.Now()),
 	})
 	if fault := a.runnerFault(err); fault != nil {
 		return nil, fault
@@ -123,11 +124,11 @@ func (a *activation) spawn() (*Hold, error) {
 	a.family, a.done = run, run.Done()
 	a.record.Started = time.Now()
 	main := run.Main()
-	a.say(Report{Op: OpRunning, Proc: &main})
+	a.say(protocol.Report{Op: protocol.OpRunning, Proc: &main})
 	a.note.Job = main
 	a.problem(a.box.Record(a.note))
 	a.stopWatching() // of an earlier run
-	a.updates = time.NewTimer(p.Settings.first())
+	a.updates = time.NewTimer(p.Settings.First())
 	a.settled = time.NewTimer(settling)
 	a.polls.begin(p.Settings.Poll)
 	return nil, nil
@@ -151,7 +152,7 @@ func (a *activation) writeAds() error {
 }
 
 // checkIwd looks whether the job can start in dir.
-func (a *activation) checkIwd(dir string) *Hold {
+func (a *activation) checkIwd(dir string) *protocol.Hold {
 	if err := a.host.enter(a.plan.RunAs, dir); err != nil {
 		return a.holds.iwd(dir, err)
 	}
@@ -167,7 +168,7 @@ func (a *activation) keepsStd() bool {
 
 // openStd opens the standard files: input, output, error. A nil one is the
 // null device. They are the caller's to close, with an error too.
-func (a *activation) openStd() (files [3]*os.File, hold *Hold) {
+func (a *activation) openStd() (files [3]*os.File, hold *protocol.Hold) {
 	j := a.job
 	if a.plan.RunAs != nil {
 		return a.openStdAs(a.plan.RunAs)

@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // A shadow says which numbers a submitter has that no account here has, but it
@@ -78,7 +79,7 @@ func TestStranger(t *testing.T) {
 				}
 				return "", errs.E("", errs.NotFound, "", errors.New("no group"))
 			}
-			s := &shadowJob{a: &activation{plan: &Plan{AskUser: "carol"}, host: Host{UserName: names, GroupName: groups}}}
+			s := &shadowJob{a: &activation{plan: &protocol.Plan{AskUser: "carol"}, host: Host{UserName: names, GroupName: groups}}}
 			got, err := s.stranger(t.Context(), shadow.New(cedar.NewConn(ours, cedar.Limits{}), shadow.Options{}))
 			if tt.want == "" {
 				if diff := cmp.Diff(&host.Identity{Name: "carol", UID: uint32(tt.uid), GID: uint32(tt.gid)}, got); diff != "" || err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // pumpChunk is how much of a stream is moved at a time.
@@ -91,8 +92,8 @@ func (e *streamError) Error() string { return fmt.Sprintf("the stream %s: %v", e
 func (e *streamError) Unwrap() error { return e.err }
 
 // hold is why the job is held for it.
-func (e *streamError) hold() *Hold {
-	h := &Hold{Code: int(e.code), Reason: "Failed to stream '" + e.path + "': " + e.err.Error()}
+func (e *streamError) hold() *protocol.Hold {
+	h := &protocol.Hold{Code: int(e.code), Reason: "Failed to stream '" + e.path + "': " + e.err.Error()}
 	var refused *shadow.CallError
 	if errors.As(e.err, &refused) {
 		h.Subcode = refused.Errno.Linux()
@@ -168,7 +169,7 @@ func (st *streams) mend(err error, remote *shadow.Stream, path string) bool {
 	go func() {
 		// The life may be over before it listens.
 		_ = visitors{st.s}.do(st.ctx, func() []duty {
-			return st.s.a.life.ordered(Order{Op: OpHardKill, Manner: MannerHold, Asked: "starter", Reason: h.Reason, Code: h.Code, Subcode: h.Subcode})
+			return st.s.a.life.ordered(protocol.Order{Op: protocol.OpHardKill, Manner: protocol.MannerHold, Asked: "starter", Reason: h.Reason, Code: h.Code, Subcode: h.Subcode})
 		})
 	}()
 	return false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 )
 
@@ -25,7 +26,7 @@ func TestSpawnedForVisitors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &activation{host: Host{Spawner: m}, plan: &Plan{RunAs: user}}
+	a := &activation{host: Host{Spawner: m}, plan: &protocol.Plan{RunAs: user}}
 	if a.spawner() != nil {
 		t.Error("a visitor of a job that does not run")
 	}

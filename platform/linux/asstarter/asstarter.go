@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // exitNoHost says that this machine cannot be a starter's.
@@ -24,7 +25,7 @@ const exitNoHost = 1
 // Become is the whole life of the process, and does not return, where its first
 // argument says that it is to be a starter.
 func Become() {
-	if len(os.Args) > 1 && os.Args[1] == starter.Command {
+	if len(os.Args) > 1 && os.Args[1] == protocol.Command {
 		os.Exit(Main(os.Args[2:]))
 	}
 }

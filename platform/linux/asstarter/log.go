@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // mostRecords is how large HTCondor lets FILE_TRANSFER_STATS_LOG become, in bytes,
@@ -45,7 +45,7 @@ func (r records) Write(record []byte) (n int, err error) {
 
 // openLog opens a starter's log for the rest of the process's life, and tells
 // when another process wrote there last.
-func openLog(p starter.LogPlan) (log *slog.Logger, touched time.Time, err error) {
+func openLog(p protocol.LogPlan) (log *slog.Logger, touched time.Time, err error) {
 	open := systemLog
 	if !p.Syslog {
 		open = func() (io.Writer, error) {

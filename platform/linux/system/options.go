@@ -15,7 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/startd"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/asstarter"
 )
 
@@ -55,5 +55,5 @@ func (s *System) Daemon(c Configuration) startd.Options {
 
 // starter is this program as a starter: its main calls asstarter.Become.
 func (s *System) starter() (path string, args []string) {
-	return s.Self, []string{filepath.Base(s.Self), starter.Command}
+	return s.Self, []string{filepath.Base(s.Self), protocol.Command}
 }

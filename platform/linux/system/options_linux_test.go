@@ -12,7 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // visit is this machine, with scanners of the test's own.
@@ -80,7 +80,7 @@ func TestRunOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.Inventory.UsableCores != 3 || len(o.Inventory.Resources) != 1 || o.Execute != filepath.Join(dir, "execute") || o.StarterPath != s.Self ||
-		len(o.StarterArgs) != 2 || o.StarterArgs[1] != starter.Command || !strings.HasSuffix(o.User, "@example.org") || o.Log == nil || o.Host.Spawner == nil {
+		len(o.StarterArgs) != 2 || o.StarterArgs[1] != protocol.Command || !strings.HasSuffix(o.User, "@example.org") || o.Log == nil || o.Host.Spawner == nil {
 		t.Errorf("%+v", o)
 	}
 	if len(found) == 0 || !strings.Contains(errors.Join(found...).Error(), "one board does not answer") {

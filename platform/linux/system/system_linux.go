@@ -19,7 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/sandbox"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/launch"
 	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
@@ -95,7 +95,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 		Errno:  proc.Errno,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, Access: files,
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
-		Channel: func() (*os.File, starter.Channel, error) {
+		Channel: func() (*os.File, launch.Channel, error) {
 			child, parent, err := handover.New()
 			if err != nil { // a Channel that is nil, not one of a nil
 				return nil, nil, err

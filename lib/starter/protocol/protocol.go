@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package protocol
 
 import (
 	"encoding/json"
@@ -236,4 +236,34 @@ type ExitRecord struct {
 	// Fault is set when the job's program never ran and the machine is, or may
 	// be, to blame.
 	Fault *Fault `json:"fault,omitempty"`
+}
+
+// The kinds of a Fault.
+const (
+	FaultExecute = "execute" // EXECUTE cannot be used
+	FaultSpawn   = "spawn"   // no process can be started
+)
+
+// Fault says that a job could not be started because of the machine, so that
+// the startd starts no more until that is mended.
+type Fault struct {
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+	// Doubtful says that the job itself may have caused it: it may have brought
+	// more files than the disk has room for.
+	Doubtful bool `json:"doubtful,omitempty"`
+}
+
+// LogPlan is the log that a starter writes: STARTER_LOG with what
+// STARTER_LOG_NAME_APPEND puts behind it, shown as STARTER_DEBUG says. Many
+// starters may write the same file after one another, and at the same time.
+type LogPlan struct {
+	Path       string        `json:"path,omitempty"`
+	Syslog     bool          `json:"syslog,omitempty"`      // to the system's log instead: LOG_TO_SYSLOG
+	Debug      []string      `json:"debug,omitempty"`       // lists of categories, as ALL_DEBUG and STARTER_DEBUG
+	TimeFormat string        `json:"time_format,omitempty"` // DEBUG_TIME_FORMAT
+	Stamps     bool          `json:"stamps,omitempty"`      // LOGS_USE_TIMESTAMP
+	MaxBytes   int64         `json:"max_bytes,omitempty"`   // MAX_STARTER_LOG as a size, 0 for none
+	MaxAge     time.Duration `json:"max_age,omitempty"`     // MAX_STARTER_LOG as a time, 0 for none
+	Keep       int           `json:"keep,omitempty"`        // MAX_NUM_STARTER_LOG
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package launch
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // sendTimeout bounds how long one order may be on its way to a starter that
@@ -57,7 +58,7 @@ func newOutgoing(ch Channel, within time.Duration, stuck func(why error)) *outgo
 // put has m written and returns at once. The connection of m has to live until
 // m.sent has an answer.
 func (q *outgoing) put(m message) error {
-	const op = "starter.Send"
+	const op = "launch.Send"
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shut {
@@ -88,7 +89,7 @@ func (q *outgoing) fail() {
 	q.shut = true
 	for _, m := range q.waiting {
 		if m.sent != nil {
-			m.sent <- errs.E("starter.Send", errs.NotFound, m.op, errGone)
+			m.sent <- errs.E("launch.Send", errs.NotFound, m.op, errGone)
 		}
 	}
 	q.waiting = nil
@@ -130,7 +131,7 @@ func (q *outgoing) write() {
 		if !ok {
 			return
 		}
-		if m.op != OpPlan {
+		if m.op != protocol.OpPlan {
 			q.open.expect(m.op)
 		}
 		err := q.one(m)
@@ -143,7 +144,7 @@ func (q *outgoing) write() {
 		// Who sent it may hang up when it hears of the error, and wait for the end of a
 		// starter that nothing ends any more: so that is killed first.
 		if errs.Is(err, errs.Transient) {
-			q.giveUp(errs.E("starter.Send", errs.Broken, m.op, errors.New("the starter did not read an order for "+sendTimeout.String())))
+			q.giveUp(errs.E("launch.Send", errs.Broken, m.op, errors.New("the starter did not read an order for "+sendTimeout.String())))
 		}
 		if m.sent != nil {
 			m.sent <- err
@@ -173,7 +174,7 @@ func (q *outgoing) one(m message) error {
 	case errs.Is(err, errs.Unsupported):
 		kind = errs.Unsupported
 	}
-	return errs.E("starter.Send", kind, m.op, err)
+	return errs.E("launch.Send", kind, m.op, err)
 }
 
 // silent ends a starter that has read none of its orders for too long, though the
@@ -185,7 +186,7 @@ func (q *outgoing) silent(op string, after time.Duration) {
 		return
 	}
 	q.fail()
-	err := errs.E("starter.Send", errs.Broken, op, errors.New("the starter did not answer an order for "+after.String()+"; it may have been stopped"))
+	err := errs.E("launch.Send", errs.Broken, op, errors.New("the starter did not answer an order for "+after.String()+"; it may have been stopped"))
 	q.work.Go(func() { q.giveUp(err) })
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package launch
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // wire is a Channel in memory whose other end is read by the test. It has no
@@ -60,7 +61,7 @@ func newLaunched(t *testing.T) *launched {
 	w.machine.Install("/starter", func(p *hosttest.Process) host.ExitStatus {
 		return host.ExitStatus{Signal: p.Sleep(time.Hour)}
 	})
-	w.l = NewLauncher(LaunchSpec{
+	w.l = NewLauncher(Spec{
 		Spawner: w.machine, Path: "/starter", Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Channel: func() (*os.File, Channel, error) {
 			null, err := os.Open(os.DevNull)
@@ -85,10 +86,10 @@ func (w *launched) launch(t *testing.T, nc net.Conn) *Handle {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h, err = w.l.Launch(t.Context(), &Plan{Activation: "a"}, nc)
+		h, err = w.l.Launch(t.Context(), &protocol.Plan{Activation: "a"}, nc)
 	}()
 	synctest.Wait()
-	if op := w.read(t).Op; op != OpPlan {
+	if op := w.read(t).Op; op != protocol.OpPlan {
 		t.Errorf("the first order is %q", op)
 	}
 	if <-done; err != nil {
@@ -97,7 +98,7 @@ func (w *launched) launch(t *testing.T, nc net.Conn) *Handle {
 	return h
 }
 
-func (w *launched) read(t *testing.T) (o Order) {
+func (w *launched) read(t *testing.T) (o protocol.Order) {
 	t.Helper()
 	if !w.orders.Scan() {
 		t.Fatalf("no order: %v", w.orders.Err())
@@ -115,7 +116,7 @@ func (w *launched) killed(t *testing.T, h *Handle) {
 	if h.Status().Signal != hosttest.SIGKILL || !errs.Is(h.Err(), errs.Broken) {
 		t.Errorf("the starter %v: %v", h.Status(), h.Err())
 	}
-	if err := h.Send(Order{Op: OpSuspend}); !errs.Is(err, errs.NotFound) {
+	if err := h.Send(protocol.Order{Op: protocol.OpSuspend}); !errs.Is(err, errs.NotFound) {
 		t.Errorf("an order for a starter that is gone: %v", err)
 	}
 	if n := strings.Count(w.log.String(), "does not read its orders and is killed"); n != 1 {
@@ -132,7 +133,7 @@ func TestOrderNotRead(t *testing.T) {
 		h := w.launch(t, nil)
 		began := time.Now()
 		for range 3 {
-			if err := h.Send(Order{Op: OpSuspend}); err != nil {
+			if err := h.Send(protocol.Order{Op: protocol.OpSuspend}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -156,7 +157,7 @@ func TestTooManyOrders(t *testing.T) {
 		taken := 0
 		var err error
 		for taken = 0; err == nil && taken < 1000; taken++ {
-			err = h.Send(Order{Op: OpSuspend})
+			err = h.Send(protocol.Order{Op: protocol.OpSuspend})
 			synctest.Wait()
 		}
 		if !errs.Is(err, errs.Broken) || taken != mostWaiting+2 { // one is being written, one is too many
@@ -187,7 +188,7 @@ func TestOrdersInOrder(t *testing.T) {
 		}
 		w.wire.mu.Unlock()
 		for i := range mostWaiting {
-			if err := h.Send(Order{Op: OpSuspend, Reason: strconv.Itoa(i)}); err != nil {
+			if err := h.Send(protocol.Order{Op: protocol.OpSuspend, Reason: strconv.Itoa(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -200,7 +201,7 @@ func TestOrdersInOrder(t *testing.T) {
 			t.Error(err)
 		}
 		<-h.Exited()
-		if err := h.Send(Order{Op: OpSuspend}); !errs.Is(err, errs.NotFound) || h.Err() != nil {
+		if err := h.Send(protocol.Order{Op: protocol.OpSuspend}); !errs.Is(err, errs.NotFound) || h.Err() != nil {
 			t.Errorf("after its end: %v, %v", err, h.Err())
 		}
 	})
@@ -213,7 +214,7 @@ func TestPlanNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLaunched(t)
 		began := time.Now()
-		if _, err := w.l.Launch(t.Context(), &Plan{Activation: "a"}, nil); err == nil {
+		if _, err := w.l.Launch(t.Context(), &protocol.Plan{Activation: "a"}, nil); err == nil {
 			t.Error("a starter that read nothing has a plan")
 		}
 		if d := time.Since(began); d != sendTimeout || !strings.Contains(w.log.String(), "is killed") {
@@ -234,7 +235,7 @@ func TestPlanNotRead(t *testing.T) {
 		}
 		nc, other := net.Pipe()
 		defer other.Close()
-		_, err := w.l.Launch(t.Context(), &Plan{Activation: "a"}, nc)
+		_, err := w.l.Launch(t.Context(), &protocol.Plan{Activation: "a"}, nc)
 		if !errs.Is(err, errs.Unsupported) {
 			t.Error(err)
 		}
@@ -246,15 +247,15 @@ func TestPlanNotRead(t *testing.T) {
 // no orders.
 func TestOrderNotAnswered(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]time.Duration{OpSoftKill: 20 * time.Second, OpPing: 3 * time.Minute} {
+	for name, want := range map[string]time.Duration{protocol.OpSoftKill: 20 * time.Second, protocol.OpPing: 3 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newLaunched(t)
 				h := w.launch(t, nil)
 				began := time.Now()
-				if name != OpPing {
-					if err := h.Send(Order{Op: name}); err != nil {
+				if name != protocol.OpPing {
+					if err := h.Send(protocol.Order{Op: name}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -284,15 +285,15 @@ func TestAnswers(t *testing.T) {
 		events []event
 		late   time.Duration // when the answers are late, never if they are not
 	}{
-		{"in time", []event{{0, OpSuspend}, {19 * time.Second, answer}}, never},
-		{"one of two", []event{{0, OpSuspend}, {0, OpSoftKill}, {19 * time.Second, answer}}, 39 * time.Second},
-		{"an order after a ping", []event{{0, OpPing}, {30 * time.Second, OpSoftKill}}, 50 * time.Second},
-		{"an order after a slot's ad", []event{{0, OpSlotAd}, {30 * time.Second, OpSoftKill}}, 50 * time.Second},
-		{"a slot's ad", []event{{0, OpSlotAd}, {0, OpPing}}, 2 * time.Minute},
-		{"a ping after an order", []event{{0, OpSoftKill}, {5 * time.Second, OpPing}}, 20 * time.Second},
-		{"the startd itself is slow", []event{{0, busy}, {0, OpSoftKill}, {5 * time.Minute, free}, {5 * time.Minute, answer}}, never},
-		{"answers that nobody asked for", []event{{0, answer}, {0, answer}, {0, OpSoftKill}}, 20 * time.Second},
-		{"the starter is gone", []event{{0, OpSoftKill}, {0, gone}, {0, OpHardKill}}, never},
+		{"in time", []event{{0, protocol.OpSuspend}, {19 * time.Second, answer}}, never},
+		{"one of two", []event{{0, protocol.OpSuspend}, {0, protocol.OpSoftKill}, {19 * time.Second, answer}}, 39 * time.Second},
+		{"an order after a ping", []event{{0, protocol.OpPing}, {30 * time.Second, protocol.OpSoftKill}}, 50 * time.Second},
+		{"an order after a slot's ad", []event{{0, protocol.OpSlotAd}, {30 * time.Second, protocol.OpSoftKill}}, 50 * time.Second},
+		{"a slot's ad", []event{{0, protocol.OpSlotAd}, {0, protocol.OpPing}}, 2 * time.Minute},
+		{"a ping after an order", []event{{0, protocol.OpSoftKill}, {5 * time.Second, protocol.OpPing}}, 20 * time.Second},
+		{"the startd itself is slow", []event{{0, busy}, {0, protocol.OpSoftKill}, {5 * time.Minute, free}, {5 * time.Minute, answer}}, never},
+		{"answers that nobody asked for", []event{{0, answer}, {0, answer}, {0, protocol.OpSoftKill}}, 20 * time.Second},
+		{"the starter is gone", []event{{0, protocol.OpSoftKill}, {0, gone}, {0, protocol.OpHardKill}}, never},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -333,14 +334,14 @@ func TestTellSlot(t *testing.T) {
 		w := newLaunched(t)
 		h := w.launch(t, nil)
 		tell := func(n int) {
-			if err := h.TellSlot(Order{Op: OpSlotAd, SlotAd: strconv.Itoa(n)}); err != nil {
+			if err := h.TellSlot(protocol.Order{Op: protocol.OpSlotAd, SlotAd: strconv.Itoa(n)}); err != nil {
 				t.Error(err)
 			}
 		}
 		for n := range 3 * mostWaiting {
 			tell(n)
 		}
-		if o := w.read(t); o.Op != OpSlotAd || o.SlotAd != "0" {
+		if o := w.read(t); o.Op != protocol.OpSlotAd || o.SlotAd != "0" {
 			t.Errorf("the first is %+v", o)
 		}
 		h.slotTold()
@@ -358,4 +359,13 @@ func TestTellSlot(t *testing.T) {
 		}
 		<-h.Exited()
 	})
+}
+
+// What is no report ends the conversation, and what came before it is heard.
+func TestNotAReport(t *testing.T) {
+	t.Parallel()
+	n := 0
+	if err := readReports(strings.NewReader("{\"op\":\"ready\"}\nnonsense\n"), func(protocol.Report) { n++ }); err == nil || n != 1 {
+		t.Errorf("%d reports were read, then %v", n, err)
+	}
 }

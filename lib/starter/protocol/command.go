@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package protocol
 
 // Command is the first argument by which a program that is not condor_starter
 // itself is asked to be one.

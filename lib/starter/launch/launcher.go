@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package launch
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
-// LaunchSpec says how starters are started.
-type LaunchSpec struct {
+// Spec says how starters are started.
+type Spec struct {
 	Spawner host.Spawner    // starts the starter's process; its families are the starters with all below them
 	Census  host.Census     // finds what a starter that died has left; nil leaves that to the next sweep
 	Private sandbox.Private // whose directories its record is believed in
@@ -54,10 +54,10 @@ type pipe struct{ *os.File }
 
 // Pass refuses.
 func (p pipe) Pass([]byte, net.Conn) error {
-	return errs.E("starter.Pass", errs.Unsupported, "", errors.New("a connection cannot be passed through a pipe"))
+	return errs.E("launch.Pass", errs.Unsupported, "", errors.New("a connection cannot be passed through a pipe"))
 }
 
-// openPipe is the Channel of a LaunchSpec without one.
+// openPipe is the Channel of a Spec without one.
 func openPipe() (child *os.File, parent Channel, err error) {
 	r, w, err := os.Pipe()
 	return r, pipe{w}, err
@@ -65,7 +65,7 @@ func openPipe() (child *os.File, parent Channel, err error) {
 
 // Launcher starts starters. It is safe for concurrent use.
 type Launcher struct {
-	spec LaunchSpec
+	spec Spec
 
 	mu      sync.Mutex
 	closed  bool
@@ -75,27 +75,16 @@ type Launcher struct {
 	work    sync.WaitGroup // goroutines of the launcher itself
 }
 
-// lean makes the runtime of a starter small: it lives for one job, allocates
-// little and mostly waits. Collecting garbage and looking for processors would
-// only cost that job's time.
-var lean = []string{"GOGC=off", "GOMEMLIMIT=64MiB", "GOMAXPROCS=1"}
-
-// isLean reports whether entry sets what lean sets. A job does not inherit it.
-func isLean(entry string) bool {
-	name, _, _ := strings.Cut(entry, "=")
-	return slices.ContainsFunc(lean, func(l string) bool { return strings.HasPrefix(l, name+"=") })
-}
-
 // NewLauncher returns a launcher and begins to fill its standby. The caller
 // closes it.
-func NewLauncher(spec LaunchSpec) *Launcher {
+func NewLauncher(spec Spec) *Launcher {
 	if spec.Log == nil {
 		spec.Log = slog.New(slog.DiscardHandler)
 	}
 	if spec.Channel == nil {
 		spec.Channel = openPipe
 	}
-	spec.Env = append(slices.DeleteFunc(slices.Clone(spec.Env), isLean), lean...)
+	spec.Env = append(slices.DeleteFunc(slices.Clone(spec.Env), protocol.IsLean), protocol.Lean...)
 	l := &Launcher{spec: spec}
 	l.refill()
 	return l
@@ -107,8 +96,8 @@ func NewLauncher(spec LaunchSpec) *Launcher {
 // could be started at all, which is the machine's fault. The context bounds
 // Launch itself, not the starter. The connection nc, nil for none, goes with the
 // plan; the launcher owns it, and closes it here whatever happens.
-func (l *Launcher) Launch(ctx context.Context, plan *Plan, nc net.Conn) (*Handle, error) {
-	const op = "starter.Launch"
+func (l *Launcher) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn) (*Handle, error) {
+	const op = "launch.Launch"
 	if nc != nil {
 		defer nc.Close()
 	}
@@ -174,7 +163,7 @@ func (l *Launcher) Use(path string, args []string) {
 }
 
 // now is how starters are started from now on; it changes with used.
-func (l *Launcher) now() (spec LaunchSpec, used int) {
+func (l *Launcher) now() (spec Spec, used int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.spec, l.used
@@ -223,7 +212,7 @@ func (l *Launcher) refill() {
 }
 
 // start runs one starter without a plan.
-func start(spec LaunchSpec) (*Handle, error) {
+func start(spec Spec) (*Handle, error) {
 	stdinR, stdinW, err := spec.Channel()
 	if err != nil {
 		return nil, err
@@ -244,7 +233,7 @@ func start(spec LaunchSpec) (*Handle, error) {
 	if err != nil {
 		stdinW.Close()
 		stdoutR.Close()
-		return nil, errs.E("starter.start", errs.Broken, spec.Path, err)
+		return nil, errs.E("launch.start", errs.Broken, spec.Path, err)
 	}
 	return newHandle(spec, family, stdinW, stdoutR), nil
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package protocol
 
 import (
 	"errors"
@@ -20,9 +20,9 @@ import (
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
-// subsystem is whose knobs a starter has: STARTER.ENABLE_CHIRP and the like go
+// Subsystem is whose knobs a starter has: STARTER.ENABLE_CHIRP and the like go
 // before ENABLE_CHIRP.
-const subsystem = "STARTER"
+const Subsystem = "STARTER"
 
 // Settings are what the configuration says to the starter of one activation. The
 // startd reads them, when it reads its own configuration, and sends them with the
@@ -89,7 +89,7 @@ func Configuration(startd *config.Snapshot, slotType int) (*config.Snapshot, err
 	if slotType != 0 {
 		local = "slot_type_" + strconv.Itoa(slotType)
 	}
-	return startd.As(subsystem, local)
+	return startd.As(Subsystem, local)
 }
 
 // SettingsFrom reads the settings of starters from s, which Configuration has made,
@@ -125,9 +125,9 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
 	}
 	var errs [3]error
-	set.Reach, errs[0] = reach.SettingsFrom(s, subsystem)
-	set.Security, errs[1] = security.KnobsFrom(s, subsystem)
-	set.Methods, errs[2] = authn.SettingsFrom(s, subsystem)
+	set.Reach, errs[0] = reach.SettingsFrom(s, Subsystem)
+	set.Security, errs[1] = security.KnobsFrom(s, Subsystem)
+	set.Methods, errs[2] = authn.SettingsFrom(s, Subsystem)
 	if err := errors.Join(append(errs[:], r.Err())...); err != nil {
 		return nil, err
 	}
@@ -154,23 +154,23 @@ func (r *reader) positive(name string) time.Duration {
 	}
 	d, err := nothing().Duration(name)
 	if err != nil {
-		panic("starter: " + err.Error()) // a row of the table is wrong
+		panic("protocol: " + err.Error()) // a row of the table is wrong
 	}
 	return d
 }
 
 // nothing is a configuration that says nothing.
 func nothing() *config.Snapshot {
-	s, err := config.Parse("<no configuration>", "", config.Options{Subsystem: subsystem})
+	s, err := config.Parse("<no configuration>", "", config.Options{Subsystem: Subsystem})
 	if err != nil {
-		panic("starter: " + err.Error()) // nothing cannot be wrong
+		panic("protocol: " + err.Error()) // nothing cannot be wrong
 	}
 	return s
 }
 
-// complete gives a plan without settings, or without those of a pool that it needs,
+// Complete gives a plan without settings, or without those of a pool that it needs,
 // what a configuration without a word gives.
-func (p *Plan) complete() {
+func (p *Plan) Complete() {
 	if p.Settings != nil && (p.Shadow == nil || p.Settings.Pool != nil) {
 		return
 	}
@@ -186,22 +186,22 @@ func (p *Plan) complete() {
 		set = &with
 	}
 	if err := errors.Join(err, poolErr); err != nil {
-		panic("starter: " + err.Error()) // a row of the table is wrong
+		panic("protocol: " + err.Error()) // a row of the table is wrong
 	}
 	p.Settings = set
 }
 
-// first is how long after the job's start its shadow is told first how it does.
-func (s *Settings) first() time.Duration {
+// First is how long after the job's start its shadow is told first how it does.
+func (s *Settings) First() time.Duration {
 	if s.FirstUpdate < 0 {
 		return s.Update
 	}
 	return s.FirstUpdate
 }
 
-// nice evaluates JOB_RENICE_INCREMENT against the job ad alone. What is no
+// Niceness evaluates JOB_RENICE_INCREMENT against the job ad alone. What is no
 // number counts as 10.
-func (s *Settings) nice(job *classad.Ad, now time.Time) int {
+func (s *Settings) Niceness(job *classad.Ad, now time.Time) int {
 	if s.Nice == nil {
 		return 0
 	}

@@ -1,12 +1,14 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package launch
 
 import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // A job without an account of its own can stop its starter (SIGSTOP), and would
@@ -23,7 +25,7 @@ const answerWithin = 10 * time.Second
 const pingWithin = time.Minute
 
 // patient reports whether an order is one by which no job has to leave.
-func patient(op string) bool { return op == OpPing || op == OpSlotAd }
+func patient(op string) bool { return op == protocol.OpPing || op == protocol.OpSlotAd }
 
 // pingAfter is how long a starter may say nothing before it is asked whether it
 // reads its orders.

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package starter
+package launch
 
 import (
 	"bufio"
@@ -16,14 +16,15 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // Handle is the startd's side of one running starter. Methods are safe for
 // concurrent use. The owner reads Reports until it is closed.
 type Handle struct {
-	spec    LaunchSpec
+	spec    Spec
 	family  host.Family
-	reports chan Report
+	reports chan protocol.Report
 	exited  chan struct{}
 
 	orders *outgoing
@@ -38,10 +39,10 @@ type Handle struct {
 	leftover int
 }
 
-func newHandle(spec LaunchSpec, family host.Family, stdin Channel, stdout *os.File) *Handle {
+func newHandle(spec Spec, family host.Family, stdin Channel, stdout *os.File) *Handle {
 	h := &Handle{
 		spec: spec, family: family,
-		reports: make(chan Report, 16), exited: make(chan struct{}),
+		reports: make(chan protocol.Report, 16), exited: make(chan struct{}),
 	}
 	h.orders = newOutgoing(stdin, spec.AnswerWithin, h.stuck)
 	go h.follow(stdout)
@@ -54,7 +55,7 @@ func (h *Handle) Proc() host.ProcID { return h.family.Main() }
 // Reports delivers what the starter says, in order. It is closed when the
 // starter has said its last word; if that was not "ended" the activation ended
 // without a record.
-func (h *Handle) Reports() <-chan Report { return h.reports }
+func (h *Handle) Reports() <-chan protocol.Report { return h.reports }
 
 // Exited is closed when the starter is gone, with everything that was below
 // it and, if it died before its time, what it had left.
@@ -85,18 +86,18 @@ func (h *Handle) Leftovers() int {
 // wait; it is killed then, and likewise when it leaves one unread for 20 s. Without
 // orders it is asked after a minute of silence whether it reads any, and has two
 // more to answer.
-func (h *Handle) Send(o Order) error { return h.send(message{op: o.Op}, o) }
+func (h *Handle) Send(o protocol.Order) error { return h.send(message{op: o.Op}, o) }
 
 // slotAds has one OpSlotAd on its way at most: a starter that is slow to read
 // gets the latest when it has read the last.
 type slotAds struct {
-	owed bool   // one has no answer yet
-	next *Order // the latest that waits for it
+	owed bool            // one has no answer yet
+	next *protocol.Order // the latest that waits for it
 }
 
 // TellSlot hands the slot's ad to the starter, in the place of one that it has not
 // been sent yet. The order must be an OpSlotAd.
-func (h *Handle) TellSlot(o Order) error {
+func (h *Handle) TellSlot(o protocol.Order) error {
 	h.mu.Lock()
 	if h.ads.owed {
 		h.ads.next = &o
@@ -120,17 +121,17 @@ func (h *Handle) slotTold() {
 }
 
 // send is Send for a message that lacks only its line.
-func (h *Handle) send(m message, o Order) error {
+func (h *Handle) send(m message, o protocol.Order) error {
 	line, err := json.Marshal(o)
 	if err != nil {
-		return errs.E("starter.Send", errs.Invalid, o.Op, err)
+		return errs.E("launch.Send", errs.Invalid, o.Op, err)
 	}
-	if len(line) >= MaxLine {
-		return errs.E("starter.Send", errs.Invalid, o.Op, errors.New("order is too long"))
+	if len(line) >= protocol.MaxLine {
+		return errs.E("launch.Send", errs.Invalid, o.Op, errors.New("order is too long"))
 	}
 	select {
 	case <-h.family.Done():
-		return errs.E("starter.Send", errs.NotFound, o.Op, errGone)
+		return errs.E("launch.Send", errs.NotFound, o.Op, errGone)
 	default:
 	}
 	m.line = append(line, '\n')
@@ -155,13 +156,13 @@ func (h *Handle) Kill() error {
 
 // give sends the plan, with the connection nc, and waits until it is written.
 // It may take a few seconds with a starter that does not read.
-func (h *Handle) give(plan *Plan, nc net.Conn) error {
+func (h *Handle) give(plan *protocol.Plan, nc net.Conn) error {
 	h.mu.Lock()
 	h.execute = plan.Execute
-	h.quiet = time.AfterFunc(pingAfter, func() { _ = h.Send(Order{Op: OpPing}) }) // one that is gone needs none
+	h.quiet = time.AfterFunc(pingAfter, func() { _ = h.Send(protocol.Order{Op: protocol.OpPing}) }) // one that is gone needs none
 	h.mu.Unlock()
-	m := message{op: OpPlan, nc: nc, sent: make(chan error, 1)}
-	if err := h.send(m, Order{Op: OpPlan, Plan: plan}); err != nil {
+	m := message{op: protocol.OpPlan, nc: nc, sent: make(chan error, 1)}
+	if err := h.send(m, protocol.Order{Op: protocol.OpPlan, Plan: plan}); err != nil {
 		return err
 	}
 	return <-m.sent
@@ -201,16 +202,16 @@ func (h *Handle) hangUp() { h.orders.close() }
 // the end of the process and clears away what it left.
 func (h *Handle) follow(stdout *os.File) {
 	defer close(h.exited)
-	err := readReports(stdout, func(r Report) {
+	err := readReports(stdout, func(r protocol.Report) {
 		h.heard()
-		if r.Op == OpTaken {
+		if r.Op == protocol.OpTaken {
 			h.orders.open.answered()
-			if r.Order == OpSlotAd {
+			if r.Order == protocol.OpSlotAd {
 				h.slotTold()
 			}
 			return
 		}
-		if r.Op == OpEnded {
+		if r.Op == protocol.OpEnded {
 			h.mu.Lock()
 			h.ended = true
 			h.mu.Unlock()
@@ -218,7 +219,7 @@ func (h *Handle) follow(stdout *os.File) {
 		h.orders.open.unread.Add(1)
 		h.reports <- r
 		h.orders.open.unread.Add(-1)
-		if r.Op == OpRunning {
+		if r.Op == protocol.OpRunning {
 			h.settle()
 		}
 	})
@@ -256,18 +257,18 @@ func (h *Handle) reclaim() (killed int, err error) {
 	return swept.Killed, err
 }
 
-func readReports(r io.Reader, each func(Report)) error {
+func readReports(r io.Reader, each func(protocol.Report)) error {
 	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 4096), MaxLine)
+	in.Buffer(make([]byte, 0, 4096), protocol.MaxLine)
 	for in.Scan() {
-		var rep Report
+		var rep protocol.Report
 		if err := json.Unmarshal(in.Bytes(), &rep); err != nil {
-			return errs.E("starter.Reports", errs.Broken, "", err)
+			return errs.E("launch.Reports", errs.Broken, "", err)
 		}
 		each(rep)
 	}
 	if err := in.Err(); err != nil {
-		return errs.E("starter.Reports", errs.Broken, "", err)
+		return errs.E("launch.Reports", errs.Broken, "", err)
 	}
 	return nil
 }

@@ -1,0 +1,20 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"strings"
+)
+
+// Lean makes the runtime of a starter small: it lives for one job, allocates
+// little and mostly waits. Collecting garbage and looking for processors would
+// only cost that job's time.
+var Lean = []string{"GOGC=off", "GOMEMLIMIT=64MiB", "GOMAXPROCS=1"}
+
+// IsLean reports whether entry sets what Lean sets. A job does not inherit it.
+func IsLean(entry string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	return slices.ContainsFunc(Lean, func(l string) bool { return strings.HasPrefix(l, name+"=") })
+}
