@@ -175,7 +175,7 @@ func TestNice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]int{
-		"": 0, "0": 0, "10": 10, "N + 1": 8, "MY.N": 7, "TARGET.N": 10, "25": 19, "-5": 0, "Prio > 2 ? 19 : 0": 19, "(": 10, `"x"`: 10, "true": 1,
+		"": 0, "0": 0, "10": 10, "N + 1": 8, "MY.N": 7, "TARGET.N": 10, "25": 19, "-5": 0, "Prio > 2 ? 19 : 0": 19, "(": 10, `"x"`: 10, "true": 1, `real("NaN")`: 10,
 	} {
 		if got := configured(t, "JOB_RENICE_INCREMENT = "+text+"\n").Niceness(job, time.Time{}); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)

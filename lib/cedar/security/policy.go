@@ -159,11 +159,9 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 		to   *time.Duration
 	}{{"SESSION_DURATION", &p.Duration}, {"SESSION_LEASE", &p.Lease}, {"AUTHENTICATION_TIMEOUT", &p.Patience}} {
 		if s, ok := r.find("SEC_%s_"+f.name, "", level); ok {
-			n, err := r.seconds(s)
-			if err != nil {
+			if *f.to, err = r.seconds(s); err != nil {
 				return Policy{}, err
 			}
-			*f.to = time.Duration(n) * time.Second
 		}
 	}
 	return p, p.check()

@@ -5,8 +5,8 @@ package security
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -52,13 +52,14 @@ func (r reader) lookup(name string) (config.Setting, bool) {
 	return s, true
 }
 
-// seconds reads a whole, non-negative number of seconds.
-func (r reader) seconds(s config.Setting) (int64, error) {
-	n, err := strconv.ParseInt(strings.TrimSpace(s.Value), 10, 64)
-	if err != nil || n < 0 || n > maxSeconds {
+// seconds reads a number of seconds that is not negative. As in HTCondor it may be
+// written as an expression: 24 * 60 * 60.
+func (r reader) seconds(s config.Setting) (time.Duration, error) {
+	d, err := r.c.Duration(s.Name)
+	if err != nil || d < 0 || d > maxSeconds*time.Second {
 		return 0, badSetting(s, fmt.Sprintf("want a number of seconds from 0 to %d", maxSeconds))
 	}
-	return n, nil
+	return d, nil
 }
 
 // maxSeconds bounds durations of sessions: ten years.

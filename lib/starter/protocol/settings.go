@@ -6,6 +6,7 @@ package protocol
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -206,7 +207,7 @@ func (s *Settings) Niceness(job *classad.Ad, now time.Time) int {
 		return 0
 	}
 	n, ok := s.Nice.Eval(&classad.Env{My: job, Now: now}).AsNumber()
-	if !ok {
+	if !ok || math.IsNaN(n) { // the owner of the job writes the ad that n is computed from
 		return 10
 	}
 	return int(min(max(n, 0), 19))
