@@ -66,5 +66,11 @@ func (r *Reader) Expr(name string) *Expr {
 	return keep(r, value, err)
 }
 
+// Wrong keeps that a knob, which could be read, does not have a value that is wanted.
+func (r *Reader) Wrong(name, message, want string) {
+	text, e, _ := r.Snapshot.value(name)
+	r.errs = append(r.errs, r.Snapshot.bad(name, e, trim(text), message, want))
+}
+
 // Err is all that was wrong, nil if nothing was.
 func (r *Reader) Err() error { return errors.Join(r.errs...) }

@@ -25,6 +25,10 @@ func TestReader(t *testing.T) {
 	if r.Bool("ENABLE_CHIRP_IO") || r.Duration("STARTER_UPLOAD_TIMEOUT") != 0 || r.Text("LOCK") != "" {
 		t.Error("what is wrong has a value")
 	}
+	r.Wrong("BASE_CGROUP", "is empty", "a name")
+	if err := r.Err(); err == nil || !strings.Contains(err.Error(), `text:4:1: knob BASE_CGROUP: is empty (want a name)`) {
+		t.Errorf("%v", err)
+	}
 	for _, where := range []string{"text:7", "text:8", "LOCK"} {
 		if err := r.Err(); err == nil || !strings.Contains(err.Error(), where) {
 			t.Errorf("the error %v does not name %s", err, where)

@@ -160,8 +160,19 @@ LOCK = /run/lock/condor
 	if n.SharedPort || n.BindAll || len(n.Brokers) != 2 || n.Interface != "*" || filepath.ToSlash(n.SocketDir) != "/run/lock/condor/daemon_sock" {
 		t.Errorf("network is %+v", n)
 	}
+	for text, want := range map[string][2]listen.Ports{
+		"LOWPORT = 9600 + 100\nHIGHPORT = 2 * $(LOWPORT)\n":                                              {{Low: 9700, High: 19300}, {Low: 9700, High: 19300}},
+		"IN_LOWPORT = 0\nIN_HIGHPORT = 0\nLOWPORT = 20000\nHIGHPORT = 20001\n":                           {{Low: 20000, High: 20001}, {Low: 20000, High: 20001}},
+		"LOWPORT = 0\nHIGHPORT = 0\nOUT_LOWPORT = 5\nOUT_HIGHPORT = OUT_LOWPORT =?= undefined ? 6 : 7\n": {{}, {Low: 5, High: 6}},
+	} {
+		if n, err := NetworkFrom(snapshot(t, text), "STARTD"); err != nil || n.In != want[0] || n.Out != want[1] {
+			t.Errorf("%q: %v and %v, %v; want %v", text, n.In, n.Out, err, want)
+		}
+	}
 	for text, want := range map[string]string{
-		"LOWPORT = x\nHIGHPORT = 5\n":                     `test.conf:1: LOWPORT`,
+		"NETWORK_INTERFACE = $INT(x)\n":                   "NETWORK_INTERFACE", // not every interface
+		"LOWPORT = 0\nHIGHPORT = 5\n":                     "a port from 1 to 65535",
+		"LOWPORT = x\nHIGHPORT = 5\n":                     `test.conf:1:1: knob LOWPORT: is not an integer`,
 		"IN_LOWPORT = 500\nIN_HIGHPORT = 400\n":           "IN_LOWPORT (500) or more",
 		"ENABLE_IPV4 = maybe\n":                           "true, false or auto",
 		"ENABLE_IPV4 = false\nENABLE_IPV6 = false\n":      "without either there is no network",
