@@ -13,7 +13,6 @@ import (
 	mathbits "math/bits"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ import (
 
 const (
 	mostTokenRequests = 1000
+	mostOfAddress     = 100 // of them, for one address, or one /64 of IPv6: nobody takes all places
 	mostTokenRules    = 100
 	mostTokenWords    = 512       // bytes of a name or a list that somebody sends
 	longestRule       = time.Hour // TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME if it is not set
@@ -44,6 +44,7 @@ var (
 	tokenClient   = tokenRefusal{3, "Client ID is incorrect."}
 	tokenFailed   = tokenRefusal{4, "Request failed."}
 	tokenExpired  = tokenRefusal{5, "Request has expired."}
+	tokenInClear  = tokenRefusal{7, "Request to server was not encrypted."}
 	tokenTooOften = tokenRefusal{5, "Request rate limit hit."}
 )
 
@@ -153,17 +154,17 @@ func refused(out *classad.Ad, err error) {
 	out.SetString("ErrorString", err.Error())
 }
 
-// duration reads a knob that is not in the table, in seconds.
+// duration reads a knob that is not in the table of knobs, in seconds, as an integer
+// expression; unset is for one that is not set, or that is no such thing.
 func (d *TokenRequests) duration(knob string, unset time.Duration) time.Duration {
 	s, ok := d.Config().Lookup(knob)
-	if !ok {
+	if !ok || strings.TrimSpace(s.Value) == "" {
 		return unset
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(s.Value), 10, 32)
-	if err != nil || n < 0 {
-		return unset
+	if t, err := d.Config().Duration(knob); err == nil && t >= 0 {
+		return t
 	}
-	return time.Duration(n) * time.Second
+	return unset
 }
 
 // expire forgets what is too old. The caller holds mu.
@@ -209,11 +210,17 @@ func (d *TokenRequests) start(c *listen.Call, ad *classad.Ad, now time.Time) (*c
 	if n, ok := ad.EvalInt("TokenLifetime", nil); ok && n >= 0 && n < 1<<31 {
 		lifetime = time.Duration(n) * time.Second
 	}
-	if most := d.duration("SEC_ISSUED_TOKEN_EXPIRATION", 0); most > 0 && (lifetime < 0 || lifetime > most) {
+	switch most, err := d.Config().Duration("SEC_ISSUED_TOKEN_EXPIRATION"); {
+	case err != nil:
+		return nil, tokenRefusal{4, "SEC_ISSUED_TOKEN_EXPIRATION is no number of seconds."} // and not: tokens without an end
+	case most > 0 && (lifetime < 0 || lifetime > most):
 		lifetime = most
 	}
 	if len(d.requests) >= mostTokenRequests {
 		return nil, tokenRefusal{3, "Too many requests in the system."}
+	}
+	if from := c.Addr.Addr().Unmap(); d.requestsOf(from) >= mostOfAddress {
+		return nil, tokenRefusal{3, "Too many requests from " + from.String() + " in the system."}
 	}
 	number, err := rand.Int(rand.Reader, big.NewInt(10_000_000))
 	if err != nil {
@@ -242,7 +249,7 @@ func (d *TokenRequests) start(c *listen.Call, ad *classad.Ad, now time.Time) (*c
 	// A rule trusts a network; else the token must not be read on its way, and
 	// not be fetched by who gives no name at all.
 	if !c.Conn.Encrypted() {
-		return nil, tokenRefusal{7, "Request to server was not encrypted."}
+		return nil, tokenInClear
 	}
 	if m := c.Request.Peer.Method; m == "" || strings.EqualFold(m, "ANONYMOUS") {
 		return nil, tokenRefusal{7, "Request to server was made using ANONYMOUS or no authentication."}
@@ -253,6 +260,23 @@ func (d *TokenRequests) start(c *listen.Call, ad *classad.Ad, now time.Time) (*c
 	d.requests[r.id] = r
 	c.Log.Info("token requested", "request", r.id, "user", r.user, "asker", r.asker, "levels", r.levels)
 	return out, nil
+}
+
+// requestsOf counts the requests that came from an address, or for IPv6 from its
+// network of 64 bits, of which one machine has all.
+func (d *TokenRequests) requestsOf(from netip.Addr) int {
+	n := 0
+	for _, r := range d.requests {
+		same := r.from == from
+		if from.Is6() && r.from.Is6() {
+			p, err := from.WithZone("").Prefix(64)
+			same = err == nil && p.Contains(r.from.WithZone(""))
+		}
+		if same {
+			n++
+		}
+	}
+	return n
 }
 
 // levels are those a token is to be limited to, within SEC_TOKEN_REQUEST_LIMITS.
@@ -281,7 +305,7 @@ func (d *TokenRequests) levels(ad *classad.Ad) ([]string, error) {
 }
 
 // finish is DC_FINISH_TOKEN_REQUEST.
-func (d *TokenRequests) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
+func (d *TokenRequests) finish(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
 	d.polls = min(pollsASecond, d.polls+now.Sub(d.polled).Seconds()*pollsASecond)
 	if d.polled.IsZero() {
 		d.polls = pollsASecond
@@ -305,6 +329,8 @@ func (d *TokenRequests) finish(_ *listen.Call, ad *classad.Ad, now time.Time) (*
 		return nil, tokenUnknown
 	case r.client != client:
 		return nil, tokenClient
+	case r.approved && !c.Conn.Encrypted(): // it was asked for under encryption; HTCondor would send it in clear
+		return nil, tokenInClear
 	case r.approved: // nobody else gets it
 		delete(d.requests, id)
 		out.SetString("Token", string(r.token))

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strconv"
@@ -231,6 +232,11 @@ func TestTokenDesk(t *testing.T) {
 	if got := says(o.ask(command.DCApproveTokenRequest, admin, names), "ErrorCode"); got != "5" {
 		t.Errorf("a second approval: error %q", got)
 	}
+	inClear := stranger
+	inClear.clear = true
+	if got := o.ask(command.DCFinishTokenRequest, inClear, names); says(got, "Token") != "" || says(got, "ErrorCode") != "7" {
+		t.Errorf("fetched in clear: %v", got)
+	}
 	text := says(o.ask(command.DCFinishTokenRequest, stranger, names), "Token")
 	token, err := authn.ParseToken(text)
 	if err != nil {
@@ -281,13 +287,10 @@ func TestTokenRequestIsRefused(t *testing.T) {
 		t.Errorf("without a key: error %q", got)
 	}
 	o.key = true
-	for range mostTokenRequests {
-		if says(o.ask(command.DCStartTokenRequest, stranger, wanted), "ErrorCode") == "3" {
-			break
-		}
-	}
-	for len(o.desk.requests) < mostTokenRequests { // a number came twice
-		o.ask(command.DCStartTokenRequest, stranger, wanted)
+	many := stranger
+	for n := 0; len(o.desk.requests) < mostTokenRequests; n++ { // more often than that if a number comes twice
+		many.from = fmt.Sprintf("10.0.%d.%d", n/100, n%100)
+		o.ask(command.DCStartTokenRequest, many, wanted)
 	}
 	if got := o.ask(command.DCStartTokenRequest, stranger, wanted); says(got, "ErrorCode") != "3" || len(o.desk.requests) != mostTokenRequests {
 		t.Errorf("%d requests are kept, the next is answered %q", len(o.desk.requests), says(got, "ErrorString"))
@@ -295,6 +298,57 @@ func TestTokenRequestIsRefused(t *testing.T) {
 	o.clock.Advance(3 * time.Hour)
 	if o.begin(stranger, wanted); len(o.desk.requests) != 1 {
 		t.Errorf("%d requests are kept", len(o.desk.requests))
+	}
+}
+
+// One address takes no more than its share of the places: others find some.
+func TestTokenRequestsOfOneAddress(t *testing.T) {
+	t.Parallel()
+	for _, from := range [][3]string{{"192.0.2.7", "192.0.2.7", "192.0.2.8"}, {"2001:db8::1", "2001:db8::2:1", "2001:db8:0:1::1"}} {
+		o := newOffice(t, "")
+		who := stranger
+		who.from = from[0]
+		for range mostOfAddress * 11 / 10 {
+			o.ask(command.DCStartTokenRequest, who, wanted)
+		}
+		if len(o.desk.requests) != mostOfAddress {
+			t.Errorf("%d requests of %s are kept, want %d", len(o.desk.requests), who.from, mostOfAddress)
+		}
+		who.from = from[1]
+		if got := o.ask(command.DCStartTokenRequest, who, wanted); says(got, "ErrorCode") != "3" || !strings.Contains(says(got, "ErrorString"), from[1]) {
+			t.Errorf("one more of %s: %v", who.from, got)
+		}
+		who.from = from[2]
+		o.begin(who, wanted)
+	}
+}
+
+// The times of tokens are integer expressions, and one that is none gives no token
+// without an end.
+func TestTokenTimes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ knobs, lifetime, code string }{
+		{"SEC_ISSUED_TOKEN_EXPIRATION = 10 * 60\n", "600", ""},
+		{"SEC_ISSUED_TOKEN_EXPIRATION = -1\n", "", ""},
+		{"SEC_ISSUED_TOKEN_EXPIRATION = soon\n", "", "4"},
+	} {
+		o := newOffice(t, tt.knobs)
+		if got := says(o.ask(command.DCStartTokenRequest, stranger, wanted), "ErrorCode"); got != tt.code {
+			t.Errorf("%q: error %q, want %q", tt.knobs, got, tt.code)
+		}
+		if list := o.ask(command.DCListTokenRequest, admin, ""); len(list) > 1 && says(list[:1], "TokenLifetime") != tt.lifetime {
+			t.Errorf("%q: a token for %q seconds, want %q", tt.knobs, says(list[:1], "TokenLifetime"), tt.lifetime)
+		}
+	}
+	o := newOffice(t, "SEC_TOKEN_REQUEST_LIFETIME = 2 * 50\nTOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME = 5 * 60\n")
+	names := o.begin(stranger, wanted)
+	o.clock.Advance(101 * time.Second)
+	if got := says(o.ask(command.DCFinishTokenRequest, stranger, names), "ErrorString"); got != "Request has expired." {
+		t.Errorf("fetched too late: %q", got)
+	}
+	o.ask(command.DCAutoApproveTokenRequest, admin, "Subnet = \"192.0.2.0/24\"\nLifetime = 1000\n")
+	if len(o.desk.rules) != 1 || o.desk.rules[0].end.Sub(o.desk.rules[0].since) != 5*time.Minute {
+		t.Errorf("the rules are %+v", o.desk.rules)
 	}
 }
 

@@ -132,6 +132,10 @@ func putReply(conn *cedar.Conn, ad *classad.Ad, version, platform string) error 
 	return conn.EndMessage()
 }
 
+// mostReason bounds, in bytes, what a peer says of why the job has to go. It goes
+// into our log, the job's ad and its event log.
+const mostReason = 1024
+
 // vacate ends the job.
 func (cs *CommandSocket) vacate(ctx context.Context, c *listen.Call) error {
 	why, err := c.Conn.String()
@@ -147,6 +151,7 @@ func (cs *CommandSocket) vacate(ctx context.Context, c *listen.Call) error {
 	if err := c.Conn.EndOfMessage(); err != nil {
 		return err
 	}
+	why = cut(oneLine(why), mostReason)
 	c.Log.Info("vacate by command", "user", c.Request.Peer.User, "reason", why, "code", n[0], "subcode", n[1], "soft", n[2] != 0)
 	c.Conn.PutInt(1)
 	if err := c.Conn.EndMessage(); err != nil {

@@ -17,15 +17,17 @@ import (
 func TestVacate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	long := "say\nmore " + strings.Repeat("ü", mostReason)
 	for _, c := range []struct {
+		why  string
 		soft int64
 		want string
-	}{{1, "go away/21/102/true"}, {0, "go away/21/102/false"}} {
+	}{{"go away", 1, "go away/21/102/true"}, {"go away", 0, "go away/21/102/false"}, {long, 1, "say more " + strings.Repeat("ü", (mostReason-9)/2) + "…/21/102/true"}} {
 		conn, err := w.command(command.StarterVacateJob, claimSession())
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.PutString("go away")
+		conn.PutString(c.why)
 		for _, n := range []int64{21, 102, c.soft} {
 			conn.PutInt(n)
 		}
@@ -41,6 +43,11 @@ func TestVacate(t *testing.T) {
 		_, _ = conn.Int() // until the connection is closed: the job has been told then
 		if got := w.job.told(); !strings.HasSuffix(got, c.want) {
 			t.Errorf("the job was told %q, want %q", got, c.want)
+		}
+	}
+	for line := range strings.Lines(w.log.String()) {
+		if len(line) > 2*mostReason {
+			t.Errorf("a peer wrote a line of %d bytes into the log", len(line))
 		}
 	}
 }

@@ -48,6 +48,8 @@ type CommandSocket struct {
 	instanceID uint64         // by chance
 	visits     sync.WaitGroup // what was left to run for a visitor, as an sshd
 
+	registering sync.Mutex // one at a time, so that the latest address is told last
+
 	mu       sync.Mutex
 	address  cedar.Sinful
 	owners   map[string]string // ids of the sessions made for a job's owner -> who that is
@@ -72,6 +74,7 @@ func Open(ctx context.Context, cfg Config) (*CommandSocket, error) {
 	cs := &CommandSocket{cfg: cfg, id: id, instanceID: rand.Uint64(), owners: map[string]string{}}
 	cs.stopped, cs.stop = context.WithCancel(context.Background())
 	if err := cs.secure(); err != nil {
+		cs.stop()
 		return nil, err
 	}
 	cs.sockets = endpoint.Sockets{
@@ -261,6 +264,8 @@ func (cs *CommandSocket) Brokered() bool { return cs.sockets.Brokered() }
 
 // registered takes over what the brokers call us.
 func (cs *CommandSocket) registered() {
+	cs.registering.Lock()
+	defer cs.registering.Unlock()
 	cs.mu.Lock()
 	cs.address.CCB = cs.sockets.Contacts()
 	text := cs.address.String()
@@ -270,11 +275,16 @@ func (cs *CommandSocket) registered() {
 	}
 }
 
-// shown cuts what came from a peer to what a message can hold.
+// shown makes what came from a peer fit for a message.
 func shown(text string) string {
 	const most = 80
-	if len(text) > most {
-		text = text[:most] + "…"
+	return strings.Trim(fmt.Sprintf("%q", cut(text, most)), `"`)
+}
+
+// cut shortens a text to that many bytes, and says so.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.Trim(fmt.Sprintf("%q", text), `"`)
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,5 +271,37 @@ func TestBrokers(t *testing.T) {
 	}
 	if all := []string{<-asked, <-asked}; !slices.Contains(all, "198.51.100.1:9618") || !slices.Contains(all, "198.51.100.2:9618") {
 		t.Errorf("asked were %q", all)
+	}
+}
+
+// Two brokers that answer at once do not leave the older address standing.
+func TestAddressesAreToldInOrder(t *testing.T) {
+	t.Parallel()
+	var told []string
+	var mu sync.Mutex
+	first, second := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
+	cs := &CommandSocket{address: cedar.Sinful{Host: "192.0.2.1", Port: 1}, cfg: Config{Changed: func(address string) {
+		if calls.Add(1) == 1 {
+			close(first)
+			select { // somebody who is slow
+			case <-second:
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, address)
+	}}}
+	var wg sync.WaitGroup
+	wg.Go(cs.registered)
+	<-first
+	cs.mu.Lock()
+	cs.address.Port = 2
+	cs.mu.Unlock()
+	wg.Go(func() { cs.registered(); close(second) })
+	wg.Wait()
+	if len(told) != 2 || told[1] != cs.Address() {
+		t.Errorf("told were %q, and the address is %s", told, cs.Address())
 	}
 }
