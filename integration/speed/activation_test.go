@@ -37,7 +37,7 @@ var ways = [...]struct {
 // job's first instruction, as the job itself reads the clock (a shell and date
 // included), and to the answer that the startd is done with the job.
 func BenchmarkActivation(b *testing.B) {
-	s := newSite(b)
+	s := newSite(b, slots)
 	s.Write(filepath.Join(s.jobs, "begin.sh"), "#!/bin/sh\nexec date +%s.%N > \"$1\"\n", 0o755)
 	for _, name := range []string{"a", "b"} {
 		s.Write(filepath.Join(s.jobs, name), strings.Repeat("a line of a small file\n", 40), 0o644)
@@ -99,7 +99,7 @@ func readStamp(path string) (time.Time, error) {
 // on all slots at once, driven by a client of our own: jobs/s, and the
 // processor time of the EP, the jobs' own included.
 func BenchmarkActivations(b *testing.B) {
-	s := newSite(b)
+	s := newSite(b, slots)
 	n := number(b, jobsKnob, defaultJobs)
 	for _, name := range []string{"a", "b"} {
 		s.Write(filepath.Join(s.jobs, name), strings.Repeat("a line of a small file\n", 40), 0o644)

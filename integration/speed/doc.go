@@ -10,5 +10,6 @@
 //
 //	EXECPOINT_BENCH_JOBS=300   jobs of a round (100)
 //	EXECPOINT_BENCH_MIB=1024   size of the file that is moved (64)
+//	EXECPOINT_BENCH_MINUTES=3  how long starters are watched (1)
 //	EXECPOINT_BENCH_EP=ours    only one of original and ours
 package speed

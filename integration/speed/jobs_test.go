@@ -22,7 +22,7 @@ import (
 // processor time of the EP, the jobs' own included. Each round is a cluster of
 // as many jobs as the environment says.
 func BenchmarkJobs(b *testing.B) {
-	s := newSite(b)
+	s := newSite(b, slots)
 	n := number(b, jobsKnob, defaultJobs)
 	s.Write(filepath.Join(s.jobs, "a"), strings.Repeat("a line of a small file\n", 40), 0o644)
 	for _, what := range []struct{ name, lines string }{

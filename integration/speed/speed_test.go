@@ -24,9 +24,10 @@ func TestMain(m *testing.M) { os.Exit(realpool.Main(m)) }
 
 // The environment that chooses what is measured.
 const (
-	jobsKnob  = "EXECPOINT_BENCH_JOBS"
-	bytesKnob = "EXECPOINT_BENCH_MIB"
-	epKnob    = "EXECPOINT_BENCH_EP"
+	jobsKnob    = "EXECPOINT_BENCH_JOBS"
+	bytesKnob   = "EXECPOINT_BENCH_MIB"
+	minutesKnob = "EXECPOINT_BENCH_MINUTES"
+	epKnob      = "EXECPOINT_BENCH_EP"
 )
 
 const (
@@ -45,8 +46,9 @@ type site struct {
 	rest map[string]claim.ID
 }
 
-// newSite starts a pool and the Execution Points.
-func newSite(b *testing.B) *site {
+// newSite starts a pool and the Execution Points, each with as many processors as
+// jobs are to run on it at once.
+func newSite(b *testing.B, cpus int) *site {
 	b.Helper()
 	p := realpool.New(b, "SCHEDD.MAX_JOBS_RUNNING = 100\nSTARTD_SHOULD_WRITE_CLAIM_ID_FILE = True\n"+
 		"DEFAULT_USERLOG_FORMAT_OPTIONS = ISO_DATE SUB_SECOND\nMACHINE_RESOURCE_NAMES =\n")
@@ -58,7 +60,7 @@ func newSite(b *testing.B) *site {
 	}
 	p.Begin()
 	for _, kind := range kinds {
-		e := p.NewEP(kind, slots, "")
+		e := p.NewEP(kind, cpus, "")
 		e.Begin()
 		s.eps = append(s.eps, e)
 	}

@@ -25,7 +25,7 @@ import (
 // and ended. The shadow is the limit when its processor is full. The file has
 // as many MiB as the environment says.
 func BenchmarkTransfer(b *testing.B) {
-	s := newSite(b)
+	s := newSite(b, slots)
 	size := number(b, bytesKnob, defaultBytes)
 	s.Must(randomFile(filepath.Join(s.jobs, "big"), size))
 	s.Own(filepath.Join(s.jobs, "big"))
@@ -106,7 +106,7 @@ func randomFile(path string, mib int) error {
 // instruction; out, from its last to the answer that the startd is done with
 // it.
 func BenchmarkTransferDriven(b *testing.B) {
-	s := newSite(b)
+	s := newSite(b, slots)
 	size := number(b, bytesKnob, defaultBytes)
 	s.Must(randomFile(filepath.Join(s.jobs, "big"), size))
 	s.Write(filepath.Join(s.jobs, "move.sh"), "#!/bin/sh\nmv big result\nexec date +%s.%N > \"$1\"\n", 0o755)

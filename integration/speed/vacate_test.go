@@ -35,7 +35,7 @@ const vacateClaim = 465
 // start counts, and once with a client of ours, authentication included the
 // first time.
 func BenchmarkVacate(b *testing.B) {
-	s := newSite(b)
+	s := newSite(b, slots)
 	tool, err := s.toolClient()
 	s.Must(err)
 	seq := 0
