@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -76,8 +77,8 @@ func (r *run) fromDaemon() int {
 	return status
 }
 
-// locate finds the daemon that the options name: at an address, by a name that
-// a collector knows, or of this machine.
+// locate finds the daemon that the options name: at an address, of this machine by the
+// files that it writes, or by a name that a collector knows.
 func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *security.Client) (cedar.Sinful, error) {
 	if r.address != "" {
 		text := r.address
@@ -85,6 +86,18 @@ func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *securit
 			text = "<" + text + ">"
 		}
 		return cedar.ParseSinful(text)
+	}
+	name := r.name
+	if r.pool == "" {
+		read, err := pooltool.ReadShown(snap)
+		if err != nil {
+			return cedar.Sinful{}, err
+		}
+		at, asked, found := ask.Here{Config: snap, Read: read, Root: os.Geteuid() == 0}.Find(kinds[r.daemon], r.name)
+		if found {
+			return at, nil
+		}
+		name = asked
 	}
 	port, err := snap.Int("COLLECTOR_PORT")
 	find, err2 := pooltool.CollectorFinder(snap)
@@ -95,5 +108,5 @@ func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *securit
 	if r.pool != "" {
 		list = []string{r.pool}
 	}
-	return ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, list, kinds[r.daemon], cmp.Or(r.name, snap.String("FULL_HOSTNAME")))
+	return ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, list, kinds[r.daemon], name)
 }

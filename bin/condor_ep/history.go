@@ -96,6 +96,13 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	}
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
 	_ = list.Close()
+	if form := f.form(); list.Len() == 0 && (form == jobs.Table || form == jobs.Long) {
+		where := paths
+		if f.isFar() {
+			where = []string{"the history of " + f.name}
+		}
+		fmt.Fprintf(stderr, "%s: %s\n", who, jobs.None(where, f.constraint != ""))
+	}
 	return status
 }
 

@@ -16,6 +16,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// Without a job it is said that there is none, and where it was looked; programs have
+// their empty list.
+func TestHistoryOfNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	file := filepath.Join(p.dir, "none_history")
+	p.write(t, "ep.conf", "STARTD_HISTORY = "+file+"\n")
+	p.write(t, "one", "ClusterId = 1\nProcId = 0\n*** Offset = 0 ClusterId = 1 ProcId = 0 Owner = \"x\" CompletionDate = 1782000000\n")
+	const said = "condor_ep history: no job has been recorded; looked in "
+	for _, tt := range []struct {
+		args        []string
+		out, errOut string
+	}{
+		{[]string{"-config", "ep.conf"}, "", said + file + "\n"},
+		{[]string{"-config", "ep.conf", "-long"}, "", said + file + "\n"},
+		{[]string{"-config", "ep.conf", "-json"}, "[\n]\n", ""},
+		{[]string{"-config", "ep.conf", "-jsonl"}, "", ""},
+		{[]string{"-file", "one", "-constraint", "ClusterId > 1"}, "", "condor_ep history: no recorded job meets the constraint; looked in one\n"},
+	} {
+		if status, stdout, stderr := p.ep(t, append([]string{"history"}, tt.args...)...); status != exitOK || stdout != tt.out || stderr != tt.errOut {
+			t.Errorf("%q: status %d, %q, %q", tt.args, status, stdout, stderr)
+		}
+	}
+	if status, stdout, stderr := p.ep(t, "history"); status != exitOK || stdout != "" || !strings.HasPrefix(stderr, "condor_ep history: no job has been recorded") {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
 // An EP keeps the ads of its jobs, and they can be read.
 //
 // row: S4-019

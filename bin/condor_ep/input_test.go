@@ -128,6 +128,36 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// A word that was written wrongly is found at submit, with its place and what was
+// meant, and is not hidden by what follows from it.
+func TestMisspeltSubmitFile(t *testing.T) {
+	t.Parallel()
+	const job = "executable = /bin/true\ntransfer_executable = false\n"
+	for _, tt := range []struct {
+		text string
+		want []string // all that is said
+	}{
+		{job + "request_memory = lots\nqueue\n", []string{`job.sub:3:18: request_memory: this is no amount, and neither the job nor a slot has an attribute of that name ` +
+			`(value "lots", expected a number of MiB, or one with K, M, G or T behind it)`}},
+		{job + "request_memory = 4 gigs\nqueue\n", []string{`job.sub:3:20: request_memory: this is no amount, and no expression: 1:3: expected an operator or the end of the expression, found "gigs" ` +
+			`(value "4 gigs", expected a number of MiB, or one with K, M, G or T behind it)`}},
+		{job + "request_memroy = 32M\nqueue\n", []string{`job.sub:3:18: request_memroy: request_memroy asks for a resource of its own, of which this is no number (value "32M", expected request_memory, perhaps)`}},
+		{"executabel = /bin/true\nqueue\n", []string{`job.sub:1:1: warning: this line is not used; is it a typo? (value "executabel = /bin/true", expected executable)`,
+			`job.sub:2:1: queue: there is no executable to run (expected executable = FILE before it)`}},
+		{"executabel = /bin/true\nquue\n", []string{`job.sub:1:1: warning: this line is not used; is it a typo? (value "executabel = /bin/true", expected executable)`,
+			`job.sub:2:1: this line is no submit command (value "quue", expected queue (is quue a typo?))`}},
+		{"mine = x\nqueue\n", []string{`job.sub:2:1: queue: there is no executable to run (expected executable = FILE before it)`}},
+	} {
+		p := newPlace(t)
+		p.write(t, "job.sub", tt.text)
+		status, stdout, stderr := p.ep(t, "run", "job.sub")
+		if want := "condor_ep run: " + strings.Join(tt.want, "\ncondor_ep run: ") + "\n"; status != exitUsage || stdout != "" || stderr != want {
+			t.Errorf("%q: status %d\n%sgot  %swant %s", tt.text, status, stdout, stderr, want)
+		}
+		p.nothingLeft(t)
+	}
+}
+
 // A job that the owner's policy keeps waiting is told of after some seconds, with the
 // reason, once, and many as one. One that waits for another to end is not.
 func TestLongWaitIsTold(t *testing.T) {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -114,7 +115,10 @@ func (f simulateFlags) simulate(path string, stdout io.Writer) (int, error) {
 		return status, f.print(stdout, res)
 	}
 	other := *sc
-	other.Config, other.ConfigFile = nil, f.compare
+	if sc.ConfigFile == "" {
+		other.Config = nil
+	}
+	other.ConfigFile = f.compare
 	changed, err := f.node(&other, path)
 	if err != nil {
 		return exitUsage, err
@@ -126,11 +130,15 @@ func (f simulateFlags) simulate(path string, stdout io.Writer) (int, error) {
 	if len(second.Notes) > 0 {
 		status = exitSomeFailed
 	}
-	name := sc.ConfigFile
-	if name == "" {
-		name = path
+	names := [2]string{cmp.Or(sc.ConfigFile, path), f.compare}
+	if names[0] == names[1] {
+		first := " (the scenario's)"
+		if f.config != "" {
+			first = " (-config)"
+		}
+		names = [2]string{names[0] + first, names[1] + " (-compare)"}
 	}
-	return status, f.print(stdout, simulate.Compare([2]string{name, f.compare}, res, second))
+	return status, f.print(stdout, simulate.Compare(names, res, second))
 }
 
 // print writes a result or a comparison.

@@ -117,6 +117,34 @@ func TestSimulateCompare(t *testing.T) {
 	}
 }
 
+// TestSimulateCompareSame compares a scenario's configuration with itself: its own
+// lines count in both halves, and the halves can be told from each other.
+func TestSimulateCompareSame(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	base := p.write(t, "base.conf", "NUM_CPUS = 1\nSTART = False\n")
+	open := p.write(t, "open.conf", "NUM_CPUS = 1\nMINE = 1\n")
+	scenario := p.write(t, "s.scn", "end 2h\nmachine cpus=1\nconfig base.conf\n    START = True\njob j runs=10m\nat 0s submit j\n")
+	alone := p.write(t, "alone.scn", "end 2h\nmachine cpus=1\nconfig\n    START = True\njob j runs=10m\nat 0s submit j\n")
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"-compare", base, scenario}, []string{"Every slot makes the same moves.", base + " (the scenario's)", base + " (-compare)"}},
+		{[]string{"-compare", open, scenario}, []string{"Every slot makes the same moves.", base + "  ", open + "\n"}},
+		{[]string{"-config", base, "-compare", base, scenario}, []string{"Every slot makes the same moves.", base + " (-config)", base + " (-compare)"}},
+		{[]string{"-compare", base, alone}, []string{"- only with " + alone + "\n+ only with " + base + "\n"}},
+	} {
+		var stdout, stderr bytes.Buffer
+		status := cmdSimulate(tt.args, nil, &stdout, &stderr)
+		for _, want := range tt.want {
+			if status != exitOK || !strings.Contains(stdout.String(), want) {
+				t.Errorf("%q: status %d, want %q\n%s%s", tt.args, status, want, &stdout, &stderr)
+			}
+		}
+	}
+}
+
 // TestSimulateRecord answers recorded runs line by line, also those that are
 // none.
 func TestSimulateRecord(t *testing.T) {

@@ -27,6 +27,9 @@ func TestConfigValOverTheWire(t *testing.T) {
 	// The tool has a configuration of its own, which differs.
 	conf := filepath.Join(t.TempDir(), "condor_config")
 	l.must(os.WriteFile(conf, []byte(strings.ReplaceAll(common, "STARTD_NAME = here", "START = FALSE")), 0o644))
+	// So has this one, which is of the same machine: no collector is there to be asked.
+	local := filepath.Join(t.TempDir(), "condor_config")
+	l.must(os.WriteFile(local, []byte(strings.ReplaceAll(common, "STARTD_NAME = here", "STARTD_NAME = here\nSTART = FALSE\nSTARTD_ADDRESS_FILE = "+l.path("log/.startd_address"))), 0o644))
 	for _, tt := range []struct {
 		args   []string
 		status int
@@ -43,6 +46,11 @@ func TestConfigValOverTheWire(t *testing.T) {
 		{[]string{"-address", "nonsense", "START"}, 1, "", "the address has neither host nor port"},
 		{[]string{"-address", "127.0.0.1:1", "START"}, 1, "", "127.0.0.1:1"},
 		{[]string{"-address", l.at.String(), "-dump"}, 1, "", "of a daemon only names can be asked"},
+		{[]string{"-root-config", local, "START"}, 0, "FALSE\n", ""},
+		{[]string{"-root-config", local, "-startd", "START"}, 0, "Owner == \"ana\"\n", ""},
+		{[]string{"-root-config", local, "-startd", "-name", "here", "START"}, 0, "Owner == \"ana\"\n", ""},
+		{[]string{"-root-config", local, "-startd", "-name", "here", "-pool", "127.0.0.1:1", "START"}, 1, "", "Can't find address for startd 'here' in 127.0.0.1:1\n"},
+		{[]string{"-root-config", local, "-master", "START"}, 1, "", "Can't find address for master 'default' in local pool\n"},
 		{[]string{"-negotiator", "START"}, 1, "", "-negotiator is found by -address alone"},
 		{[]string{"-address", l.at.String(), "-rset", "START = TRUE"}, 1, "", "-rset changes what a daemon is set to, which is not supported"},
 	} {

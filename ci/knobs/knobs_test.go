@@ -87,11 +87,11 @@ func ofFamily(r *Readers, all []knob, name string) bool {
 }
 
 // asks reports whether a file belongs to what runs jobs. What only looks at a
-// configuration, writes one or plays it through is no reader.
+// configuration, writes one, plays it through or looks for daemons is no reader.
 func asks(path string) bool {
 	for _, other := range []string{
 		"lib/check/", "lib/simulate/", "lib/explain/", "lib/config/internal/", "lib/config/knobs_table.go", "lib/config/obsolete.go",
-		"lib/config/suggest.go", "bin/condor_config_val/", "lib/tool/settings/", "bin/condor_gpu_discovery/",
+		"lib/config/suggest.go", "bin/condor_config_val/", "lib/tool/settings/", "lib/tool/ask/", "bin/condor_gpu_discovery/",
 	} {
 		if strings.HasPrefix(path, other) {
 			return false

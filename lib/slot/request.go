@@ -146,6 +146,15 @@ func (e *requestEval) amount(job *classad.Ad, name string) (int64, bool) {
 	return whole(job.Eval(name, env))
 }
 
+// unsaid is the error of a job that does not ask for an amount that it must ask for.
+func unsaid(job *classad.Ad, name, what string) error {
+	err := fmt.Errorf("the job does not say how much %s it needs", what)
+	if e, ok := job.Lookup(name); ok {
+		err = fmt.Errorf("the job does not say how much %s it needs: %s = %s is no number", what, name, strings.TrimSpace(e.Text(classad.Old)))
+	}
+	return errs.E("", errs.Invalid, name, err)
+}
+
 // request reads what the job asks for. Processors default to one, memory and
 // disk must be said.
 func (e *requestEval) request(job *classad.Ad) (Request, error) {
@@ -155,11 +164,11 @@ func (e *requestEval) request(job *classad.Ad) (Request, error) {
 	}
 	r := Request{Cpus: float64(max(cpus, 1))}
 	if r.MemoryMiB, ok = e.amount(job, "RequestMemory"); !ok {
-		return Request{}, errs.E("", errs.Invalid, "RequestMemory", fmt.Errorf("the job does not say how much memory it needs"))
+		return Request{}, unsaid(job, "RequestMemory", "memory")
 	}
 	r.MemoryMiB = max(r.MemoryMiB, 1)
 	if r.DiskKiB, ok = e.amount(job, "RequestDisk"); !ok {
-		return Request{}, errs.E("", errs.Invalid, "RequestDisk", fmt.Errorf("the job does not say how much disk it needs"))
+		return Request{}, unsaid(job, "RequestDisk", "disk")
 	}
 	if swap, ok := e.amount(job, "RequestVirtualMemory"); ok {
 		r.SwapKiB = swap

@@ -58,23 +58,32 @@ func (d *Description) share(key string, make func() (*classad.Expr, error)) (*cl
 // setExpr gives the job an attribute with an expression written by the user.
 // A mistake is one of the command looked at last.
 func (b *builder) setExpr(name, text string) {
-	e, err := b.d.share("="+text, func() (*classad.Expr, error) { return classad.ParseExpr(text, classad.Old) })
+	e, err := b.parsed(text)
 	if err != nil {
-		var syntax *classad.SyntaxError
-		offset := 0
-		if errors.As(err, &syntax) {
-			offset = syntax.Offset
-		}
-		b.bad(offset, Problem{Value: text, Message: "this is no expression: " + err.Error(), Want: "a ClassAd expression (text stands in double quotes)"})
+		b.bad(errorOffset(err), Problem{Value: text, Message: "this is no expression: " + err.Error(), Want: "a ClassAd expression (text stands in double quotes)"})
 		return
 	}
 	b.set(name, e)
 }
 
+// parsed is the expression that a text is.
+func (b *builder) parsed(text string) (*classad.Expr, error) {
+	return b.d.share("="+text, func() (*classad.Expr, error) { return classad.ParseExpr(text, classad.Old) })
+}
+
+// errorOffset is how many bytes into a text that does not parse the mistake is.
+func errorOffset(err error) int {
+	var syntax *classad.SyntaxError
+	if errors.As(err, &syntax) {
+		return syntax.Offset
+	}
+	return 0
+}
+
 // setOwn is setExpr for an expression of this program's or the
 // configuration's; about says which.
 func (b *builder) setOwn(name, text, about string) {
-	e, err := b.d.share("="+text, func() (*classad.Expr, error) { return classad.ParseExpr(text, classad.Old) })
+	e, err := b.parsed(text)
 	if err != nil {
 		b.fail(Problem{File: b.d.name, Line: 1, Column: 1, Value: text, Message: about + " is no expression: " + err.Error(), Kind: errs.Invalid})
 		return

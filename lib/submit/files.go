@@ -195,6 +195,7 @@ func (o *Options) neverRuns(name string, info fs.FileInfo) string {
 // alone speaks of what nobody does without a pool: what would change when or
 // where a job runs is refused, and of the rest the user is told.
 func (b *builder) alone() {
+	b.amounts()
 	for _, c := range [...]struct{ name, attr, who string }{
 		{"concurrency_limits", "ConcurrencyLimits", "a negotiator, which counts the limits"},
 		{"concurrency_limits_expr", "", "a negotiator, which counts the limits"},

@@ -309,6 +309,13 @@ func (p *parser) unused() Problems {
 	return list.problems
 }
 
+// misspelt are the warnings of unused about a line whose name is near a command's.
+// What is wrong with a description that failed often follows from such a line; what
+// else was not looked at may be because of the failure.
+func (p *parser) misspelt() Problems {
+	return slices.DeleteFunc(p.unused(), func(pr Problem) bool { return pr.Want == "" })
+}
+
 // commandOf is the name of the command that a name stands for, or the name, in
 // lower case.
 func commandOf(name string) string {

@@ -5,9 +5,11 @@ package submit
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/spelling"
 )
 
@@ -31,23 +33,112 @@ func (b *builder) requests() {
 			continue
 		}
 		if text, ok := b.get(key); ok {
-			if known := spelling.Nearest(key, []string{"request_cpus", "request_memory", "request_disk", "request_gpus"}); known != "" && !b.warned[key] {
+			attr := "Request" + b.value.name[len("request_"):]
+			known := spelling.Nearest(key, ownRequests[:])
+			if known == "" {
+				b.setAmount(attr, text, "a number")
+				continue
+			}
+			// One line says both: what is wrong with the value follows from the name.
+			if _, err := b.parsed(text); err != nil {
+				b.bad(0, Problem{Value: text, Message: b.value.name + " asks for a resource of its own, of which this is no number", Want: known + ", perhaps"})
+				continue
+			}
+			if !b.warned[key] {
 				b.warned[key] = true
 				b.bad(0, Problem{Value: text, Message: b.value.name + " asks for a resource of its own", Want: known + ", perhaps", Warning: true})
 			}
-			b.setExpr("Request"+b.value.name[len("request_"):], text)
+			b.setExpr(attr, text)
 		}
 	}
 }
 
-// taken reports whether s is one of the request commands with a meaning of
-// their own.
-func (s *setting) taken() bool {
-	switch strings.ToLower(s.name) {
-	case "request_cpus", "request_memory", "request_disk", "request_gpus":
-		return true
+// ownRequests are the request commands with a meaning of their own.
+var ownRequests = [...]string{"request_cpus", "request_memory", "request_disk", "request_gpus"}
+
+// taken reports whether s is one of ownRequests.
+func (s *setting) taken() bool { return slices.Contains(ownRequests[:], strings.ToLower(s.name)) }
+
+// setAmount is setExpr for an amount of a resource; want says how one is written.
+func (b *builder) setAmount(attr, text, want string) {
+	e, err := b.parsed(text)
+	if err != nil {
+		b.bad(errorOffset(err), Problem{Value: text, Message: "this is no amount, and no expression: " + err.Error(), Want: want})
+		return
 	}
-	return false
+	b.set(attr, e)
+}
+
+// amountOf says how an amount is written that counts in a unit without a letter
+// behind it.
+func amountOf(unit int64) string {
+	switch unit {
+	case mib:
+		return "a number of MiB, or one with K, M, G or T behind it"
+	case kib:
+		return "a number of KiB, or one with K, M, G or T behind it"
+	}
+	return "a whole number"
+}
+
+// amounts refuses requests that no slot could meet because they are no numbers.
+// condor_submit takes any expression, and the job then waits for ever: without a
+// pool there is nobody to ask why. What depends on the slot is left to it.
+func (b *builder) amounts() {
+	for _, a := range b.attrs {
+		name, ok := strings.CutPrefix(a.name, "Request")
+		if !ok {
+			continue
+		}
+		if v, constant := a.expr.LiteralValue(); constant {
+			if _, ok := v.AsNumber(); ok || v.IsUndefined() {
+				continue
+			}
+		}
+		if _, given := b.get("request_"+name, a.name, "my."+a.name); !given {
+			continue // the machine's owner said so, in the configuration
+		}
+		why, unit := "", int64(0)
+		switch v := a.expr.Eval(nil); {
+		case b.isUnknownWord(a.expr):
+			why = "this is no amount, and neither the job nor a slot has an attribute of that name"
+		case !v.IsUndefined() && !b.looksAround(a.expr):
+			if _, ok := v.AsNumber(); !ok {
+				why = "this is no amount"
+			}
+		}
+		switch strings.ToLower(name) {
+		case "memory":
+			unit = mib
+		case "disk":
+			unit = kib
+		}
+		if why != "" {
+			b.bad(0, Problem{Value: b.expand(b.value), Message: why, Want: amountOf(unit)})
+		}
+	}
+}
+
+// looksAround reports whether an expression asks for an attribute.
+func (b *builder) looksAround(e *classad.Expr) bool {
+	refs, ok := e.Refs(nil)
+	return !ok || len(refs.Internal)+len(refs.External) > 0
+}
+
+// isUnknownWord reports whether an expression is nothing but the name of an
+// attribute that the job does not have, and that a slot has none of by nature or by
+// what its owner configured.
+func (b *builder) isUnknownWord(e *classad.Expr) bool {
+	name, ok := e.AttrName()
+	if !ok || b.has(name) || b.d.opts.Config(name) != "" {
+		return false
+	}
+	for _, amount := range [...]string{"cpus", "memory", "disk", "virtualmemory", "gpus"} {
+		if strings.HasSuffix(strings.ToLower(name), amount) { // and TotalCpus, DetectedMemory, TotalSlotDisk
+			return false
+		}
+	}
+	return true
 }
 
 // request sets one request. Numbers without a unit count in the given one,
@@ -82,7 +173,7 @@ func (b *builder) request(name, attr string, unit int64, knob string) {
 				}
 			}
 		}
-		b.setExpr(attr, text)
+		b.setAmount(attr, text, amountOf(unit))
 	}
 }
 

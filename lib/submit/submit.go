@@ -113,7 +113,8 @@ func Parse(name, text string, o Options) (*Description, error) {
 	}
 	if p.problems.Failed() {
 		// The commands are looked at all the same, so that all mistakes are told.
-		return nil, append(p.problems, d.tentative(p.table.now())...).unique()
+		p.problems = append(p.problems, d.tentative(p.table.now())...)
+		return nil, append(p.problems, p.misspelt()...).unique()
 	}
 	some := false // without a job no command is looked at
 	for _, q := range d.queues {
@@ -125,7 +126,7 @@ func Parse(name, text string, o Options) (*Description, error) {
 		b.job(q, 0)
 		p.problems = append(p.problems, b.problems...)
 		if p.problems.Failed() {
-			return nil, p.problems.unique()
+			return nil, append(p.problems, p.misspelt()...).unique()
 		}
 	}
 	if some {

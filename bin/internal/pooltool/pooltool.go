@@ -83,14 +83,20 @@ func Open(root string, machine map[string]string) (*config.Snapshot, *security.C
 	return snap, client, nil
 }
 
-// CollectorFinder makes what finds collectors of port 0, by the address file of
-// this machine's.
-func CollectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, error), error) {
+// ReadShown makes what reads the files in which daemons of this machine show where
+// they are.
+func ReadShown(snap *config.Snapshot) (func(path string) ([]byte, error), error) {
 	p, err := thishost.New()
 	if err != nil {
 		return nil, err
 	}
-	read, err := p.ReadShown(cmp.Or(os.Getenv("CONDOR_IDS"), snap.String("CONDOR_IDS")))
+	return p.ReadShown(cmp.Or(os.Getenv("CONDOR_IDS"), snap.String("CONDOR_IDS")))
+}
+
+// CollectorFinder makes what finds collectors of port 0, by the address file of
+// this machine's.
+func CollectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, error), error) {
+	read, err := ReadShown(snap)
 	if err != nil {
 		return nil, err
 	}

@@ -21,14 +21,14 @@ import (
 	"github.com/execpoint/execpoint/lib/tool/settings"
 )
 
-// daemon is the other side of one command.
-type daemon struct {
+// other is the other side of one command.
+type other struct {
 	t      *testing.T
 	number int // the command that must come
 	answer func(c *cedar.Conn) error
 }
 
-func (d daemon) Command(_ context.Context, _ cedar.Sinful, number int, _ security.Options) (*cedar.Conn, *security.Session, error) {
+func (d other) Command(_ context.Context, _ cedar.Sinful, number int, _ security.Options) (*cedar.Conn, *security.Session, error) {
 	if number != d.number {
 		return nil, nil, errors.New("refused")
 	}
@@ -67,7 +67,7 @@ func TestExecutionPoint(t *testing.T) {
 		{`{"error":"is draining already","code":3}`, "", "is draining already"},
 		{`{`, "", "condor_ep.ask node7: "},
 	} {
-		d := daemon{t, command.ExecpointChange, func(c *cedar.Conn) error {
+		d := other{t, command.ExecpointChange, func(c *cedar.Conn) error {
 			text, err := c.String()
 			if err == nil {
 				err = c.EndOfMessage()
@@ -83,7 +83,7 @@ func TestExecutionPoint(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.answer, resp, err)
 		}
 	}
-	if _, err := ExecutionPoint(t.Context(), daemon{t: t}, cedar.Sinful{}, "node7", observe.Request{Op: observe.OpStatus}); err == nil || !strings.Contains(err.Error(), "node7 cannot be asked") {
+	if _, err := ExecutionPoint(t.Context(), other{t: t}, cedar.Sinful{}, "node7", observe.Request{Op: observe.OpStatus}); err == nil || !strings.Contains(err.Error(), "node7 cannot be asked") {
 		t.Errorf("of one that refuses: %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestExecutionPoint(t *testing.T) {
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for _, last := range []string{"Owner = 0\nMalformedAds = false", "Owner = 0\nErrorString = \"no history is kept\""} {
-		d := daemon{t, command.GetHistory, func(c *cedar.Conn) error {
+		d := other{t, command.GetHistory, func(c *cedar.Conn) error {
 			query, err := c.Ad(cedar.AdOptions{})
 			if err == nil {
 				err = c.EndOfMessage()
@@ -137,7 +137,7 @@ func TestSetting(t *testing.T) {
 		{"not defined, long ago", func(c *cedar.Conn) { c.PutString("Not defined") }, settings.Answer{Name: "A"}},
 		{"set, long ago", func(c *cedar.Conn) { c.PutString("5") }, settings.Answer{Name: "A", Value: "5", Raw: "5", Known: true}},
 	} {
-		d := daemon{t, command.DCConfigVal, func(c *cedar.Conn) error {
+		d := other{t, command.DCConfigVal, func(c *cedar.Conn) error {
 			if _, err := c.String(); err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func TestRehome(t *testing.T) {
 		"Result = true": "",
 		"Result = false\nErrorCode = 5\nErrorString = \"not moving\"": "received failure from <192.0.2.1:1> in response to REHOME request: error code 5: not moving",
 	} {
-		d := daemon{t, command.Rehome, func(c *cedar.Conn) error {
+		d := other{t, command.Rehome, func(c *cedar.Conn) error {
 			ad, err := c.Ad(cedar.AdOptions{})
 			if err == nil {
 				err = c.EndOfMessage()
@@ -183,7 +183,7 @@ func TestRehome(t *testing.T) {
 			t.Errorf("%s: %v", reply, err)
 		}
 	}
-	err := Rehome(t.Context(), Directory{Open: daemon{t: t}}, nil, "<192.0.2.1:1>", "<192.0.2.2:1>", Move{})
+	err := Rehome(t.Context(), Directory{Open: other{t: t}}, nil, "<192.0.2.1:1>", "<192.0.2.2:1>", Move{})
 	if err == nil || err.Error() != "cannot reach schedd <192.0.2.2:1>: refused" {
 		t.Errorf("of an access point that does not answer: %v", err)
 	}

@@ -6,10 +6,12 @@ package jobs
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/spelling"
 	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
@@ -35,12 +37,11 @@ type List struct {
 
 // NewList begins a list. Times are those of place.
 func NewList(w io.Writer, form Form, place *time.Location) *List {
-	l := &List{w: w, table: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), form: form, place: place}
-	if form == Table {
-		fmt.Fprintln(l.table, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
-	}
-	return l
+	return &List{w: w, table: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), form: form, place: place}
 }
+
+// Len is how many jobs were shown so far.
+func (l *List) Len() int { return l.shown }
 
 // Show prints one job. The error is the writer's; a table is written by Close.
 func (l *List) Show(ad *classad.Ad) error {
@@ -77,9 +78,43 @@ func (l *List) Close() error {
 }
 
 func (l *List) row(ad *classad.Ad) error {
-	_, err := fmt.Fprintf(l.table, "%d.%d\t%s\t%s\t%s\t%s\t%s\t%s\n", number(ad, "ClusterId"), number(ad, "ProcId"), text(ad, "Owner"), text(ad, "RemoteHost"),
-		time.Unix(number(ad, "CompletionDate"), 0).In(l.place).Format(time.DateTime), words.Short(Wall(ad)), End(ad), text(ad, "Cmd"))
+	if l.shown == 1 { // a heading above nothing looks like a mistake
+		fmt.Fprintln(l.table, "ID\tOWNER\tSLOT\tENDED\tWALL\tEND\tCMD")
+	}
+	_, err := fmt.Fprintf(l.table, "%d.%d\t%s\t%s\t%s\t%s\t%s\t%s\n", number(ad, "ClusterId"), number(ad, "ProcId"), shown(ad, "Owner"), shown(ad, "RemoteHost"),
+		l.ended(ad), words.Short(Wall(ad)), End(ad), shown(ad, "Cmd"))
 	return err
+}
+
+// ended is when a job ended, "-" where its ad does not say.
+func (l *List) ended(ad *classad.Ad) string {
+	at := number(ad, "CompletionDate")
+	if at <= 0 {
+		return "-"
+	}
+	return time.Unix(at, 0).In(l.place).Format(time.DateTime)
+}
+
+// shown is a text that others chose, for a terminal and in one column.
+func shown(ad *classad.Ad, name string) string { return words.Printable(text(ad, name)) }
+
+// mostPlaces is how many files None names.
+const mostPlaces = 3
+
+// None says that there is no job to show, and where it was looked: in histories, or
+// "" for none that could be read. chosen says that only some jobs were wanted.
+func None(where []string, chosen bool) string {
+	said := "no job has been recorded"
+	if chosen {
+		said = "no recorded job meets the constraint"
+	}
+	switch n := len(where); {
+	case n == 0:
+		return said + ": no history of this user or of this machine's configuration is known; -file or -config names one"
+	case n > mostPlaces:
+		return fmt.Sprintf("%s; looked in %s and %s", said, words.Printable(strings.Join(where[:mostPlaces], ", ")), spelling.Count(n-mostPlaces, "other file"))
+	}
+	return said + "; looked in " + words.Printable(strings.Join(where, ", "))
 }
 
 func text(ad *classad.Ad, name string) string { s, _ := ad.EvalString(name, nil); return s }

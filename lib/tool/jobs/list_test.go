@@ -23,7 +23,11 @@ func TestForms(t *testing.T) {
 		{JSON, []string{"A = 1", "A = 2"}, "[\n{\"A\": 1}\n,\n{\"A\": 2}\n]\n"},
 		{Lines, []string{"A = 1", "A = 2"}, "{\"A\": 1}\n{\"A\": 2}\n"},
 		{Long, []string{"A = 1", "A = 2"}, "A = 1\n\nA = 2\n\n"},
-		{Table, nil, "ID  OWNER  SLOT  ENDED  WALL  END  CMD\n"},
+		{Table, nil, ""},
+		{Table, []string{"A = 1"}, "ID   OWNER  SLOT  ENDED  WALL   END   CMD\n0.0               -      0.0 s  lost  \n"},
+		// Others chose these texts: none may move the cursor or begin a line of its own.
+		{Table, []string{"Owner = \"a\x1b[2J\"\nCmd = \"/x\u009by\tz\"\nCompletionDate = 86400"},
+			"ID   OWNER     SLOT  ENDED                WALL   END   CMD\n0.0  a\\x1b[2J        1970-01-02 00:00:00  0.0 s  lost  /x\\u009by\\tz\n"},
 	} {
 		var b strings.Builder
 		l := NewList(&b, tt.form, time.UTC)
@@ -45,6 +49,26 @@ func parse(t *testing.T, text string) *classad.Ad {
 		t.Fatal(err)
 	}
 	return ad
+}
+
+// TestNone says where it was looked, also of many places.
+func TestNone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		where  []string
+		chosen bool
+		want   string
+	}{
+		{nil, false, "no job has been recorded: no history of this user or of this machine's configuration is known; -file or -config names one"},
+		{[]string{"/a"}, false, "no job has been recorded; looked in /a"},
+		{[]string{"/a", "/b\x1b"}, true, `no recorded job meets the constraint; looked in /a, /b\x1b`},
+		{[]string{"1", "2", "3", "4"}, false, "no job has been recorded; looked in 1, 2, 3 and 1 other file"},
+		{[]string{"1", "2", "3", "4", "5"}, false, "no job has been recorded; looked in 1, 2, 3 and 2 other files"},
+	} {
+		if got := None(tt.where, tt.chosen); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
 }
 
 func TestEndAndWall(t *testing.T) {
