@@ -128,6 +128,24 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestDashesAsValue: -- behind an option that takes a value is that value, and does not
+// end the options.
+func TestDashesAsValue(t *testing.T) {
+	t.Parallel()
+	p := Program{Name: "tool", Commands: []Command{{Name: "run", Options: []Option{{Name: "json", Text: "so"}, {Name: "name", Arg: "S", Text: "so called"}}}}}
+	for _, tt := range []struct{ args, want string }{
+		{"-name -- x -json", "[x] true --"}, {"-name=-- -- -json", "[-json] false --"}, {"-json -- --", "[--] true "}, {"-json -- x -name y", "[x -name y] true "},
+		{"x -name -- y -json", "[x y] true --"}, {"--name -- -- -json", "[-json] false --"},
+	} {
+		fs := p.Flags("run", io.Discard, io.Discard)
+		asJSON, name := fs.Bool("json", false, ""), fs.String("name", "", "")
+		err := fs.Parse(strings.Fields(tt.args))
+		if got := fmt.Sprint(fs.Args(), *asJSON, " ", *name); err != nil || got != tt.want {
+			t.Errorf("%s: %s, %v, want %s", tt.args, got, err, tt.want)
+		}
+	}
+}
+
 // A flag without a row, or a row without a flag, is found as soon as the
 // command is used.
 func TestUnlisted(t *testing.T) {

@@ -67,13 +67,40 @@ func (f *Flags) parse(args []string) error {
 			return err
 		}
 		rest := f.Args()
-		if read := len(args) - len(rest); len(rest) == 0 || f.command.OptionsFirst || read > 0 && args[read-1] == "--" {
+		if len(rest) == 0 || f.command.OptionsFirst || f.ended(args[:len(args)-len(rest)]) {
 			words = append(words, rest...)
 			break
 		}
 		words, args = append(words, rest[0]), rest[1:]
 	}
 	return f.FlagSet.Parse(append([]string{"--"}, words...))
+}
+
+// ended reports whether the last of the words that were read is the -- that ends the
+// options, and not the value of one.
+func (f *Flags) ended(read []string) bool {
+	n := len(read)
+	if n == 0 || read[n-1] != "--" {
+		return false
+	}
+	value := false // the next word is the value of the one before
+	for _, word := range read[:n-1] {
+		if value {
+			value = false
+			continue
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
+		one := f.Lookup(name) // not of -name=value
+		value = one != nil && takesValue(one)
+	}
+	return !value
+}
+
+// takesValue reports whether an option is no switch. The package flag tells a switch by
+// this method.
+func takesValue(one *flag.Flag) bool {
+	b, ok := one.Value.(interface{ IsBoolFlag() bool })
+	return !ok || !b.IsBoolFlag()
 }
 
 // reason is what was wrong with a command line, in our words where those of
@@ -96,9 +123,7 @@ func (f *Flags) Misuse(format string, args ...any) int {
 func (f *Flags) compare() string {
 	var defined, listed []string
 	f.VisitAll(func(one *flag.Flag) {
-		// The package flag tells a switch by this method.
-		b, ok := one.Value.(interface{ IsBoolFlag() bool })
-		defined = append(defined, described(one.Name, !ok || !b.IsBoolFlag()))
+		defined = append(defined, described(one.Name, takesValue(one)))
 	})
 	for _, o := range f.command.Options {
 		if o.Name != "" {

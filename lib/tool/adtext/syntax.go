@@ -49,6 +49,7 @@ func Read(r io.Reader, syntax string) (*classad.Ad, error) {
 // Parse reads one ad in one of the Syntaxes. A text that does not parse is a
 // *classad.SyntaxError.
 func Parse(text, syntax string) (*classad.Ad, error) {
+	text = strings.TrimPrefix(text, byteOrder)
 	if syntax == Auto {
 		syntax = Detect(text)
 	}
@@ -83,8 +84,11 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // *classad.SyntaxError for a text that does not parse.
 func Copy(w io.Writer, r io.Reader, syntax, format string) error {
 	buf := bufio.NewReaderSize(r, 64<<10)
+	// What Peek cannot give, the reader will not get either.
+	if head, _ := buf.Peek(len(byteOrder)); string(head) == byteOrder {
+		_, _ = buf.Discard(len(byteOrder)) // it was there a moment ago
+	}
 	if syntax == Auto {
-		// What Peek cannot give, the reader will not get either.
 		head, _ := buf.Peek(buf.Size())
 		syntax = Detect(string(head))
 	}
@@ -107,32 +111,45 @@ func Copy(w io.Writer, r io.Reader, syntax, format string) error {
 	}
 }
 
+// byteOrder is the byte order mark that editors of Windows put before a text. It is
+// part of no name.
+const byteOrder = "\ufeff"
+
 // Detect looks at how a text begins, behind blanks and comments: an ad in
 // the new syntax begins with a bracket, one in JSON with a brace, one in XML
-// with an angle bracket, and a line of the old syntax with none of them.
+// with an angle bracket, and a line of the old syntax with none of them. A list of
+// ads has the brackets of the other syntax around it.
 func Detect(text string) string {
-	rest := text
-	for {
-		rest = strings.TrimLeft(rest, " \t\r\n\v\f")
-		var end string
-		switch {
-		case strings.HasPrefix(rest, "//"):
-			end = "\n"
-		case strings.HasPrefix(rest, "/*"):
-			end = "*/"
-		case strings.HasPrefix(rest, "["):
-			return New
-		case strings.HasPrefix(rest, "{"):
+	rest := begin(strings.TrimPrefix(text, byteOrder))
+	switch {
+	case strings.HasPrefix(rest, "["):
+		if strings.HasPrefix(begin(rest[1:]), "{") {
 			return JSON
-		case strings.HasPrefix(rest, "<"):
-			return XML
-		default:
-			return Old
 		}
-		_, after, ok := strings.Cut(rest[2:], end)
-		if !ok {
-			return Old
+		return New
+	case strings.HasPrefix(rest, "{"):
+		if strings.HasPrefix(begin(rest[1:]), "[") {
+			return New
 		}
-		rest = after
+		return JSON
+	case strings.HasPrefix(rest, "<"):
+		return XML
+	}
+	return Old
+}
+
+// begin is a text from its first word on, behind blanks and comments; "" where a
+// comment does not end.
+func begin(text string) string {
+	for {
+		text = strings.TrimLeft(text, " \t\r\n\v\f")
+		end := "\n"
+		switch {
+		case strings.HasPrefix(text, "/*"):
+			end = "*/"
+		case !strings.HasPrefix(text, "//"):
+			return text
+		}
+		_, text, _ = strings.Cut(text[2:], end)
 	}
 }

@@ -15,10 +15,28 @@ func TestDetect(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", Old}, {"A = 1", Old}, {"\n A = [x = 1]", Old}, {"// only a comment", Old}, {"/* open [", Old},
 		{"[A = 1]", New}, {" // x\n/* y */ [", New}, {"\r\n\t{\"A\": 1}", JSON}, {"/**/{", JSON},
+		// Lists of ads, as condor_history -json and condor_status -long:new write them.
+		{"[\n{\"A\": 1}\n]", JSON}, {"[ /* x */ {", JSON}, {"{\n[A = 1]\n}", New}, {"{}", JSON}, {"[\n]", New}, {"[", New},
+		{"\ufeffA = 1", Old}, {"\ufeff{\"A\": 1}", JSON},
 	} {
 		if got := Detect(tt.text); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.text, got, tt.want)
 		}
+	}
+}
+
+// TestCopyList: a list in brackets is its ads, and a byte order mark before the first
+// is part of none.
+func TestCopyList(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"[\n{\"A\": 1}\n,\n{\"A\": 2}\n]\n", "{\n[A = 1],\n[A = 2]\n}\n", "\ufeffA = 1\n\nA = 2\n", "\ufeff[A = 1][A = 2]"} {
+		var b strings.Builder
+		if err := Copy(&b, strings.NewReader(text), Auto, Old); err != nil || b.String() != "A = 1\n\nA = 2\n" {
+			t.Errorf("%q: %q, %v", text, &b, err)
+		}
+	}
+	if ad, err := Read(strings.NewReader("\ufeff{\"A\": 1}"), JSON); err != nil || ad.Len() != 1 {
+		t.Errorf("with a byte order mark: %v, %v", ad, err)
 	}
 }
 

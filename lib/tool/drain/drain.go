@@ -34,12 +34,12 @@ type Options struct {
 // exclude one another, as the flags of condor_ep are called.
 func (o Options) Request() (observe.Request, error) {
 	var no observe.Request
-	how, err := oneOf(map[string]bool{"graceful": o.Graceful, "quick": o.Quick, "fast": o.Fast})
+	how, err := oneOf(option{"fast", o.Fast}, option{"graceful", o.Graceful}, option{"quick", o.Quick})
 	if err != nil {
 		return no, err
 	}
-	then, err := oneOf(map[string]bool{"resume-on-completion": o.Resume, "exit-on-completion": o.Exit,
-		"restart-on-completion": o.Restart, "reconfig-on-completion": o.Reconfigure})
+	then, err := oneOf(option{"exit-on-completion", o.Exit}, option{"reconfig-on-completion", o.Reconfigure},
+		option{"restart-on-completion", o.Restart}, option{"resume-on-completion", o.Resume})
 	if err != nil {
 		return no, err
 	}
@@ -59,16 +59,22 @@ func (o Options) Request() (observe.Request, error) {
 	return observe.Request{Op: observe.OpDrain, Drain: &observe.Drain{How: how, Then: then, Reason: o.Reason, Start: o.Start, Check: o.Check}}, nil
 }
 
-// oneOf returns the one option that is set, "" if none is.
-func oneOf(options map[string]bool) (string, error) {
+// option is one of those that exclude one another.
+type option struct {
+	name string
+	set  bool
+}
+
+// oneOf returns the one option that is set, "" if none is. The options come by name.
+func oneOf(options ...option) (string, error) {
 	found := ""
-	for name, set := range options {
+	for _, o := range options {
 		switch {
-		case !set:
+		case !o.set:
 		case found != "":
-			return "", fmt.Errorf("-%s and -%s exclude one another", min(found, name), max(found, name))
+			return "", fmt.Errorf("-%s and -%s exclude one another", found, o.name)
 		default:
-			found = name
+			found = o.name
 		}
 	}
 	return found, nil

@@ -28,6 +28,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestThreeAreRefusedAlike: of more than two that exclude one another the same two are
+// named each time.
+func TestThreeAreRefusedAlike(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		if _, err := (Options{Graceful: true, Quick: true, Fast: true}).Request(); err == nil || err.Error() != "-fast and -graceful exclude one another" {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	req, err := Options{Cancel: true, RequestID: "7"}.Request()

@@ -30,7 +30,7 @@ func (p *Printer) Dump(snap *config.Snapshot, patterns []string) {
 		}
 		last := ""
 		for _, row := range rows {
-			if re == nil || !re.MatchString(row.Name) || strings.EqualFold(row.Name, last) {
+			if !re.matches(row.Name) || strings.EqualFold(row.Name, last) {
 				continue
 			}
 			last = row.Name

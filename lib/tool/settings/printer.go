@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 )
 
@@ -56,16 +56,35 @@ func (p *Printer) ReportAll(err error) (fatal bool) {
 	return fatal
 }
 
-// compile reads patterns, compared without regard to case. One that is none
-// is nil and matches nothing.
-func compile(patterns []string) []*regexp.Regexp {
-	out := make([]*regexp.Regexp, len(patterns))
-	for i, p := range patterns {
-		if re, err := regexp.Compile("(?i)" + p); err == nil {
-			out[i] = re
-		}
+// pattern is a regular expression as HTCondor's tool has them, those of PCRE: the
+// expression language has these.
+type pattern struct {
+	e  *classad.Expr
+	ad *classad.Ad // with the text to be matched
+}
+
+// compile reads patterns, compared without regard to case. One that is none matches
+// nothing.
+func compile(patterns []string) []*pattern {
+	out := make([]*pattern, len(patterns))
+	for i, text := range patterns {
+		quoted := classad.Literal(classad.String(text)).Text(classad.New)
+		out[i] = &pattern{ad: classad.NewAd()}
+		// A literal behind a name is an expression, whatever the text is.
+		out[i].e, _ = classad.ParseExpr("regexp("+quoted+", Text, \"i\")", classad.New)
 	}
 	return out
+}
+
+// usable reports whether p is a regular expression.
+func (p *pattern) usable() bool { return !p.value("").IsError() }
+
+// matches reports whether a text has a part that p matches.
+func (p *pattern) matches(text string) bool { return p.value(text).IsTrue() }
+
+func (p *pattern) value(text string) classad.Value {
+	p.ad.SetString("Text", text)
+	return p.e.Eval(&classad.Env{My: p.ad})
 }
 
 // Sources prints the files that a configuration was read from: headings on Err and
@@ -106,9 +125,14 @@ func (p *Printer) Condition(snap *config.Snapshot, condition string) {
 // the names that is replaced by a later one. As patterns the names are regular
 // expressions, compared without regard to case, too.
 func (p *Printer) Tracer(names []string, patterns bool) func(name, before string, at config.Origin) {
-	var matching []*regexp.Regexp
+	var matching []*pattern
 	if patterns {
 		matching = compile(names)
+	}
+	for i, one := range matching {
+		if !one.usable() {
+			fmt.Fprintf(p.Err, "warning: failed to compile trace pattern '%s'; ignoring it.\n", names[i])
+		}
 	}
 	return func(name, before string, at config.Origin) {
 		wanted := false
@@ -116,7 +140,7 @@ func (p *Printer) Tracer(names []string, patterns bool) func(name, before string
 			wanted = wanted || strings.EqualFold(n, name)
 		}
 		for _, re := range matching {
-			wanted = wanted || re != nil && re.MatchString(name)
+			wanted = wanted || re.matches(name)
 		}
 		if wanted {
 			fmt.Fprintf(p.Out, " # trace: %s\n  # was: %s\n  # set at: %s\n", name, before, at.Location())

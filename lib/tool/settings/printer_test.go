@@ -63,15 +63,55 @@ func TestTracer(t *testing.T) {
 		{[]string{"a"}, false, " # trace: A\n  # was: 1\n  # set at: c, line 1\n"},
 		{[]string{"^a"}, false, ""},
 		{[]string{"^a", "("}, true, " # trace: A\n  # was: 1\n  # set at: c, line 1\n"},
+		{[]string{"^A(?!B)"}, true, " # trace: A\n  # was: 1\n  # set at: c, line 1\n"}, // as PCRE has it
 	} {
-		var out strings.Builder
-		p := Printer{Out: &out, Err: io.Discard}
+		var out, errOut strings.Builder
+		p := Printer{Out: &out, Err: &errOut}
 		if _, err := config.Parse("c", "A = 1\nA = 2\nBB = 1\nBB = 3\n", config.Options{Trace: p.Tracer(tt.names, tt.patterns)}); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(tt.want, out.String()); d != "" {
 			t.Errorf("%q: -want +got\n%s", tt.names, d)
 		}
+		warned := ""
+		if len(tt.names) > 1 {
+			warned = "warning: failed to compile trace pattern '('; ignoring it.\n"
+		}
+		if errOut.String() != warned {
+			t.Errorf("%q: %q, want %q", tt.names, &errOut, warned)
+		}
+	}
+}
+
+// TestDumpPatterns: patterns are those of PCRE, and one that is none matches nothing.
+func TestDumpPatterns(t *testing.T) {
+	t.Parallel()
+	snap := snapshot(t, "ZZ_A = 1\nZZ_B = 2\nZZ.C = 3\n")
+	for pattern, want := range map[string]string{
+		"^zz_": "ZZ_A = 1\nZZ_B = 2\n", "^ZZ_(?!A)": "ZZ_B = 2\n", "^ZZ(.)A": "ZZ_A = 1\n", `^ZZ\.C$`: "ZZ.C = 3\n", "^ZZ(": "", `^(Z)\1_B`: "ZZ_B = 2\n",
+	} {
+		var out strings.Builder
+		p := Printer{Out: &out, Err: io.Discard}
+		p.Dump(snap, []string{pattern})
+		_, got, _ := strings.Cut(out.String(), "match "+pattern+":\n")
+		got, _, _ = strings.Cut(got, "# Contributing")
+		if got != want {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+// TestDumpSavedDefault: what has no default is shown as it is set, as HTCondor's tool
+// shows what a daemon says.
+func TestDumpSavedDefault(t *testing.T) {
+	t.Parallel()
+	four := "4"
+	saved := &config.Saved{Subsystem: "STARTD", Settings: []config.SavedSetting{{Name: "A", Raw: "5", Value: "5", Default: &four}, {Name: "B", Raw: "$(A)", Value: "5"}}}
+	var out strings.Builder
+	p := Printer{Out: &out, Err: io.Discard, Default: true}
+	p.DumpSaved(saved, "f", nil)
+	if want := "# Configuration from STARTD as of f\nA = 4\nB = $(A)\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
 	}
 }
 

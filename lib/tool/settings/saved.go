@@ -99,11 +99,11 @@ func (p *Printer) DumpSaved(saved *config.Saved, file string, patterns []string)
 		}
 		for j := range saved.Settings {
 			one := &saved.Settings[j]
-			if re == nil || !re.MatchString(one.Name) || p.Used && !one.Used || p.Unused && one.Used {
+			if !re.matches(one.Name) || p.Used && !one.Used || p.Unused && one.Used {
 				continue
 			}
 			text := one.Raw
-			if p.Expand || p.Default || p.Evaluate {
+			if p.Expand || p.Evaluate || p.Default && one.Default != nil {
 				text, _ = p.textOf(one)
 			}
 			fmt.Fprintf(p.Out, "%s %s\n", one.Name, assigned(text, "   "))

@@ -53,6 +53,10 @@ func ParseMachine(source string, text []byte) (*Machine, error) {
 		line := 1 + bytes.Count(text[:min(in.InputOffset(), int64(len(text)))], []byte("\n"))
 		return nil, fmt.Errorf("%s:%d: not the description of a machine: %w: want an object with cpus, memory_mb, disk_kb, swap_kb and resources", source, line, err)
 	}
+	if end := int(in.InputOffset()); len(bytes.TrimSpace(text[end:])) > 0 {
+		rest := len(text) - len(bytes.TrimLeft(text[end:], " \t\r\n"))
+		return nil, fmt.Errorf("%s:%d: there is more behind the description: want one object", source, 1+bytes.Count(text[:rest], []byte("\n")))
+	}
 	for _, v := range []struct {
 		field            string
 		have, least, max int64
@@ -65,6 +69,9 @@ func ParseMachine(source string, text []byte) (*Machine, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
+		if !isName(name) {
+			return nil, fmt.Errorf("%s: resource %q: want a name of letters, digits and underscores", source, name)
+		}
 		ad, err := describedResource(name, d.Resources[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: resource %s: %w", source, name, err)
@@ -72,6 +79,16 @@ func ParseMachine(source string, text []byte) (*Machine, error) {
 		d.Found = append(d.Found, slot.Inventory{Resource: name, Ad: ad})
 	}
 	return d, nil
+}
+
+// isName reports whether a resource can be called so: ads have attributes of that name.
+func isName(s string) bool {
+	for i, r := range s {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func describedResource(name string, raw json.RawMessage) (*classad.Ad, error) {
@@ -84,8 +101,13 @@ func describedResource(name string, raw json.RawMessage) (*classad.Ad, error) {
 	case strings.HasPrefix(text, "{"):
 		return classad.ParseJSON(text)
 	case json.Unmarshal(raw, &ids) == nil && text != "null":
+		for _, id := range ids {
+			if id == "" || strings.ContainsAny(id, ", \t\r\n") {
+				return nil, fmt.Errorf("%q is no name of one instance: want one without commas and blanks", id)
+			}
+		}
 		ad.SetString("Detected"+name, strings.Join(ids, ", "))
-	case json.Unmarshal(raw, &count) == nil && text != "null" && count >= 0:
+	case json.Unmarshal(raw, &count) == nil && text != "null" && count >= 0 && count <= maxAmount:
 		if count == float64(int64(count)) {
 			ad.SetInt("Detected"+name, int64(count))
 		} else {

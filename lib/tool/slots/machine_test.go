@@ -4,6 +4,7 @@
 package slots
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,31 @@ func FuzzParseMachine(f *testing.F) {
 			t.Errorf("%q is %+v", text, d)
 		}
 	})
+}
+
+// TestMachineMistakes: what is no description is refused, with what is wrong.
+func TestMachineMistakes(t *testing.T) {
+	t.Parallel()
+	const good = `{"cpus": 4, "memory_mb": 8000`
+	for text, want := range map[string]string{
+		good + `}`:                                         "",
+		good + "}\n  \n":                                   "",
+		good + "}\n{\"cpus\": 1}":                          "m.json:2: there is more behind the description",
+		good + "} x":                                       "m.json:1: there is more behind the description",
+		good + `, "resources": {"A B": 2}}`:                `m.json: resource "A B": want a name of letters, digits and underscores`,
+		good + `, "resources": {"": 2}}`:                   `m.json: resource "": want a name`,
+		good + `, "resources": {"2x": 2}}`:                 `m.json: resource "2x": want a name`,
+		good + `, "resources": {"a\u001b[2J": 2}}`:         `m.json: resource "a\x1b[2J": want a name`,
+		good + `, "resources": {"GPUs": 1e300}}`:           "m.json: resource GPUs: 1e300 is no amount",
+		good + `, "resources": {"GPUs": ["GPU-1,GPU-2"]}}`: `m.json: resource GPUs: "GPU-1,GPU-2" is no name of one instance`,
+		good + `, "resources": {"GPUs": [" "]}}`:           `m.json: resource GPUs: " " is no name of one instance`,
+		good + `, "resources": {"Cogs": 2.5}}`:             "",
+	} {
+		_, err := ParseMachine("m.json", []byte(text))
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
 }
 
 func TestMachineTooLong(t *testing.T) {

@@ -39,6 +39,20 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestForeignTexts: what a job, a user or another who may drain called things moves no
+// cursor and makes no line or column of its own.
+func TestForeignTexts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	const evil = "a\x1b[2J\tb\nc"
+	var b strings.Builder
+	Print(&b, &observe.Status{Name: evil, Program: evil, Ending: evil, Started: now, Slots: []observe.Slot{{Name: evil, Job: evil, User: evil, Broken: evil, Since: now}},
+		Draining: &observe.Draining{ID: evil, How: evil, By: evil, Reason: "x" + evil[1:], Then: evil, Start: evil, Since: now}}, now)
+	if got := b.String(); strings.ContainsAny(got, "\x1b\t") || strings.Count(got, "\n") != 7 || strings.Count(got, `a\x1b[2J\tb\nc`) != 13 {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestPrint: a broken slot and an end are said below the table, and nobody's status
 // is nothing.
 func TestPrint(t *testing.T) {
