@@ -86,15 +86,23 @@ func parseFound(r io.Reader) ([]function, error) {
 
 func parseList(text string) ([]entry, error) {
 	var all []entry
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+	seen := make(map[function]bool)
+	i := 0
+	for line := range strings.Lines(text) {
+		i++
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		f := strings.Split(line, "\t")
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(f) != 4 || f[0] == "" || f[1] == "" || f[2] == "" || f[3] == "" {
-			return nil, fmt.Errorf("allowed.tsv:%d: want file, function, file that uses it and why, with tabs between them", i+1)
+			return nil, fmt.Errorf("allowed.tsv:%d: want file, function, file that uses it and why, with tabs between them", i)
 		}
-		all = append(all, entry{function{f[0], f[1]}, f[2], f[3]})
+		one := function{f[0], f[1]}
+		if seen[one] {
+			return nil, fmt.Errorf("allowed.tsv:%d: %s %s stands there twice", i, one.file, one.name)
+		}
+		seen[one] = true
+		all = append(all, entry{one, f[2], f[3]})
 	}
 	return all, nil
 }

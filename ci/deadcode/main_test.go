@@ -23,6 +23,10 @@ func TestCompare(t *testing.T) {
 		{"nobody uses it", found, list + "lib/a/a.go\tReader.Next\tlib/b/b_test.go\tlibrary\n", "lib/b/b_test.go does not mention Next of lib/a/a.go"},
 		{"its user is gone", found, list + "lib/a/a.go\tReader.Next\tlib/c_test.go\tlibrary\n", "no such file"},
 		{"no reason", found, "lib/a/a.go\tNew\tlib/a/example_test.go\t\n", "allowed.tsv:1: want file, function"},
+		{"nothing is dead", "", "# a line for people\n", ""},
+		{"nothing is dead, without a line", "", "", ""},
+		{"twice", found, list + "lib/a/a.go\tReader.Next\tlib/a/example_test.go\tlibrary\n" + "lib/a/a.go\tNew\tlib/a/example_test.go\tlibrary\n", "lib/a/a.go New stands there twice"},
+		{"of a type with parameters", "lib/a/a.go:9:18: unreachable func: Set[T].Next\n", "lib/a/a.go\tSet[T].Next\tlib/a/example_test.go\tlibrary\n", ""},
 		{"other words", "deadcode: no packages\n", list, "not a line of deadcode"},
 	} {
 		dead, err := parseFound(strings.NewReader(tt.found))

@@ -108,8 +108,12 @@ func (n *node) isConstant() bool {
 }
 
 // varying are the functions that give another value each time, or look at more
-// than their arguments.
-var varying = [...]string{"time", "random", "eval", "debug", "daytime", "formattime", "unparse", "usermap", "userhome", "abstime", "gettimezoneoffset"}
+// than their arguments: at the zone of the machine, as those do that take a time apart.
+var varying = [...]string{
+	"time", "currenttime", "daytime", "timezoneoffset", "formattime", "splittime", "abstime",
+	"getyear", "getmonth", "getdayofyear", "getdayofmonth", "getdayofweek", "gethours", "getminutes",
+	"random", "eval", "debug", "unparse", "usermap", "userhome",
+}
 
 // value returns what a constant is.
 func (n *node) value() classad.Value { return n.expr.Eval(nil) }

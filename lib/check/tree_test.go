@@ -4,8 +4,13 @@
 package check
 
 import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 )
@@ -59,6 +64,49 @@ func TestTree(t *testing.T) {
 			t.Errorf("%s has no tree", tt.text)
 		} else if got := n.shape(); got != tt.want {
 			t.Errorf("%s is %s, want %s", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestVarying: every function that gives another value in another world is one of
+// varying, and each of those is a function.
+func TestVarying(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../classad/call.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(source), "var functions = ")
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"([a-z0-9_]+)": fn`).FindAllStringSubmatch(table, -1) {
+		names[m[1]] = true
+	}
+	if len(names) < 80 {
+		t.Fatalf("only %d functions were found", len(names))
+	}
+	worlds := [2]classad.Env{}
+	for i, zone := range []*time.Location{time.UTC, time.FixedZone("X", 19800)} {
+		turn := strconv.Itoa(i)
+		worlds[i] = classad.Env{My: classad.NewAd(), Now: time.Unix(1_780_000_000+int64(i)*90061, 0), Location: zone,
+			Rand: func() float64 { return 0.25 + float64(i)/2 }, HomeDir: func(string) (string, bool) { return "/home" + turn, true },
+			UserMap: func(string, string) (string, bool) { return turn, true }}
+		worlds[i].My.SetInt("A", int64(i))
+	}
+	for _, v := range varying {
+		if !names[v] {
+			t.Errorf("%s is no function", v)
+		}
+	}
+	args := []string{"", "5", "1000000", `"a"`, `"A"`, `"2026-03-02T08:00:00"`, `"a", "b"`, `1000000, "%H %Z"`, `absTime("2026-03-02T08:00:00+01:00")`, `{"A"}`, "true", "5, 6"}
+	for name := range names {
+		for _, a := range args {
+			e, err := classad.ParseExpr(name+"("+a+")", classad.New)
+			if err != nil {
+				continue // a time that is none is refused where it is written
+			}
+			if one, two := e.Eval(&worlds[0]).Text(classad.New), e.Eval(&worlds[1]).Text(classad.New); one != two && !slices.Contains(varying[:], name) {
+				t.Errorf("%s is %s here and %s there", e, one, two)
+			}
 		}
 	}
 }

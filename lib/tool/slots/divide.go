@@ -150,7 +150,14 @@ func (d *Division) notRun(found []slot.Inventory) {
 	}
 }
 
-// Owners puts every slot into the state that IS_OWNER wants for it at present.
+// warn notes what does not keep the daemon from starting, once.
+func (d *Division) warn(err error) {
+	if !slices.ContainsFunc(d.Warnings, func(have error) bool { return have.Error() == err.Error() }) {
+		d.Warnings = append(d.Warnings, err)
+	}
+}
+
+// Owners puts every slot into the state that IS_OWNER wants for it at d.Now.
 // What IS_OWNER does not make out counts as a machine in use, as the engine has
 // it.
 func (d *Division) Owners() {
@@ -162,7 +169,7 @@ func (d *Division) Owners() {
 			switch n, ok := v.AsNumber(); {
 			case !ok:
 				pair = policy.OwnerIdle
-				d.Warnings = append(d.Warnings, fmt.Errorf("%s: IS_OWNER = %s is %v, neither true nor false: the slot is left to its owner", s.Name(), e.Text(classad.Old), v))
+				d.warn(fmt.Errorf("%s: IS_OWNER = %s is %v, neither true nor false: the slot is left to its owner", s.Name(), e.Text(classad.Old), v))
 			case n != 0:
 				pair = policy.OwnerIdle
 			}

@@ -135,6 +135,7 @@ func (r *rehearsal) benchmark() {
 		return
 	}
 	r.update = r.now.Add(r.every)
+	r.d.Now = r.now // IS_OWNER may depend on the hour
 	r.publish()
 	r.d.Owners()
 	for s := range r.d.Ledger.Slots() {
@@ -185,7 +186,7 @@ func (r *rehearsal) due(ctx context.Context, of int) {
 
 func (r *rehearsal) warn(err error) {
 	if err != nil {
-		r.d.Warnings = append(r.d.Warnings, err)
+		r.d.warn(err)
 	}
 }
 
