@@ -17,6 +17,8 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
+	"github.com/execpoint/execpoint/lib/tool/progress"
+	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
 // giveUp is how long a start that was told to end may take to do so. What it
@@ -30,7 +32,7 @@ var errToldToEnd = errors.New("told to end during the start")
 // waited for if that takes long, and Ctrl-C breaks it off: no job has begun that
 // could be given time.
 type beginning struct {
-	show   reporter
+	show   progress.Reporter
 	cancel context.CancelFunc
 	exit   func() // ends the program, whatever it waits for
 
@@ -62,7 +64,7 @@ func (b *beginning) tell() {
 	defer b.mu.Unlock()
 	if b.step != "" && b.step != b.told && !b.broken {
 		b.told = b.step
-		b.show.waiting(b.step)
+		b.show.Note(progress.Waiting, b.step)
 	}
 }
 
@@ -99,7 +101,7 @@ func (b *beginning) breakOff() bool {
 	}
 	b.broken = true
 	b.cancel()
-	b.show.leaving("told to end: no job has begun; a second Ctrl-C (or SIGTERM) waits for nothing", ep.ShutdownView{Manner: ep.Fast})
+	b.show.Leaving("told to end: no job has begun; a second Ctrl-C (or SIGTERM) waits for nothing", ep.ShutdownView{Manner: ep.Fast})
 	time.AfterFunc(giveUp, b.exit)
 	return true
 }
@@ -124,7 +126,7 @@ func (b *beginning) interrupts() <-chan struct{} {
 func (b *beginning) command(ctx context.Context) func(string) ([]byte, error) {
 	return func(command string) (out []byte, err error) {
 		const shown = 200 // characters of it
-		b.during(fmt.Sprintf("the command %s of the configuration", fit(command, shown)), func() { out, err = confio.RunUntil(ctx)(command) })
+		b.during(fmt.Sprintf("the command %s of the configuration", words.Fit(command, shown)), func() { out, err = confio.RunUntil(ctx)(command) })
 		return out, err
 	}
 }

@@ -35,6 +35,8 @@ import (
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/submit"
+	"github.com/execpoint/execpoint/lib/tool/progress"
+	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
 // runFlags are the options of condor_ep run.
@@ -99,7 +101,7 @@ func exitStatus(res run.Result) int {
 func printError(w io.Writer, who string, err error) {
 	say := func(err error) {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(w, "%s: %s\n", who, printable(line))
+			fmt.Fprintf(w, "%s: %s\n", who, words.Printable(line))
 		}
 	}
 	var knobs config.Problems
@@ -126,7 +128,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	show := newReporter(f.json, stdout, p.TerminalWidth)
+	show := reporter(f.json, stdout, p.TerminalWidth)
 	begin := &beginning{show: show, cancel: cancel, step: "the start", exit: func() { os.Exit(exitSomeFailed) }}
 	interrupt := begin.interrupts()
 	defer func() {
@@ -285,18 +287,18 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	}
 	started()
 	for _, w := range snap.Warnings() {
-		show.problem(warningText(&w))
+		show.Note(progress.Warning, warningText(&w))
 	}
 	for _, w := range warnings {
-		show.problem(w)
+		show.Note(progress.Warning, w)
 	}
 	if told != "" {
-		show.problem(told)
+		show.Note(progress.Warning, told)
 	}
 	for _, w := range others {
-		show.problem(w)
+		show.Note(progress.Warning, w)
 	}
-	show.begin(dir.Number, len(jobs), sourceName(f.job))
+	show.Begin(dir.Number, len(jobs), sourceName(f.job))
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
@@ -306,12 +308,12 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
 		Reconfigured: func(s *config.Snapshot) { level.Set(logLevel(s)) },
-		Changed:      show.change, Counts: show.counts, Problem: func(err error) {
+		Changed:      show.Change, Counts: show.Counts, Problem: func(err error) {
 			if !begin.brokenOff() { // what ends with the start is no news
-				show.problem(err.Error())
+				show.Note(progress.Warning, err.Error())
 			}
 		},
-		Leaving: func(v ep.ShutdownView) { show.leaving(leavingText(v), v) },
+		Leaving: func(v ep.ShutdownView) { show.Leaving(progress.LeavingText(v), v) },
 	})
 	if err != nil {
 		return res, err
@@ -323,8 +325,29 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 			return res, err
 		}
 	}
-	show.end(res.Counts, time.Since(began), kept)
+	show.End(res.Counts, time.Since(began), kept)
 	return res, nil
+}
+
+// reporter shows a run on w. width is how wide the terminal behind a file is.
+func reporter(asJSON bool, w io.Writer, width func(*os.File) (columns int, ok bool)) progress.Reporter {
+	if asJSON {
+		return progress.Objects(w)
+	}
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return progress.Lines(w)
+	}
+	most, ok := width(f)
+	if !ok {
+		return progress.Lines(w)
+	}
+	return progress.Live(w, time.Now(), func() int {
+		if n, ok := width(f); ok {
+			most = n // a terminal that is gone has its last width
+		}
+		return most
+	})
 }
 
 // occupy keeps startds from directories of sandboxes that are not below our own

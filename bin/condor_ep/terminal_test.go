@@ -80,6 +80,9 @@ func (term *terminal) written() string {
 	return strings.ReplaceAll(term.text.String(), "\r\n", "\n")
 }
 
+// clearLine is what a line that is drawn over begins with.
+const clearLine = "\r\x1b[K"
+
 // paints are the lines that were drawn to be drawn over.
 func paints(text string) (all []string) {
 	for _, part := range strings.Split(text, clearLine) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package progress
 
 import (
 	"testing"
