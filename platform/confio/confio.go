@@ -62,16 +62,20 @@ func WriteFile(path string, data []byte) error { return os.WriteFile(path, data,
 
 // RunCommand runs a command of the configuration and returns its output.
 func RunCommand(command string) ([]byte, error) {
-	return runWithin(context.Background(), commandTime, command)
+	return runWithin(context.Background(), commandTime, nil, command)
 }
 
 // RunUntil is RunCommand for commands that are ended when ctx ends.
-func RunUntil(ctx context.Context) func(command string) ([]byte, error) {
-	return func(command string) ([]byte, error) { return runWithin(ctx, commandTime, command) }
+func RunUntil(ctx context.Context) func(command string) ([]byte, error) { return RunWith(ctx, nil) }
+
+// RunWith is RunUntil for commands that have env as their environment; nil is that of
+// this process. A daemon leaves out of it what its parent handed down: keys.
+func RunWith(ctx context.Context, env []string) func(command string) ([]byte, error) {
+	return func(command string) ([]byte, error) { return runWithin(ctx, commandTime, env, command) }
 }
 
-// runWithin is RunCommand with another limit.
-func runWithin(ctx context.Context, limit time.Duration, command string) ([]byte, error) {
+// runWithin is RunCommand with another limit and environment.
+func runWithin(ctx context.Context, limit time.Duration, env []string, command string) ([]byte, error) {
 	words, err := split(command)
 	if err != nil {
 		return nil, err
@@ -83,7 +87,7 @@ func runWithin(ctx context.Context, limit time.Duration, command string) ([]byte
 	cmd.WaitDelay = commandGrace
 	prepare(cmd)
 	out := limited{stop: cancel}
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	cmd.Stdout, cmd.Stderr, cmd.Env = &out, os.Stderr, env
 	err = cmd.Run()
 	var ended *exec.ExitError
 	switch {

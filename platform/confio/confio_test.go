@@ -62,12 +62,15 @@ func TestCommands(t *testing.T) {
 	if out, err := RunCommand("/bin/echo A = 1"); string(out) != "A = 1\n" || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
+	if out, err := RunWith(t.Context(), []string{"A=1"})("/usr/bin/env"); string(out) != "A=1\n" || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
 	var ended *config.ExitError
 	if out, err := RunCommand(`"/bin/sh -c 'echo x; exit 3'"`); string(out) != "x\n" || !errors.As(err, &ended) || ended.Status != 3 {
 		t.Errorf("%q, %v", out, err)
 	}
 	begin := time.Now()
-	if _, err := runWithin(t.Context(), 50*time.Millisecond, `"/bin/sh -c '/bin/sleep 600 & /bin/sleep 600'"`); err == nil || !strings.Contains(err.Error(), "longer than 50ms") {
+	if _, err := runWithin(t.Context(), 50*time.Millisecond, nil, `"/bin/sh -c '/bin/sleep 600 & /bin/sleep 600'"`); err == nil || !strings.Contains(err.Error(), "longer than 50ms") {
 		t.Errorf("a command that hangs: %v", err)
 	}
 	if took := time.Since(begin); took > 20*time.Second {

@@ -99,7 +99,11 @@ func New(o Options) (*Spawner, error) {
 	if o.Role == Starter {
 		unignore(unix.SIGHUP, unix.SIGINT) // the two that Go leaves ignored if they were
 		unix.Umask(0o022)
-		// kernels before 5.11 cannot; then a child inherits what we did
+	}
+	if o.Role != Guest {
+		// What the parent left open, as the command socket that condor_master hands
+		// down, is ours and not for commands of the configuration or an owner's
+		// programs. Kernels before 5.11 cannot; then a child inherits what we did.
 		_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	}
 	return s, nil

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/platform/confio"
 )
@@ -43,7 +44,7 @@ func (s *System) Reader(c Configuration) func(ctx context.Context, inv *machine.
 	return func(ctx context.Context, inv *machine.Inventory, later []config.Text) (*config.Snapshot, error) {
 		o := config.Options{
 			Env: c.env(), Later: slices.Concat(c.Texts, later), Facts: c.facts(inv), Subsystem: "STARTD", LocalName: c.LocalName,
-			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunUntil(ctx), Seed: rand.Uint64(),
+			ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: confio.RunWith(ctx, daemon.Scrub(c.env())), Seed: rand.Uint64(),
 		}
 		if o.Root = c.File; c.File != "" && !strings.HasSuffix(strings.TrimSpace(c.File), "|") {
 			// CONFIG_ROOT must not depend on where a later reading stands.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
@@ -117,10 +118,11 @@ func (p *System) Others() (find func(name string) (*host.Identity, error), files
 // Writable is nil if the calling thread may write the file at path, or make it.
 func (p *System) Writable(path string) error { return access.Writable(path) }
 
-// Hooks runs the programs of an owner in dir.
+// Hooks runs the programs of an owner in dir. They do not see the keys that a
+// condor_master handed down.
 func (p *System) Hooks(dir string) *hook.Runner {
 	return &hook.Runner{
-		Spawner: p.Spawner, Census: p.Census, Env: os.Environ(), Dir: dir,
+		Spawner: p.Spawner, Census: p.Census, Env: daemon.Scrub(os.Environ()), Dir: dir,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Grace: time.Second,
 	}
 }
