@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 // goldenCase is one line of config.jsonl: files, an environment, and what

@@ -22,7 +22,7 @@ import (
 	"os/user"
 	"runtime"
 
-	"github.com/execpoint/execpoint/bin/internal/confio"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 func main() {

@@ -13,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/tool/progress"
 	"github.com/execpoint/execpoint/lib/tool/words"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 // giveUp is how long a start that was told to end may take to do so. What it

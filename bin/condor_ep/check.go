@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/check"
 	"github.com/execpoint/execpoint/lib/config"
@@ -27,6 +26,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/tool/slots"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 // cmdCheck checks the configuration of this machine, or each file as one.

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
@@ -37,6 +36,7 @@ import (
 	"github.com/execpoint/execpoint/lib/submit"
 	"github.com/execpoint/execpoint/lib/tool/progress"
 	"github.com/execpoint/execpoint/lib/tool/words"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 // runFlags are the options of condor_ep run.

@@ -15,11 +15,11 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/simulate"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 // simulateFlags are the options of condor_ep simulate.

@@ -20,8 +20,8 @@ import (
 const commandTable = "lib/cedar/command"
 
 // OneTableOfCommands refuses a second place for what the table of commands says:
-// the number of a command or a refusal as a literal, a command's name, and a row
-// made elsewhere.
+// the number of a command or a refusal as a literal, a command's name, a row made
+// elsewhere, and one whose terms are changed elsewhere.
 //
 // Where a number is passed, compared or set as a command, any literal is refused.
 // Elsewhere only those that nobody writes for another reason: 512 and 60000 are
@@ -34,6 +34,10 @@ func OneTableOfCommands(files []source.File) []string {
 		if f.IsTest() || f.Dir() == commandTable || ast.IsGenerated(f.AST) {
 			continue
 		}
+		table, imported := tableImport(f)
+		if imported && table != path.Base(commandTable) {
+			broken = append(broken, fmt.Sprintf("%s: %s is imported as %s; leave it its name, by which this law finds its rows", f.Where(f.AST.Name.Pos()), commandTable, table))
+		}
 		asCommand := map[*ast.BasicLit]bool{}
 		ast.Inspect(f.AST, func(n ast.Node) bool {
 			for _, lit := range commandLiterals(n) {
@@ -41,6 +45,13 @@ func OneTableOfCommands(files []source.File) []string {
 			}
 			if c, ok := n.(*ast.CompositeLit); ok && isRow(c) && !strings.HasSuffix(f.Dir(), "test") {
 				broken = append(broken, fmt.Sprintf("%s: a row of a command outside %s; take it by Startd.Row or listen.Answer", f.Where(c.Pos()), commandTable))
+			}
+			if a, ok := n.(*ast.AssignStmt); ok && imported {
+				for _, to := range a.Lhs {
+					if isTerm(to) {
+						broken = append(broken, fmt.Sprintf("%s: what a command demands is changed outside %s; write it there", f.Where(to.Pos()), commandTable))
+					}
+				}
 			}
 			return true
 		})
@@ -68,6 +79,28 @@ func OneTableOfCommands(files []source.File) []string {
 	}
 	slices.Sort(broken)
 	return broken
+}
+
+// tableImport returns the name under which a file knows the package of the table,
+// false where it does not import it.
+func tableImport(f source.File) (name string, ok bool) {
+	for _, i := range f.AST.Imports {
+		if of, err := strconv.Unquote(i.Path.Value); err == nil && strings.HasSuffix(of, "/"+commandTable) {
+			if i.Name != nil {
+				return i.Name.Name, true
+			}
+			return path.Base(commandTable), true
+		}
+	}
+	return "", false
+}
+
+// isTerm reports whether an expression is a field of a row by which a command
+// demands less or more of its sender. The other fields have names that others have,
+// too.
+func isTerm(x ast.Expr) bool {
+	sel, ok := x.(*ast.SelectorExpr)
+	return ok && slices.Contains([]string{"Level", "Alternatives", "Authenticated", "Empty"}, sel.Sel.Name)
 }
 
 // tableNumbers are the names of the table's numbers.

@@ -78,6 +78,14 @@ func TestLawsOfGoFiles(t *testing.T) {
 				"lib/a/a.go:9: the command 512 as a number; write command.DrainJobs"}},
 		{"a row", OneTableOfCommands, files{"lib/cedar/command/a.go": commandsOf, "lib/a/a.go": "package a\nvar x = listen.Command{Row: command.Row{Name: n, Terms: command.Terms{}}}\n", "lib/a/atest/a.go": "package atest\nvar x = command.Row{Name: n}\n"},
 			[]string{"lib/a/a.go:2: a row of a command outside lib/cedar/command; take it by Startd.Row or listen.Answer"}},
+		{"a changed row", OneTableOfCommands, files{"lib/cedar/command/a.go": commandsOf,
+			"lib/a/a.go": "package a\nimport \"m/lib/cedar/command\"\nfunc f() {\n\tr, _ := command.Startd.Row(n)\n\tr.Level, r.Name = command.Allow, x\n\tr.Terms.Authenticated = false\n}\n",
+			"lib/b/b.go": "package b\nfunc f() { r.Level = Allow }\n"},
+			[]string{
+				"lib/a/a.go:5: what a command demands is changed outside lib/cedar/command; write it there",
+				"lib/a/a.go:6: what a command demands is changed outside lib/cedar/command; write it there"}},
+		{"a row under another name", OneTableOfCommands, files{"lib/cedar/command/a.go": commandsOf, "lib/a/a.go": "package a\nimport cmds \"m/lib/cedar/command\"\nvar x = cmds.Row{Name: n}\n"},
+			[]string{"lib/a/a.go:1: lib/cedar/command is imported as cmds; leave it its name, by which this law finds its rows"}},
 		{"not put off", NothingPutOff, files{"a.go": "package a // what TODOS the AUTODOCS\n"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -181,6 +182,9 @@ func (c *CommandPort) openOwn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(listeners) == 0 {
+		closeAll(packets) // beside a port that nobody handed down: our address will show another one
+	}
 	if len(listeners) > 0 {
 		c.sockets.Take(listeners, packets)
 	} else if err := c.sockets.Listen(ctx, c.Port, r.V4, r.V6, datagrams); err != nil {
@@ -225,15 +229,17 @@ func inherited(sockets []Socket, datagrams bool) ([]net.Listener, []net.PacketCo
 		_ = f.Close()
 	}
 	if len(failed) > 0 {
-		for _, l := range all {
-			_ = l.Close()
-		}
-		for _, p := range packets {
-			_ = p.Close()
-		}
+		closeAll(all)
+		closeAll(packets)
 		return nil, nil, errs.E("daemon.CommandPort", errs.Broken, InheritVariable, errors.Join(failed...))
 	}
 	return all, packets, nil
+}
+
+func closeAll[C io.Closer](all []C) {
+	for _, c := range all {
+		_ = c.Close()
+	}
 }
 
 // Serve serves what comes in until ctx ends, and then removes the address file.

@@ -233,6 +233,35 @@ func TestInheritedCommandPortForDatagrams(t *testing.T) { // hands descriptors o
 	}
 }
 
+// A socket for datagrams alone is no command port: it does not stay open unheard.
+func TestInheritedDatagramsAlone(t *testing.T) { // hands a descriptor over: nobody may open files meanwhile
+	p, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := p.(*net.UDPConn).File()
+	if err != nil {
+		t.Skip("descriptors cannot be handed down here: ", err)
+	}
+	_ = p.Close()
+	d, changes := newCommandPort(t, "NETWORK_INTERFACE = 127.0.0.1\nUSE_SHARED_PORT = false\nWANT_UDP_COMMAND_SOCKET = true\n")
+	d.Server.Datagrams = bare{}
+	d.Inherit.Commands = []Socket{{Kind: Datagram, Descriptor: int(g.Fd())}}
+	if err := d.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-changes
+	d.sockets.Close()
+	if g.Close() == nil {
+		t.Error("the descriptor was left open")
+	}
+	again, err := net.ListenPacket("udp4", p.LocalAddr().String())
+	if err != nil {
+		t.Fatal("the port that was handed down is still taken:", err)
+	}
+	_ = again.Close()
+}
+
 // One that the parent opened for us is used instead of a new one.
 func TestInheritedCommandPort(t *testing.T) { // hands a descriptor over: nobody may open files meanwhile
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

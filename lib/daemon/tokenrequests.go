@@ -6,11 +6,9 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/big"
-	mathbits "math/bits"
 	"net/netip"
 	"slices"
 	"strings"
@@ -87,12 +85,6 @@ type wantedToken struct {
 	at               time.Time
 	token            authn.Secret // once it is approved
 	approved, failed bool
-}
-
-// tokenRule approves what comes from a network.
-type tokenRule struct {
-	net        netip.Prefix
-	since, end time.Time
 }
 
 // Commands returns the rows of the table.
@@ -408,175 +400,4 @@ func (d *TokenRequests) waiting(ctx context.Context, who *security.Request, only
 		return strings.Compare(x, y)
 	})
 	return all
-}
-
-// decide is DC_APPROVE_TOKEN_REQUEST.
-func (d *TokenRequests) decide(ctx context.Context, c *listen.Call) error {
-	admin := d.enabled() && d.Allowed(ctx, security.Administrator, c.Request)
-	return d.answer(func(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
-		return d.approve(c, ad, now, admin)
-	})(ctx, c)
-}
-
-// approve approves a request. Who is no administrator may approve what gives no
-// more than he has himself.
-func (d *TokenRequests) approve(c *listen.Call, ad *classad.Ad, now time.Time, admin bool) (*classad.Ad, error) {
-	id, ok := word(ad, "RequestId")
-	if !ok {
-		return nil, tokenRefusal{1, "Request ID not provided."}
-	}
-	client, ok := word(ad, "ClientId")
-	if !ok {
-		return nil, tokenRefusal{1, "Client ID not provided."}
-	}
-	r := d.requests[id]
-	if r == nil || r.client != client {
-		return nil, tokenRefusal{5, "Request unknown."}
-	}
-	if !d.pending(r, now) {
-		return nil, tokenRefusal{5, "Request in incorrect state."}
-	}
-	if !admin {
-		if err := within(r, c.Request.Peer, now); err != nil {
-			return nil, err
-		}
-	}
-	if err := d.issue(r, now); err != nil {
-		r.failed = true
-		return nil, err
-	}
-	c.Log.Info("token request approved", "request", r.id, "user", r.user, "asker", r.asker, "levels", r.levels, "by", c.Request.Peer.User)
-	out := classad.NewAd()
-	out.SetInt("ErrorCode", 0)
-	return out, nil
-}
-
-// within says why somebody may not approve a request, nil if it gives nothing
-// that he has not.
-func within(r *wantedToken, p security.Peer, now time.Time) error {
-	if r.user != p.User {
-		return tokenRefusal{6, "Insufficient privilege to approve request."}
-	}
-	if p.Limited {
-		has := func(name string) bool {
-			l, known := command.ParseLevel(name)
-			return known && slices.Contains(p.Limit, l)
-		}
-		if len(r.levels) == 0 || slices.ContainsFunc(r.levels, func(name string) bool { return !has(name) }) {
-			return tokenRefusal{7, "Insufficient privilege to approve request (scope restricted)."}
-		}
-	}
-	if p.Token != nil && !p.Token.Expires.IsZero() && (r.lifetime < 0 || now.Add(r.lifetime).After(p.Token.Expires)) {
-		return tokenRefusal{8, "Insufficient privilege to approve request (lifetime)."}
-	}
-	return nil
-}
-
-// addRule is DC_AUTO_APPROVE_TOKEN_REQUEST.
-func (d *TokenRequests) addRule(c *listen.Call, ad *classad.Ad, now time.Time) (*classad.Ad, error) {
-	text, _ := word(ad, "Subnet")
-	seconds, _ := ad.EvalInt("Lifetime", nil)
-	if seconds <= 0 {
-		return nil, tokenRefusal{-1, "Auto-approval rule lifetimes must be greater than zero."}
-	}
-	network, ok := parseNetwork(text)
-	if !ok {
-		return nil, tokenRefusal{-2, "Auto-approval rule netblock invalid."}
-	}
-	if len(d.rules) >= mostTokenRules {
-		return nil, tokenRefusal{-3, "Too many auto-approval rules in the system."}
-	}
-	if _, err := d.key(); err != nil {
-		return nil, err
-	}
-	most := d.duration("TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME", longestRule)
-	life := min(time.Duration(min(seconds, 1<<31))*time.Second, most)
-	d.rules = append(d.rules, tokenRule{net: network, since: now, end: now.Add(life)})
-	c.Log.Info("tokens are given by a rule", "network", network.String(), "for", life, "by", c.Request.Peer.User)
-	for _, r := range d.requests {
-		if _, ok := d.ruled(r, now); !ok {
-			continue
-		}
-		if err := d.issue(r, now); err != nil {
-			r.failed = true
-			return nil, err
-		}
-		c.Log.Info("token request approved by a rule", "request", r.id, "user", r.user, "asker", r.asker, "levels", r.levels)
-	}
-	out := classad.NewAd()
-	out.SetInt("ErrorCode", 0)
-	return out, nil
-}
-
-// parseNetwork reads a network: 192.0.2.0/24, 192.0.2.0/255.255.255.0, 192.0.2.*
-// or 2001:db8::/32.
-func parseNetwork(text string) (netip.Prefix, bool) {
-	if p, err := netip.ParsePrefix(text); err == nil {
-		return p.Masked(), true
-	}
-	if start, ok := strings.CutSuffix(text, ".*"); ok {
-		n := strings.Count(start, ".") + 1
-		a, err := netip.ParseAddr(start + strings.Repeat(".0", 4-min(n, 4)))
-		return netip.PrefixFrom(a, 8*n), err == nil && a.Is4() && n < 4
-	}
-	address, mask, _ := strings.Cut(text, "/")
-	a, err := netip.ParseAddr(address)
-	m, merr := netip.ParseAddr(mask)
-	if err != nil || merr != nil || !a.Is4() || !m.Is4() {
-		return netip.Prefix{}, false
-	}
-	four := m.As4()
-	bits := binary.BigEndian.Uint32(four[:])
-	ones := 32 - mathbits.Len32(^bits)
-	if bits != ^uint32(0)<<(32-ones) { // not ones and then zeros
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(a, ones).Masked(), true
-}
-
-// ruled finds a rule that approves a request: of a daemon that wants to
-// advertise itself and nothing else, made at most a minute before the rule.
-func (d *TokenRequests) ruled(r *wantedToken, now time.Time) (tokenRule, bool) {
-	if !d.pending(r, now) || !strings.HasPrefix(r.user, "condor@") || len(r.levels) == 0 {
-		return tokenRule{}, false
-	}
-	for _, level := range r.levels {
-		if level != "ADVERTISE_STARTD" && level != "ADVERTISE_SCHEDD" && level != "ADVERTISE_MASTER" {
-			return tokenRule{}, false
-		}
-	}
-	for _, rule := range d.rules {
-		if rule.net.Contains(r.from) && !r.at.After(rule.end) && !r.at.Before(rule.since.Add(-time.Minute)) {
-			return rule, true
-		}
-	}
-	return tokenRule{}, false
-}
-
-// key is the one that signs.
-func (d *TokenRequests) key() (authn.SigningKey, error) {
-	name := d.Config().String("SEC_TOKEN_ISSUER_KEY")
-	if name == "" {
-		name = authn.PoolKey
-	}
-	key, err := d.Key(name)
-	if err != nil {
-		return key, tokenRefusal{4, "Server does not have a signing key configured."}
-	}
-	return key, nil
-}
-
-// issue signs the token of a request.
-func (d *TokenRequests) issue(r *wantedToken, now time.Time) error {
-	key, err := d.key()
-	if err != nil {
-		return err
-	}
-	token, err := key.Issue(authn.Order{Issuer: d.Config().String("TRUST_DOMAIN"), Subject: r.user, Levels: r.levels, Lifetime: max(r.lifetime, 0)}, now)
-	if err != nil {
-		return tokenRefusal{4, "The token cannot be signed."}
-	}
-	r.token, r.approved = token.Text(), true
-	r.at = now // from now on it has to be fetched
-	return nil
 }

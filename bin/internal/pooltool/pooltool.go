@@ -21,7 +21,6 @@ import (
 	"strconv"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
-	"github.com/execpoint/execpoint/bin/internal/confio"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/authn"
@@ -30,6 +29,7 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/platform/confio"
 )
 
 // Open reads the configuration that begins with the file root, with what is
