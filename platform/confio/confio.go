@@ -85,7 +85,7 @@ func runWithin(ctx context.Context, limit time.Duration, env []string, command s
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = commandGrace
-	prepare(cmd)
+	end := prepare(cmd)
 	out := limited{stop: cancel}
 	cmd.Stdout, cmd.Stderr, cmd.Env = &out, os.Stderr, env
 	err = cmd.Run()
@@ -97,6 +97,9 @@ func runWithin(ctx context.Context, limit time.Duration, env []string, command s
 		return nil, fmt.Errorf("the command was ended: %w", context.Cause(around))
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the command took longer than %v and was ended", limit)
+	case errors.Is(err, exec.ErrWaitDelay):
+		end()
+		return nil, fmt.Errorf("the command ended, and a program that it started held its output for %v more and was ended", commandGrace)
 	case errors.As(err, &ended):
 		return out.kept.Bytes(), &config.ExitError{Status: ended.ExitCode()}
 	}

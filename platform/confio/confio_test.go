@@ -79,9 +79,29 @@ func TestCommands(t *testing.T) {
 	if _, err := RunCommand("/bin/cat /dev/zero"); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a command that never stops writing: %v", err)
 	}
+	pid := filepath.Join(t.TempDir(), "pid")
+	if _, err := RunCommand(`"/bin/sh -c '/bin/sleep 600 & echo $! >` + pid + `'"`); err == nil || !strings.Contains(err.Error(), "held its output") {
+		t.Errorf("a command that leaves a program behind: %v", err)
+	}
+	left, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); runs(strings.TrimSpace(string(left))); {
+		if time.Now().After(deadline) {
+			t.Fatal("the program that it left behind still runs")
+		}
+		runtime.Gosched()
+	}
 	if _, err := RunCommand("/no/such/program"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no program: %v", err)
 	}
+}
+
+// runs reports whether there is a process that has not ended.
+func runs(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
 // TestHangingInclude shows that a command of a configuration which never ends
