@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
@@ -34,6 +35,18 @@ func word(ev eventlog.Event) string {
 		return "done"
 	}
 	return ""
+}
+
+// became tells from an event log what became of its jobs.
+func (p place) became(t *testing.T, log string) string {
+	t.Helper()
+	var order []string
+	for _, r := range p.events(t, log) {
+		if w := word(r.Event); w != "" {
+			order = append(order, w)
+		}
+	}
+	return strings.Join(order, " ")
 }
 
 // TestJobPolicy has jobs whose submit file says when they leave the queue, are
@@ -70,13 +83,7 @@ func TestJobPolicy(t *testing.T) {
 			p.write(t, "ep.conf", "POLLING_INTERVAL = 1\nPERIODIC_EXPR_INTERVAL = 1\n")
 			p.write(t, "job.sub", small+tt.job+"log = job.log\nqueue\n")
 			status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
-			var order []string
-			for _, r := range p.events(t, "job.log") {
-				if w := word(r.Event); w != "" {
-					order = append(order, w)
-				}
-			}
-			if got := strings.Join(order, " "); status != tt.status || got != tt.events || !strings.Contains(stdout, tt.says) {
+			if got := p.became(t, "job.log"); status != tt.status || got != tt.events || !strings.Contains(stdout, tt.says) {
 				t.Errorf("status %d, want %d; events %q, want %q; and %q in\n%s%s", status, tt.status, got, tt.events, tt.says, stdout, stderr)
 			}
 			p.nothingLeft(t)
@@ -120,14 +127,13 @@ func TestOwnersJobPolicy(t *testing.T) {
 				p.write(t, "ep.conf", before+tt.config)
 				pr.signal(t, syscall.SIGHUP)
 			}
-			stdout, stderr := output()
-			var order []string
-			for _, r := range p.events(t, "job.log") {
-				if w := word(r.Event); w != "" {
-					order = append(order, w)
-				}
+			select {
+			case <-pr.ended:
+			case <-time.After(30 * time.Second): // the job itself takes a minute
+				t.Fatalf("no rule of the owner counts: after 30 s the job's events are %q, want %q", p.became(t, "job.log"), tt.events)
 			}
-			if got := strings.Join(order, " "); pr.status != exitSomeFailed || got != tt.events || !strings.Contains(stdout, tt.says) {
+			stdout, stderr := output()
+			if got := p.became(t, "job.log"); pr.status != exitSomeFailed || got != tt.events || !strings.Contains(stdout, tt.says) {
 				t.Errorf("status %d; events %q, want %q; and %q in\n%s%s", pr.status, got, tt.events, tt.says, stdout, stderr)
 			}
 			p.nothingLeft(t)

@@ -202,6 +202,14 @@ func TestShutdownView(t *testing.T) {
 		})
 	}
 	s := newStage(t, 1, static1)
+	ad := job(t, steady(time.Hour), "")
+	act := s.activate(s.claim(slot1, ad).Claim, ad)
+	s.step(OutputMoved{Activation: act})
+	s.step(ShutdownRequested{Manner: Fast})
+	if v, ok := s.eng.Shutdown(); !ok || v != (ShutdownView{Manner: Fast, Sending: 1}) {
+		t.Errorf("output of a job that ended is on its way: %+v", v)
+	}
+	s = newStage(t, 1, static1)
 	s.step(ShutdownRequested{Manner: Peaceful})
 	if v, ok := s.eng.Shutdown(); !ok || v != (ShutdownView{Manner: Peaceful}) {
 		t.Errorf("without a job: %+v", v)
