@@ -32,6 +32,7 @@ type accessPoint struct {
 	oneEach bool
 	lease   time.Duration // of every claim, 0: what the job says
 	silent  bool          // it does not answer, and does nothing
+	missed  []func()      // what came due while it was silent
 	factors map[string]float64
 	left    map[slot.ID]time.Duration // retirement as the matchmaker last heard of it
 	waits   func()                    // told when a job waits again; may be nil
@@ -66,6 +67,7 @@ type queued struct {
 	keepIdle      time.Duration
 	behaviour     Behaviour
 	fetched       bool             // by the slot itself: it is in nobody's queue
+	watched       bool             // its policy is asked while it is in the queue
 	plays         func() Behaviour // what behaviour is at each start, nil: always the same
 	saves         Saving
 	state         jobState
@@ -75,7 +77,6 @@ type queued struct {
 	code          reason.Code // of the hold
 	ending        jobState    // what it becomes when it has left, waiting: what its end says
 	why           string      // of ending
-	retry         time.Duration
 
 	arrived    time.Duration
 	began, end time.Duration // of the first run, and of the job; -1: not yet
@@ -92,7 +93,7 @@ type holding struct {
 	slot    slot.ID
 	ad      *classad.Ad // the slot's when it was claimed
 	job     *queued
-	used    bool // a job has run
+	uses    int  // how many jobs have run
 	fetched bool // the slot's own, for work that it fetches
 	closing bool
 	gone    bool
@@ -119,10 +120,48 @@ func (p *accessPoint) submit(q *queued) {
 	} else {
 		p.idle = append(p.idle, q)
 	}
-	if p.system.Has(q.ad) {
-		// The schedd asks those that wait and those that are held, all the time.
-		p.watch(q, func() bool { return q.state != done && q.state != removed && !p.silent })
+	p.watchQueued(q)
+}
+
+// watchQueued asks the policy of a job that waits or is held, all the time, as the
+// schedd does.
+func (p *accessPoint) watchQueued(q *queued) {
+	if !q.watched && p.system.Has(q.ad) {
+		q.watched = true
+		p.watch(q, func() bool { return q.state != done && q.state != removed })
 	}
+}
+
+// configured reads what the owner says of every job, for the first time or again.
+func (p *accessPoint) configured() {
+	p.system = jobpolicy.SystemFrom(p.w.snap)
+	for _, q := range p.all {
+		if q.state == done || q.state == removed || q.fetched {
+			continue
+		}
+		p.watchQueued(q)
+		if q.state == active && !q.stuck() {
+			p.watchRun(q)
+		}
+	}
+}
+
+// unlessSilent does something now, or when the access point answers again.
+func (p *accessPoint) unlessSilent(do func()) {
+	if p.silent {
+		p.missed = append(p.missed, do)
+		return
+	}
+	do()
+}
+
+// speak ends a silence.
+func (p *accessPoint) speak() {
+	p.silent = false
+	for _, do := range p.missed {
+		p.w.after(0, func() { p.unlessSilent(do) })
+	}
+	p.missed = nil
 }
 
 // requeue lets a job wait again, at its old place.
@@ -130,6 +169,9 @@ func (p *accessPoint) requeue(q *queued) {
 	if q.fetched {
 		p.finish(q, removed)
 		return
+	}
+	if q.state == onHold {
+		q.unhold()
 	}
 	q.state = waiting
 	q.enters(waiting, p.w.now.Wall)
@@ -179,7 +221,10 @@ func (p *accessPoint) replied(r ep.Reply) {
 	switch {
 	case r.Err != nil && q.holding != nil: // an activation was refused
 		h := q.holding
-		q.holding, h.job = nil, nil
+		q.holding = nil
+		if h.job == q {
+			h.job = nil
+		}
 		p.requeue(q)
 		h.closing = h.closing || r.Closing
 		p.w.after(0, func() { p.release(h) })
@@ -191,7 +236,7 @@ func (p *accessPoint) replied(r ep.Reply) {
 		p.w.after(0, func() { p.start(h, q) })
 	case r.Activation != "":
 		q.state, q.act = active, r.Activation
-		q.holding.used = true
+		q.holding.uses++
 		p.running[r.Activation] = q
 		p.begun(q)
 	}
@@ -204,13 +249,21 @@ func (p *accessPoint) begun(q *queued) {
 		q.began = p.w.elapsed()
 	}
 	q.enters(active, p.w.now.Wall)
-	q.ad.SetInt("NumJobStarts", int64(q.starts))
+	if q.starts == 1 {
+		q.ad.SetInt("JobStartDate", p.w.now.Wall.Unix())
+	}
+	q.ad.SetInt("NumShadowStarts", int64(q.starts))
+	q.ad.SetInt("NumJobMatches", int64(q.starts))
 	q.ad.SetInt("JobCurrentStartDate", p.w.now.Wall.Unix())
+	q.ad.SetInt("ShadowBday", p.w.now.Wall.Unix())
+	if !q.stuck() {
+		p.watchRun(q)
+		return
+	}
 	start := q.starts
-	still := func() bool { return q.state == active && q.starts == start && q.ending == waiting && !p.silent }
-	if q.behaviour.Stuck > 0 {
-		p.w.after(q.behaviour.Stuck, func() {
-			if q.state != active || q.starts != start || p.silent {
+	p.w.after(q.behaviour.Stuck, func() {
+		p.unlessSilent(func() {
+			if q.state != active || q.starts != start {
 				return
 			}
 			if q.ending == waiting && !q.behaviour.Again {
@@ -218,27 +271,11 @@ func (p *accessPoint) begun(q *queued) {
 			}
 			p.release(q.holding)
 		})
-		return
-	}
-	for _, limit := range []string{"AllowedExecuteDuration", "AllowedJobDuration"} {
-		if sec, ok := q.ad.EvalInt(limit, nil); ok && sec >= 0 && sec < 1<<31 {
-			// The limit is looked at every ten seconds.
-			at := (time.Duration(sec)*time.Second/limitPeriod+1)*limitPeriod + 200*time.Millisecond
-			p.w.after(at, func() {
-				if still() {
-					q.code = reason.JobExecuteExceeded
-					p.remove(q, ep.Gracefully, onHold, limit+" is over")
-				}
-			})
-		}
-	}
-	if p.system.Has(q.ad) {
-		p.watch(q, still)
-	}
+	})
 }
 
-// limitPeriod is how often the durations that a job allows itself are looked at.
-const limitPeriod = 10 * time.Second
+// stuck reports whether the job's program cannot be executed.
+func (q *queued) stuck() bool { return q.behaviour.Stuck > 0 }
 
 // behaviour is how the job of a new activation will behave.
 func (p *accessPoint) behaviour(_ claim.ActivationID, id claim.ID) Behaviour {
@@ -260,13 +297,15 @@ func (p *accessPoint) told(a *actor, o ep.OrderStarter) {
 
 // start sends a job to a claim.
 func (p *accessPoint) start(h *holding, q *queued) {
-	if h.gone {
-		p.requeue(q)
+	if q.state != asking { // it was held or removed meanwhile
+		if h.job == q {
+			h.job = nil
+		}
+		p.release(h)
 		return
 	}
-	if q.state >= done || q.ending >= onHold {
-		p.release(h)
-		p.finish(q, q.ending)
+	if h.gone {
+		p.requeue(q)
 		return
 	}
 	p.ref++

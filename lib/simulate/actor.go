@@ -75,6 +75,8 @@ type actor struct {
 	hard    bool // it was ended by a hard kill
 	told    bool // it was told to leave
 	dying   bool // its starter was ended by force
+	failed  bool // it could not be started
+	early   bool // it was suspended before its program ran
 }
 
 // launch begins to play a starter.
@@ -90,7 +92,10 @@ func (w *world) launch(e ep.StartStarter) {
 			return
 		}
 		if a.Fails {
-			a.plan(a.Begins, func() { a.exit(host.ExitStatus{Exited: true}, false) })
+			a.plan(a.Begins, func() {
+				a.failed = true
+				a.exit(host.ExitStatus{Exited: true}, false)
+			})
 			return
 		}
 		if a.Stuck > 0 {
@@ -98,10 +103,14 @@ func (w *world) launch(e ep.StartStarter) {
 		}
 		a.plan(a.Begins, func() {
 			a.phase, a.first, a.since = running, w.now, w.now
+			w.ap.executing(a)
 			w.step(ep.JobRunning{Activation: a.id})
 			if a.phase == running {
 				a.endLater()
 				a.measureLater(a.FirstAt)
+				if a.early {
+					a.suspend()
+				}
 			}
 		})
 	})
@@ -120,7 +129,7 @@ func (a *actor) plan(d time.Duration, do func()) {
 // endLater plans the job's own end.
 func (a *actor) endLater() {
 	if a.Wall {
-		a.ran = a.w.now.Sub(a.first)
+		a.ran = min(a.w.now.Sub(a.first), a.Runs)
 	}
 	a.plan(a.Runs-a.ran, a.end)
 }
@@ -240,26 +249,34 @@ func (a *actor) obey(o ep.OrderStarter) {
 	}
 	switch o.Op {
 	case ep.Suspend:
-		a.gen++
-		a.rest()
-		a.phase, a.froze = suspended, a.w.now
-		a.plan(0, func() { a.w.step(ep.JobSuspended{Activation: a.id}) })
-	case ep.Continue:
-		a.gen++
-		if a.phase != running && a.phase != starting {
-			a.w.busyCpus += a.cpus
+		if a.phase == starting {
+			a.early = true // its input still comes meanwhile
+			return
 		}
-		a.thaw()
-		a.phase, a.since = running, a.w.now
-		a.endLater()
-		a.plan(0, func() { a.w.step(ep.JobContinued{Activation: a.id}) })
+		a.suspend()
+	case ep.Continue:
+		if a.phase == starting {
+			a.early = false
+			return
+		}
+		a.proceed()
+		a.plan(0, func() {
+			a.w.ap.paused(a, false)
+			a.w.step(ep.JobContinued{Activation: a.id})
+		})
 	case ep.SoftKill:
 		a.told = true
 		a.w.ap.told(a, o)
-		if a.OnSoft < 0 || a.Stuck > 0 {
-			return // it goes on, and may even end by itself
+		switch {
+		case a.Stuck > 0:
+		case a.phase == starting:
+			a.leave(0) // no program is there that would have to be asked
+		case a.OnSoft >= 0:
+			a.leave(a.OnSoft)
+		case a.phase == suspended:
+			a.proceed() // so that it could obey
+		default: // it goes on, and may even end by itself
 		}
-		a.leave(a.OnSoft)
 	case ep.HardKill:
 		a.told, a.hard = true, true
 		a.w.ap.told(a, o)
@@ -268,6 +285,28 @@ func (a *actor) obey(o ep.OrderStarter) {
 		}
 		a.leave(a.OnHard)
 	}
+}
+
+// suspend stops a job that runs.
+func (a *actor) suspend() {
+	a.gen++
+	a.rest()
+	a.phase, a.froze = suspended, a.w.now
+	a.plan(0, func() {
+		a.w.ap.paused(a, true)
+		a.w.step(ep.JobSuspended{Activation: a.id})
+	})
+}
+
+// proceed lets a job that was suspended go on.
+func (a *actor) proceed() {
+	a.gen++
+	if a.phase != running {
+		a.w.busyCpus += a.cpus
+	}
+	a.thaw()
+	a.phase, a.since = running, a.w.now
+	a.endLater()
 }
 
 // leave ends the job in d, Never for a starter that is stuck.

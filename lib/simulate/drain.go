@@ -11,6 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // drainWords are what may follow a drain, without the hyphens that the field's
@@ -72,7 +73,7 @@ func parseDrain(text string) (ep.Event, error) {
 		case "request-id":
 			id, err = value()
 		default:
-			if i < len(words)-1 || strings.HasPrefix(words[i], "-") {
+			if i < len(words)-1 || strings.HasPrefix(words[i], "-") || !named(words[i]) {
 				return nil, fmt.Errorf("a drain has no option %q: want %s", words[i], drainWords)
 			}
 		}
@@ -85,6 +86,13 @@ func parseDrain(text string) (ep.Event, error) {
 	}
 	req.By = "owner@simulation"
 	return req, nil
+}
+
+// named reports whether a word is the name of a machine or of a slot, and no
+// option that was written wrongly.
+func named(word string) bool {
+	_, err := slot.ParseID(word)
+	return err == nil || strings.ContainsAny(word, ".@$")
 }
 
 // drain carries out the words behind a drain.

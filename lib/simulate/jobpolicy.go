@@ -15,6 +15,9 @@ import (
 // jobStatuses are the values of JobStatus. A job that is matched is idle still.
 var jobStatuses = [...]int64{waiting: 1, asking: 1, active: 2, done: 4, onHold: 5, removed: 3}
 
+// suspendedStatus is that of a job that runs, but for being suspended.
+const suspendedStatus = 7
+
 // enters notes in the job's ad what it is from now on.
 func (q *queued) enters(s jobState, at time.Time) {
 	q.ad.SetInt("JobStatus", jobStatuses[s])
@@ -35,12 +38,69 @@ func (p *accessPoint) watch(q *queued, still func() bool) {
 		if !still() {
 			return
 		}
-		if (q.state == active) == shadow && q.state != asking && p.policy(q) && shadow {
+		if !p.silent && (q.state == active) == shadow && q.state != asking && p.policy(q) && shadow {
 			return // its shadow ends with the run
 		}
 		p.w.after(every, look)
 	}
 	p.w.after(min(every, time.Second), look)
+}
+
+// limitPeriod is how often the durations that a job allows itself are looked at.
+const limitPeriod = 10 * time.Second
+
+// watchRun asks the policy of a job that runs from now on until its end, as its
+// shadow does.
+func (p *accessPoint) watchRun(q *queued) {
+	start := q.starts
+	still := func() bool { return q.state == active && q.starts == start && q.ending == waiting }
+	if p.system.Has(q.ad) {
+		p.watch(q, still)
+	}
+	_, job := q.ad.Lookup("AllowedJobDuration")
+	_, execute := q.ad.Lookup("AllowedExecuteDuration")
+	if !job && !execute {
+		return
+	}
+	var look func()
+	look = func() {
+		if !still() || !p.silent && p.over(q) && p.policy(q) {
+			return
+		}
+		p.w.after(limitPeriod, look)
+	}
+	p.w.after(limitPeriod+200*time.Millisecond, look)
+}
+
+// over reports whether a job runs for longer than it allows itself.
+func (p *accessPoint) over(q *queued) bool {
+	at, ok := jobpolicy.Limit(q.ad, p.env())
+	return ok && !p.w.now.Wall.Before(at)
+}
+
+// executing notes that a job's program runs.
+func (p *accessPoint) executing(a *actor) {
+	if q := p.running[a.id]; q != nil {
+		n, _ := q.ad.EvalInt("NumJobStarts", nil)
+		q.ad.SetInt("NumJobStarts", n+1)
+		q.ad.SetInt("JobRunCount", n+1)
+		q.ad.SetInt("JobCurrentStartExecutingDate", p.w.now.Wall.Unix())
+	}
+}
+
+// paused notes that a running job was suspended, or goes on.
+func (p *accessPoint) paused(a *actor, is bool) {
+	q := p.running[a.id]
+	if q == nil {
+		return
+	}
+	q.enters(active, p.w.now.Wall)
+	if is {
+		n, _ := q.ad.EvalInt("TotalSuspensions", nil)
+		q.ad.SetInt("TotalSuspensions", n+1)
+		q.ad.SetInt("LastSuspensionTime", p.w.now.Wall.Unix())
+		q.ad.SetInt("JobStatus", suspendedStatus)
+	}
 }
 
 // policy does what a job's own policy or the owner's says, and reports whether

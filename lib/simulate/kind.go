@@ -31,6 +31,8 @@ type template struct {
 	sig  int
 	user string
 	keep time.Duration
+	// itself says that jobs of this template do not always fit the same slots.
+	itself bool
 }
 
 // spool is the working directory of who submits in a simulation.
@@ -40,16 +42,41 @@ const spool = "/pool"
 // same slots.
 var varying = []string{"ProcId", "ClusterId", "QDate", "EnteredCurrentStatus", "GlobalJobId", "Args", "Arguments", "Out", "Err", "In"}
 
+// changing are attributes of a job that change while it is in the queue, or that
+// differ between jobs of one text that were submitted at different times.
+var changing = []string{
+	"ClusterId", "QDate", "JobStatus", "EnteredCurrentStatus", "NumHolds", "NumJobStarts", "JobRunCount", "NumShadowStarts", "NumJobMatches", "NumJobCompletions",
+	"JobStartDate", "JobCurrentStartDate", "JobCurrentStartExecutingDate", "ShadowBday", "ExitCode", "ExitBySignal", "HoldReasonCode", "LastHoldReasonCode",
+	"TotalSuspensions", "LastSuspensionTime",
+}
+
+func changes(attr string) bool {
+	return slices.ContainsFunc(changing, func(name string) bool { return strings.EqualFold(name, attr) })
+}
+
+// decides are the attributes of a job on which it depends what slots it fits.
+var decides = []string{"Requirements", "RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs"}
+
+// itself reports whether it depends on the single job what slots it fits.
+func itself(ad *classad.Ad) bool {
+	for _, name := range decides {
+		e, there := ad.Lookup(name)
+		if !there {
+			continue
+		}
+		refs, ok := e.Refs(ad)
+		if !ok || slices.ContainsFunc(append(refs.Internal, refs.External...), changes) {
+			return true
+		}
+	}
+	return false
+}
+
 // newKind reads a submit text.
 func newKind(name, text string, w *world) (*kind, error) {
 	d, err := submit.Parse(name, strings.ReplaceAll(text, "${DIR}", spool), submit.Options{
 		Cluster: 1, Now: w.now.Wall, Owner: "alice", Domain: "example", Host: w.inv.FullHostname, Cwd: spool,
-		Config: func(knob string) string {
-			if knob == "FILESYSTEM_DOMAIN" || knob == "UID_DOMAIN" {
-				return w.snap.String(knob)
-			}
-			return defaults[knob]
-		},
+		Config: w.snap.String,
 	})
 	if err != nil {
 		return nil, err
@@ -75,7 +102,7 @@ func newKind(name, text string, w *world) (*kind, error) {
 			w.sigs++
 			sigs[key] = w.sigs
 		}
-		t := &template{ad: ad, sig: sigs[key]}
+		t := &template{ad: ad, sig: sigs[key], itself: itself(ad)}
 		t.user, _ = ad.EvalString("User", nil)
 		if group, ok := ad.EvalString("AccountingGroup", nil); ok {
 			t.user = group
@@ -87,11 +114,6 @@ func newKind(name, text string, w *world) (*kind, error) {
 	return k, nil
 }
 
-// defaults are the settings that submission reads, with HTCondor's values.
-var defaults = map[string]string{
-	"JOB_DEFAULT_REQUESTCPUS": "1", "JOB_DEFAULT_REQUESTMEMORY": "128", "JOB_DEFAULT_REQUESTDISK": "1024", "JOB_DEFAULT_LEASE_DURATION": "2400",
-}
-
 // job makes the n-th job of the text, in the given cluster.
 func (k *kind) job(w *world, n, cluster int) *queued {
 	t := k.jobs[n]
@@ -99,7 +121,12 @@ func (k *kind) job(w *world, n, cluster int) *queued {
 	ad.SetParent(t.ad)
 	ad.SetInt("ClusterId", int64(cluster))
 	ad.SetInt("QDate", w.now.Wall.Unix())
-	return &queued{cluster: cluster, proc: n, sig: t.sig, name: k.name, ad: ad, user: t.user, keepIdle: t.keep}
+	sig := t.sig
+	if t.itself {
+		w.sigs++
+		sig = w.sigs
+	}
+	return &queued{cluster: cluster, proc: n, sig: sig, name: k.name, ad: ad, user: t.user, keepIdle: t.keep}
 }
 
 // actors are the starters that run, in the order of their activations.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/policy"
@@ -40,7 +41,7 @@ func (p *accessPoint) finish(q *queued, s jobState) {
 	if q.state == done || q.state == removed {
 		return
 	}
-	q.state = s
+	q.state, q.ending = s, waiting
 	q.enters(s, p.w.now.Wall)
 	if s == onHold {
 		n, _ := q.ad.EvalInt("NumHolds", nil)
@@ -49,6 +50,25 @@ func (p *accessPoint) finish(q *queued, s jobState) {
 	}
 	if s == done || s == removed {
 		q.end = p.w.elapsed()
+	}
+}
+
+// letGo releases a job that is held, or that leaves its machine to be held.
+func (p *accessPoint) letGo(q *queued) {
+	switch {
+	case q.state == onHold:
+		p.requeue(q)
+	case q.ending == onHold:
+		q.ending = waiting
+	}
+}
+
+// unhold takes from a job's ad why it was held, as its release does.
+func (q *queued) unhold() {
+	code, _ := q.ad.EvalInt("HoldReasonCode", nil)
+	q.ad.SetInt("LastHoldReasonCode", code)
+	for _, name := range [...]string{"HoldReason", "HoldReasonCode", "HoldReasonSubCode"} {
+		q.ad.SetValue(name, classad.Undefined()) // the submit text's ad may say it as well
 	}
 }
 
@@ -65,12 +85,15 @@ func (p *accessPoint) starterLeft(a *actor) {
 		return
 	}
 	q.holding, q.act = nil, ""
-	finished := a.done && !a.Fails && q.ending == waiting
+	finished := a.done && q.ending == waiting
 	q.account(a, finished)
 	keep := true // the claim, for a next job
 	verdict := jobpolicy.Verdict{}
 	if finished {
-		verdict = p.exited(q, a.Code)
+		if verdict = p.exited(q, a.Code); verdict.Action != jobpolicy.Remove {
+			// It is not done: its program begins again from its beginning.
+			q.lost, q.kept = q.lost+q.kept, 0
+		}
 	}
 	switch {
 	case finished && verdict.Action == jobpolicy.Hold:
@@ -81,12 +104,11 @@ func (p *accessPoint) starterLeft(a *actor) {
 		keep = false
 	case finished:
 		p.finish(q, done)
-	case a.Fails && !a.Again:
-		q.why, q.code = "it could not be started", reason.FailedToCreateProcess
-		p.finish(q, onHold)
 	case q.ending != waiting:
 		p.finish(q, q.ending)
-		q.ending = waiting
+	case a.failed && !a.Again:
+		q.why, q.code = "it could not be started", reason.FailedToCreateProcess
+		p.finish(q, onHold)
 	default:
 		p.requeue(q)
 	}
@@ -97,14 +119,15 @@ func (p *accessPoint) starterLeft(a *actor) {
 		for _, next := range p.idle {
 			if next.state == waiting && p.fits(next, h.ad) {
 				p.unqueue(next)
-				next.state = asking
+				next.state, h.job = asking, next
 				p.w.after(0, func() { p.start(h, next) })
 				return
 			}
 		}
 		if q.keepIdle > 0 {
+			uses := h.uses
 			p.w.after(q.keepIdle, func() {
-				if h.job == nil {
+				if h.job == nil && h.uses == uses && !p.silent {
 					p.release(h)
 				}
 			})
@@ -140,7 +163,7 @@ func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, w
 	case done, removed:
 		return
 	case waiting, onHold:
-		if becomes != waiting {
+		if becomes != waiting && becomes != q.state {
 			p.unqueue(q)
 			q.why = why
 			p.finish(q, becomes)
@@ -157,6 +180,9 @@ func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, w
 		q.why = why
 		p.finish(q, becomes)
 		return
+	}
+	if q.ending == removed || q.ending == onHold && becomes != removed {
+		return // to its schedd it is that already
 	}
 	h := q.holding
 	if h == nil || h.gone {

@@ -23,7 +23,7 @@ func (p *accessPoint) negotiate() {
 	taken := map[slot.ID]bool{}
 	clear(p.refused)
 	for _, q := range slices.Clone(p.idle) {
-		if p.refused[q.sig] || q.state != waiting || q.retry > p.w.now.Boot {
+		if p.refused[q.sig] || q.state != waiting {
 			continue
 		}
 		if h := p.spare(q); h != nil {
@@ -67,7 +67,7 @@ func (p *accessPoint) claim(q *queued, id slot.ID) {
 func (p *accessPoint) spare(q *queued) *holding {
 	var best *holding
 	for _, h := range p.held {
-		if h.job == nil && h.used && !h.fetched && !h.closing && p.w.pair(h.slot) == policy.ClaimedIdle && p.fits(q, h.ad) && (best == nil || h.slot.Compare(best.slot) < 0) {
+		if h.job == nil && h.uses > 0 && !h.fetched && !h.closing && p.w.pair(h.slot) == policy.ClaimedIdle && p.fits(q, h.ad) && (best == nil || h.slot.Compare(best.slot) < 0) {
 			best = h
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // word is a word of a line and where it stands.
@@ -76,22 +77,46 @@ func (p *parser) whole() {
 		p.bad(1, "", "the scenario has no end", "a line such as: end 8h")
 	}
 	happening := 0.0
+	configured := time.Duration(0) // the time of the reconfig before
 	for i := range sc.Events {
 		e := &sc.Events[i]
 		p.line = e.Line
+		times := 1.0
 		if e.Every > 0 {
 			if e.Until == 0 {
 				e.Until = sc.End
 			}
-			happening += math.Max(0, float64(min(e.Until, sc.End)-e.At)/float64(e.Every)) * float64(max(1, e.Count))
+			times += math.Max(0, float64(min(e.Until, sc.End)-e.At)/float64(e.Every))
 		}
-		if e.Verb == Submit && !slices.ContainsFunc(sc.Jobs, func(k JobKind) bool { return k.Name == e.Name }) {
-			p.bad(e.Column, e.Name, "there is no job of that name", "the name of a job line")
+		happening += times * float64(max(1, e.Count))
+		known := slices.ContainsFunc(sc.Jobs, func(k JobKind) bool { return k.Name == e.Name })
+		switch e.Verb {
+		case Submit:
+			if !known {
+				p.bad(e.Column, e.Name, "there is no job of that name", "the name of a job line")
+			}
+		case Hold, Remove, Release, SuspendJob, ContinueJob:
+			if e.Name != "" && e.Name != "all" && !known && !numbered(e.Name) {
+				p.bad(e.Column, e.Name, "there is no job of that name", "the name of a job line, a number such as 3.0, or all")
+			}
+		case Reconfigure:
+			// The lines are read where they stand, so what stands below wins.
+			if e.At < configured {
+				p.bad(e.Column, "reconfig", "a reconfig above this one comes later", "reconfigs in the order of their times")
+			}
+			configured = e.At
 		}
 	}
 	if happening > maxHappening {
 		p.bad(1, "", "far too much happens", "at most 5000000 repeated events and jobs")
 	}
+}
+
+// numbered reports whether a name is the number of a job, such as 3.0.
+func numbered(name string) bool {
+	cluster, proc, ok := strings.Cut(name, ".")
+	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	return ok && digits(cluster) && digits(proc)
 }
 
 func split(line string) []word {
@@ -280,6 +305,9 @@ func (p *parser) job(rest []word, head word) {
 		if slices.ContainsFunc(p.sc.Jobs, func(o JobKind) bool { return o.Name == k.Name }) {
 			p.bad(rest[0].column, k.Name, "there is a job of that name already", "another name")
 		}
+		if k.Name == "all" || numbered(k.Name) {
+			p.bad(rest[0].column, k.Name, "that word means other jobs", "another name")
+		}
 		rest = rest[1:]
 	}
 	for _, w := range rest {
@@ -440,12 +468,19 @@ func (p *parser) event(rest []word, head word, raw string) {
 	rest = rest[1:]
 	for len(rest) > 1 && (rest[0].text == "every" || rest[0].text == "until") {
 		if rest[0].text == "every" {
+			if e.Every > 0 {
+				p.bad(rest[0].column, "every", "this is said twice", "one every")
+			}
 			if e.Every = p.duration(rest[1]); e.Every < 100*time.Millisecond {
 				p.bad(rest[1].column, rest[1].text, "this is too often", "100ms or more")
 				e.Every = time.Hour
 			}
 		} else {
-			e.Until = p.moment(rest[1])
+			if e.Until = p.moment(rest[1]); e.Every == 0 {
+				p.bad(rest[0].column, "until", "nothing is repeated", "every SPAN until TIME")
+			} else if e.Until <= e.At {
+				p.bad(rest[1].column, rest[1].text, "it ends before it begins", "a later time")
+			}
 		}
 		rest = rest[2:]
 	}
@@ -524,6 +559,9 @@ func (p *parser) arguments(e *Event, rest []word, verb word, raw string) {
 		e.Manner = ep.Graceful
 		if count(1, 2, "vacate SLOT, vacate all, with fast behind it for no consideration") {
 			e.Name = rest[0].text
+			if _, err := slot.ParseID(e.Name); err != nil && e.Name != "all" {
+				p.bad(rest[0].column, e.Name, "this is no slot", "a slot such as slot1 or slot1_1, or all")
+			}
 			if len(rest) == 2 {
 				if rest[1].text != "fast" {
 					p.bad(rest[1].column, rest[1].text, "there is no such way to vacate", "fast or nothing")
@@ -533,7 +571,7 @@ func (p *parser) arguments(e *Event, rest []word, verb word, raw string) {
 		}
 	case Hold, Remove, Release, SuspendJob, ContinueJob:
 		if count(1, 1, verb.text+" JOB, its kind, or all") {
-			e.Name = rest[0].text
+			e.Name, e.Column = rest[0].text, rest[0].column
 		}
 	case Drain:
 		if len(rest) > 0 {

@@ -182,6 +182,9 @@ var (
 	counting   = regexp.MustCompile(`range\(([0-9]+)\)`)
 )
 
+// maxRepeat is how often a loop of a recorded program goes round, at most.
+const maxRepeat = 10_000
+
 // program reads from the text of a script how long it runs and what it does
 // with a signal.
 func (b *Behaviour) program(body string, args []string, signal string) {
@@ -202,7 +205,7 @@ func (b *Behaviour) program(body string, args []string, signal string) {
 		b.Runs, loops = value(m[1]), true
 	} else if m := counting.FindStringSubmatch(body); m != nil {
 		n, _ := strconv.Atoi(m[1])
-		repeat = time.Duration(n)
+		repeat = time.Duration(min(n, maxRepeat))
 	}
 	plain := trapped.ReplaceAllString(body, "")
 	if !loops {

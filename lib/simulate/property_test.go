@@ -27,9 +27,9 @@ func TestAnyTimeline(t *testing.T) {
 			"    use POLICY : Desktop\n", "    MAXJOBRETIREMENTTIME = 600\n    MachineMaxVacateTime = 60\n", "    NUM_SLOTS = 1\n    SLOT_TYPE_0_PARTITIONABLE = False\n    RANK = Prio\n",
 			"    PREEMPT = LoadAvg - CondorLoadAvg > 0.5\n    WANT_SUSPEND = KeyboardIdle < 60\n    SUSPEND = KeyboardIdle < 60\n    CONTINUE = KeyboardIdle > 60\n    SLOTS_CONNECTED_TO_KEYBOARD = 9\n",
 		}).Draw(t, "policy"))
-		b.WriteString("job a runs=1m..40m\njob b runs=20m soft=never saves=5m\n    +Prio = 5\njob c runs=10m soft=30s saves=leaving memory=10,5m:100\n    keep_claim_idle = 300\njob d fails=exec\n")
+		b.WriteString("job a runs=1m..40m\njob b runs=20m soft=never saves=5m\n    +Prio = 5\njob c runs=10m soft=30s saves=leaving memory=10,5m:100\n    keep_claim_idle = 300\njob d fails=exec\njob e runs=5m begins=4m soft=never clock=wall\n")
 		verbs := []string{
-			"submit a 3", "submit b", "submit c 2", "submit d", "type 7m", "type", "leave", "load 1.2 9m", "load 0", "set Flag = true", "vacate all", "vacate slot1_1 fast",
+			"submit a 3", "submit b", "submit c 2", "submit d", "submit e", "hold e", "release e", "type 7m", "type", "leave", "load 1.2 9m", "load 0", "set Flag = true", "vacate all", "vacate slot1_1 fast",
 			"vacate slot1", "hold a", "release all", "remove 2.0", "suspend all", "continue all", "silence 10m", "drain", "drain quick resume", "drain fast cancel", "shutdown peaceful",
 			"shutdown", "drain restart",
 		}
@@ -65,7 +65,7 @@ func TestAnyTimeline(t *testing.T) {
 			}
 		}
 		for _, j := range res.Jobs {
-			kind := sc.Jobs[strings.Index("abcd", j.Kind)]
+			kind := sc.Jobs[strings.Index("abcde", j.Kind)]
 			least, most := kind.Runs, max(kind.Runs, kind.RunsMost)
 			if j.State == "completed" && (j.Done < least || j.Done > most) {
 				t.Fatalf("%s%+v is done after %v, not %v to %v", &b, j, j.Done, least, most)

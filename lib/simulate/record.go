@@ -243,7 +243,7 @@ func (p *replay) signal(rest string) error {
 	case daemon == "schedd" && sig == "STOP":
 		p.w.ap.silent = true
 	case daemon == "schedd" && sig == "CONT":
-		p.w.ap.silent = false
+		p.w.ap.speak()
 	case daemon == "schedd": // another one takes its jobs over
 	case daemon == "startd" && (sig == "KILL" || sig == "STOP"):
 		p.w.die()
@@ -341,11 +341,7 @@ func (p *replay) command(cmd string) error {
 	case "condor_hold":
 		each(func(q *queued) { w.ap.byOwner(q, "condor_hold") })
 	case "condor_release":
-		each(func(q *queued) {
-			if q.state == onHold {
-				w.ap.requeue(q)
-			}
-		})
+		each(w.ap.letGo)
 	case "condor_vacate_job":
 		how := ep.Gracefully
 		if has("-fast") {

@@ -30,6 +30,7 @@ type Move struct {
 	At       time.Duration
 	Slot     string
 	From, To policy.Pair
+	Dynamic  bool   // the slot is a dynamic one
 	Number   int    // of the transition in the documents, 0 if it has none
 	Reason   string // as the field's logs have it
 	Job      string // "3.0", "" if none was there
@@ -72,6 +73,7 @@ type Totals struct {
 	Suspensions                    int
 	Good, Bad, Running             time.Duration
 	Waited                         time.Duration // until the first start, of those that started
+	Began                          int           // those that started
 	Moves                          int
 }
 
@@ -80,7 +82,7 @@ const maxReads = 12
 
 // moved notes a move.
 func (r *run) moved(t ep.Transitioned) {
-	m := Move{Slot: t.Name, From: t.From, To: t.To, Number: t.Number, Reason: t.Decision.Reason}
+	m := Move{Slot: t.Name, Dynamic: t.Slot.Sub != 0, From: t.From, To: t.To, Number: t.Number, Reason: t.Decision.Reason}
 	if r.w != nil {
 		m.At = r.w.elapsed()
 		if q := r.w.ap.running[t.Activation]; q != nil {
@@ -170,6 +172,7 @@ func (r *run) finish() {
 		t.Running += j.Running
 		if j.Began >= 0 {
 			t.Waited += j.Began - j.Arrived
+			t.Began++
 		}
 		r.res.Jobs = append(r.res.Jobs, j)
 	}

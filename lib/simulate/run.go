@@ -5,6 +5,7 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -40,9 +41,10 @@ type run struct {
 
 	typing    bool
 	people    int           // typings that go on
+	typings   int           // counts the times when everybody left
 	lastInput time.Duration // boot time; 0: never
 	owners    float64       // load that people make
-	loads     int           // counts changes of owners
+	loads     []load        // what makes it, the last one counts
 	jobsLoad  float64       // that jobs make, as the load average has it
 	sampledAt time.Duration
 	silences  int
@@ -66,6 +68,7 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	w.beforeTick = r.sample
 	w.ap.waits = r.negotiateLater
 	w.odd = r.odd
+	w.booted = r.booted
 	for i := range sc.Jobs {
 		k := &sc.Jobs[i]
 		if r.kinds[k.Name], err = newKind(sc.Name, k.submitText(), w); err != nil {
@@ -136,10 +139,9 @@ func (k *JobKind) says(name string) bool {
 // repeat lets do happen every so often, for as long as the simulation goes on.
 func (r *run) repeat(every time.Duration, do func()) {
 	r.w.after(every, func() {
-		if r.w.complete {
-			return
+		if !r.w.complete {
+			do()
 		}
-		do()
 		r.repeat(every, do)
 	})
 }
@@ -149,7 +151,9 @@ func (r *run) plan(e *Event) {
 	var happen func(at time.Duration)
 	happen = func(at time.Duration) {
 		r.w.after(at-r.w.elapsed(), func() {
-			if err := r.do(e); err != nil {
+			if err := r.do(e); e.Verb == Submit {
+				r.w.err = cmp.Or(r.w.err, err)
+			} else if err != nil {
 				r.res.Notes = append(r.res.Notes, Note{At: r.w.elapsed(), Line: e.Line, Text: err.Error()})
 			}
 			if e.Every > 0 && at+e.Every <= e.Until {
@@ -163,41 +167,38 @@ func (r *run) plan(e *Event) {
 // do lets an event happen.
 func (r *run) do(e *Event) error {
 	w := r.w
-	if w.complete {
-		return nil
+	switch e.Verb {
+	case Vacate, Drain, Shutdown:
+		if w.complete {
+			return errs.E("simulate.Run", errs.NotFound, verbs[e.Verb], errors.New("the Execution Point is down at that time"))
+		}
 	}
 	switch e.Verb {
 	case Submit:
-		r.submit(e.Name, e.Count)
+		return r.submit(e)
 	case Type:
 		r.people++
 		r.typing = true
-		if e.For > 0 {
-			w.after(e.For, r.leave)
+		if n := r.typings; e.For > 0 {
+			w.after(e.For, func() {
+				if r.typings == n {
+					r.leave()
+				}
+			})
 		}
 	case Leave:
 		r.people = min(r.people, 1)
 		r.leave()
 	case Load:
-		before := r.owners
-		r.owners = e.Load
-		r.loads++
-		n := r.loads
-		if e.For > 0 {
-			w.after(e.For, func() {
-				if r.loads == n {
-					r.owners = before
-				}
-			})
-		}
+		r.loaded(e)
 	case Set:
 		if err := r.attrs.SetText(e.Name, e.Text); err != nil {
 			return err
 		}
-		w.step(ep.Published{Source: "scenario", Attrs: r.attrs.Clone()})
+		r.publish()
 	case Unset:
 		r.attrs.Delete(e.Name)
-		w.step(ep.Published{Source: "scenario", Attrs: r.attrs.Clone()})
+		r.publish()
 	case Vacate:
 		ev := ep.VacateRequested{Manner: e.Manner}
 		if e.Name != "all" {
@@ -229,7 +230,9 @@ func (r *run) do(e *Event) error {
 	case Shutdown:
 		w.step(ep.ShutdownRequested{Manner: e.Manner})
 	case Reconfigure:
-		r.config = append(r.config, e.Block)
+		if !slices.Contains(r.config, e.Block) {
+			r.config = append(r.config, e.Block)
+		}
 		slices.SortStableFunc(r.config, func(a, b Block) int { return cmp.Compare(a.Line, b.Line) })
 		return w.reconfigure(layOut(r.config))
 	}
@@ -242,13 +245,57 @@ func (r *run) leave() {
 	}
 	if r.people--; r.people <= 0 {
 		r.people, r.typing, r.lastInput = 0, false, r.w.now.Boot
+		r.typings++
 	}
+}
+
+// load is a load that people make from some time on.
+type load struct {
+	amount float64
+	until  time.Duration // since the beginning, 0: for good
+}
+
+// loaded takes a load that people make. Behind one that ends the one before counts
+// again, as far as it has not ended itself.
+func (r *run) loaded(e *Event) {
+	l := load{amount: e.Load}
+	if e.For > 0 {
+		l.until = r.w.elapsed() + e.For
+		r.w.after(e.For, r.weigh)
+	} else {
+		r.loads = nil
+	}
+	r.loads = append(r.loads, l)
+	r.weigh()
+}
+
+// weigh sets the load that people make now.
+func (r *run) weigh() {
+	r.loads = slices.DeleteFunc(r.loads, func(l load) bool { return l.until > 0 && l.until <= r.w.elapsed() })
+	r.owners = 0
+	if n := len(r.loads); n > 0 {
+		r.owners = r.loads[n-1].amount
+	}
+}
+
+// publish shows what was set of the machine, as a startd cron job does.
+func (r *run) publish() {
+	if !r.w.complete {
+		r.w.step(ep.Published{Source: "scenario", Attrs: r.attrs.Clone()})
+	}
+}
+
+// booted begins to publish and to match again, when the Execution Point was
+// started anew.
+func (r *run) booted() {
+	r.publish()
+	r.negotiateLater()
 }
 
 // speak ends a silence of the access point, which gives back what it does not
 // use.
 func (r *run) speak() {
-	r.w.ap.silent = false
+	r.w.ap.speak()
 	for _, h := range r.w.ap.claims() {
 		if h.job == nil {
 			r.w.ap.release(h)
@@ -258,9 +305,12 @@ func (r *run) speak() {
 }
 
 // submit puts jobs of a kind into the queue.
-func (r *run) submit(name string, count int) {
-	k, d := r.kinds[name], r.descr[name]
-	for range count {
+func (r *run) submit(e *Event) error {
+	k, d := r.kinds[e.Name], r.descr[e.Name]
+	if len(r.w.ap.all)+e.Count*len(k.jobs) > maxHappening {
+		return fmt.Errorf("%s:%d:%d: far too much is submitted (value %q, expected at most %d jobs in all)", r.sc.Name, e.Line, e.Column, e.Name, maxHappening)
+	}
+	for range e.Count {
 		r.cluster++
 		for n := range k.jobs {
 			q := k.job(r.w, n, r.cluster)
@@ -275,6 +325,7 @@ func (r *run) submit(name string, count int) {
 		}
 	}
 	r.negotiateLater()
+	return nil
 }
 
 // negotiateLater sees to it that the matchmaker comes at the next full cycle,
@@ -309,10 +360,7 @@ func (r *run) jobs(e *Event) {
 		case Remove:
 			ap.remove(q, ep.Gracefully, removed, "removed by its owner")
 		case Release:
-			if q.state == onHold {
-				ap.requeue(q)
-				r.negotiateLater()
-			}
+			ap.letGo(q)
 		case SuspendJob:
 			if q.holding != nil && q.state == active {
 				r.w.step(ep.SuspendRequested{Claim: q.holding.id})

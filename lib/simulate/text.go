@@ -6,6 +6,7 @@ package simulate
 import (
 	"fmt"
 	"io"
+	"math/bits"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -35,7 +36,7 @@ func (r *Result) Lanes() []Lane {
 	open := map[string]*Move{}
 	finish := func(slot string, until time.Duration) {
 		m := open[slot]
-		if m == nil || until <= m.At || absent(slot, m.To) {
+		if m == nil || until <= m.At || m.absent(m.To) {
 			return
 		}
 		l := &lanes[at[slot]]
@@ -46,7 +47,7 @@ func (r *Result) Lanes() []Lane {
 		if _, ok := at[m.Slot]; !ok {
 			at[m.Slot] = len(lanes)
 			lanes = append(lanes, Lane{Slot: m.Slot})
-			if m.At > 0 && !absent(m.Slot, m.From) {
+			if m.At > 0 && !m.absent(m.From) {
 				open[m.Slot] = &Move{To: m.From}
 			}
 		}
@@ -63,10 +64,10 @@ func (r *Result) Lanes() []Lane {
 	return lanes
 }
 
-// absent reports whether a slot is not there in that pair: a dynamic one that
+// absent reports whether the slot is not there in that pair: a dynamic one that
 // is not claimed.
-func absent(slot string, p policy.Pair) bool {
-	return strings.Contains(slot, "_") && (p == policy.OwnerIdle || p == policy.UnclaimedIdle)
+func (m *Move) absent(p policy.Pair) bool {
+	return m.Dynamic && (p == policy.OwnerIdle || p == policy.UnclaimedIdle)
 }
 
 // clockText is a time as the tables show it: days, hours, minutes, seconds.
@@ -131,9 +132,10 @@ func (r *Result) WriteText(w io.Writer, columns int) error {
 	if r.Down >= 0 {
 		fmt.Fprintf(&b, "the Execution Point ended at %s\n", clockText(r.Down))
 	}
-	for _, n := range r.Notes {
+	for _, n := range r.Notes[:min(len(r.Notes), maxRows)] {
 		fmt.Fprintf(&b, "%s %s:%d: %s\n", clockText(n.At), r.Name, n.Line, n.Text)
 	}
+	more(&b, len(r.Notes), "notes")
 	for _, n := range r.Odd {
 		fmt.Fprintf(&b, "%s odd: %s\n", clockText(n.At), n.Text)
 	}
@@ -195,8 +197,8 @@ func (t Totals) String() string {
 		share = fmt.Sprintf("%.1f %%", 100*float64(t.Good)/float64(t.Good+t.Bad))
 	}
 	wait := "-"
-	if t.Starts > 0 {
-		wait = spanText(t.Waited / time.Duration(max(1, t.Jobs)))
+	if t.Began > 0 {
+		wait = spanText(t.Waited / time.Duration(t.Began))
 	}
 	return fmt.Sprintf("jobs: %d, %d completed, %d held, %d removed; %d starts, %d evictions, %d suspensions\n"+
 		"work done %s, lost %s (%s of it was good), still running %s; mean wait %s\n",
@@ -238,6 +240,13 @@ const markLegend = "o Owner  . Unclaimed  c Claimed/Idle  # Busy  s Suspended  r
 // maxLanes is how many slots a picture shows.
 const maxLanes = 200
 
+// share is d·n/of. The product may be longer than any time.
+func share(d time.Duration, n int, of time.Duration) time.Duration {
+	hi, lo := bits.Mul64(uint64(d), uint64(n))
+	q, _ := bits.Div64(hi, lo, uint64(of))
+	return time.Duration(q)
+}
+
 // picture draws a line for each slot. A column shows the pair in which the slot
 // was longest.
 func (r *Result) picture(b *strings.Builder, columns int) {
@@ -255,9 +264,9 @@ func (r *Result) picture(b *strings.Builder, columns int) {
 			line[i], sums[i] = ' ', map[byte]time.Duration{}
 		}
 		for _, s := range l.Spans {
-			first, last := int(s.From*time.Duration(columns)/r.End), int(s.To*time.Duration(columns)/r.End)
+			first, last := int(share(s.From, columns, r.End)), int(share(s.To, columns, r.End))
 			for c := first; c <= min(last, columns-1); c++ {
-				from, to := r.End*time.Duration(c)/time.Duration(columns), r.End*time.Duration(c+1)/time.Duration(columns)
+				from, to := share(r.End, c, time.Duration(columns)), share(r.End, c+1, time.Duration(columns))
 				in := min(to, s.To) - max(from, s.From)
 				k := mark(s.Pair)
 				if sums[c][k] += in; in > 0 && sums[c][k] > longest[c] {

@@ -4,6 +4,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/jobpolicy"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -69,6 +69,7 @@ type world struct {
 	ap         *accessPoint
 	beforeTick func()
 	moved      func(ep.Transitioned)
+	booted     func()             // it was started anew; may be nil
 	odd        func(ep.PolicyOdd) // an expression gave something strange; may be nil
 	busyCpus   float64            // of jobs that run now
 
@@ -105,7 +106,7 @@ func newWorld(node Node, more string, start time.Time, seed uint64, location *ti
 		return nil, errs.E(op, errs.Invalid, "configuration", errors.Join(problems...))
 	}
 	w.inv, w.snap, w.idle, w.location = inv, snap, idle, location
-	w.ap.system = jobpolicy.SystemFrom(snap)
+	w.ap.configured()
 	chance := rand.New(rand.NewPCG(seed, 1))
 	w.chance = chance.Float64
 	if err := w.boot(); err != nil {
@@ -171,8 +172,12 @@ func (w *world) again(d time.Duration) {
 		}
 		w.die()
 		w.complete = false
-		if err := w.boot(); err != nil && w.err == nil {
-			w.err = err
+		if err := w.boot(); err != nil {
+			w.err = cmp.Or(w.err, err)
+			return
+		}
+		if w.booted != nil {
+			w.booted()
 		}
 	})
 }
@@ -212,6 +217,7 @@ func (w *world) perform(effects []ep.Effect) {
 		case ep.ShutdownComplete:
 			w.complete, w.ended = true, w.now
 			if w.restarts {
+				w.restarts = false
 				w.again(restartDelay)
 			}
 		case ep.StartBackfill:
@@ -315,11 +321,16 @@ func (w *world) reconfigure(more string) error {
 	}
 	was := w.snap
 	w.snap = snap
+	if w.complete { // it is read when the Execution Point is started anew
+		w.ap.configured()
+		return nil
+	}
 	ev := ep.Reconfigured{Ref: ep.Ref{By: ep.Reload}, Snapshot: snap}
 	if err := w.answered(ev, ev.Ref); err != nil {
 		w.snap = was
 		return err
 	}
+	w.ap.configured()
 	return nil
 }
 
