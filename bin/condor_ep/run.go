@@ -302,7 +302,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	began := time.Now()
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
-		StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: os.Environ(), StarterLog: starterLog,
+		Self: p.Self, StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: os.Environ(), StarterLog: starterLog,
 		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: by.user, Keep: f.keep, Log: log, Name: "condor_ep run",
 		Interrupt: interrupt, Settled: begin.settled, Waiting: begin.waiting,
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },

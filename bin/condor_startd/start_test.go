@@ -204,6 +204,59 @@ func TestStarterOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// STARTER names our condor_starter, as most configurations have it: it would only
+// execute the startd's own program, which the startd can do itself. A script around
+// condor_starter is executed, and what condor_starter executes for it is again the
+// startd's own program.
+func TestStarterIsThisProgram(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, script, want string }{
+		{"itself", "", "jobs are run by this program, which is what STARTER would execute"},
+		{"in a script", "exec $0.real \"$@\"\n", "jobs are run by what STARTER names"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, "STARTER = $(LOCAL_DIR)/condor_starter\nENABLE_BACKFILL = True\nBACKFILL_SYSTEM = BOINC\nSTART_BACKFILL = True\nEVICT_BACKFILL = False\nRunBenchmarks = False\nPOLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\n"+
+				"BOINC_Executable = $(LOCAL_DIR)/client.sh\nBOINC_InitialDir = /\nBOINC_Universe = vanilla\nBOINC_Owner = nobody\n")
+			s.reachable()
+			exe := s.path("condor_starter")
+			if tt.script != "" {
+				exe += ".real"
+				s.program("condor_starter", tt.script)
+			}
+			build := exec.Command("go", "build", "-o", exe, "github.com/execpoint/execpoint/bin/condor_starter")
+			build.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			s.program("client.sh", "echo $PPID >"+s.path("ran")+".new\nmv "+s.path("ran")+".new "+s.path("ran")+"\nwhile :; do sleep 0.1; done\n")
+			s.must(os.Chmod(s.dir, 0o777))
+			self, err := os.Executable()
+			s.must(err)
+			l := s.live()
+			eventually(t, "a starter runs the client", func() error {
+				ran, err := os.ReadFile(s.path("ran"))
+				if err != nil {
+					return err
+				}
+				proc := "/proc/" + strings.TrimSpace(string(ran))
+				program, err := os.Readlink(proc + "/exe")
+				s.must(err)
+				name, err := os.ReadFile(proc + "/comm")
+				s.must(err)
+				if program != self || string(name) != "condor_starter\n" {
+					t.Errorf("the client's parent is %s, called %q; want %s, condor_starter", program, name, self)
+				}
+				return nil
+			})
+			if log := l.log(); !strings.Contains(log, tt.want) {
+				t.Errorf("the log does not say %q:\n%s", tt.want, log)
+			}
+			l.end()
+		})
+	}
+}
+
 // The program that STARTER names runs what the daemon has run, and after a
 // reconfig another one does.
 //

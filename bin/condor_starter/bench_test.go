@@ -24,15 +24,17 @@ import (
 
 	"github.com/execpoint/execpoint/lib/starter/launch"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
+	"github.com/execpoint/execpoint/lib/starter/role"
 	"github.com/execpoint/execpoint/platform/linux/cgroup"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
-// built compiles this program, for the test binary is no fair stand-in.
+// built compiles the program that startds start as their starters, for the test
+// binary is no fair stand-in.
 func built(b *testing.B) string {
 	b.Helper()
-	exe := filepath.Join(b.TempDir(), "condor_starter")
-	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
+	exe := filepath.Join(b.TempDir(), "condor_startd")
+	if out, err := exec.Command("go", "build", "-o", exe, "../condor_startd").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	return exe
@@ -44,7 +46,7 @@ func benchLauncher(b *testing.B, exe string, standby int) *launch.Launcher {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := launch.NewLauncher(launch.Spec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter"}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby, Channel: channel})
+	l := launch.NewLauncher(launch.Spec{Spawner: s, Census: s, Path: exe, Args: []string{"condor_starter", role.Command}, Env: os.Environ(), Stderr: os.Stderr, Standby: standby, Channel: channel})
 	b.Cleanup(l.Close)
 	return l
 }

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execpoint/execpoint/bin/internal/asstarter"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter/launch"
@@ -38,7 +39,11 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "starter":
-		main()
+		args := os.Args[1:]
+		if len(args) > 0 && args[0] == starter.Command { // as condor_starter executes condor_startd
+			args = args[1:]
+		}
+		os.Exit(asstarter.Main(args))
 	case "startd":
 		beStartd()
 	default:

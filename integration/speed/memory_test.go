@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,18 +39,18 @@ func BenchmarkWaiting(b *testing.B) {
 		b.Run(e.Name, func(b *testing.B) {
 			var idle, busy, spent, woken []float64
 			for b.Loop() {
-				time.Sleep(settle)
+				pass(b, settle)
 				at, err := proportional(daemons(e))
 				s.Must(err)
 				idle = append(idle, mebibytes(at))
 				end := s.asleep(b, e, n)
-				time.Sleep(settle)
+				pass(b, settle)
 				at, err = proportional(daemons(e))
 				s.Must(err)
 				busy = append(busy, mebibytes(at))
 				before, err := awake(e)
 				s.Must(err)
-				time.Sleep(time.Duration(minutes) * time.Minute)
+				pass(b, time.Duration(minutes)*time.Minute)
 				after, err := awake(e)
 				s.Must(err)
 				spent = append(spent, milliseconds(after.spent-before.spent)/float64(n*minutes))
@@ -62,6 +63,17 @@ func BenchmarkWaiting(b *testing.B) {
 			report(b, woken, "starter-wakeups/min")
 			b.ReportMetric(0, "ns/op")
 		})
+	}
+}
+
+// pass lets time pass in which nothing happens, which is what is measured.
+func pass(b *testing.B, d time.Duration) {
+	b.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.Context().Done():
 	}
 }
 
@@ -166,3 +178,38 @@ func awake(e *realpool.EP) (total work, err error) {
 
 // mebibytes of a number of bytes, with their fraction.
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
+
+// BenchmarkDisk is what startd and starter take on disk as packages have them:
+// built without cgo and stripped. The libraries that HTCondor's are linked with do
+// not count.
+func BenchmarkDisk(b *testing.B) {
+	in := realpool.Find(b)
+	dir := b.TempDir()
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/",
+		"github.com/execpoint/execpoint/bin/condor_startd", "github.com/execpoint/execpoint/bin/condor_starter")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	for _, kind := range []string{realpool.Original, realpool.Ours} {
+		b.Run(kind, func(b *testing.B) {
+			total := int64(0)
+			for b.Loop() {
+				total = 0
+				for _, name := range []string{"condor_startd", "condor_starter"} {
+					path := in.Program(name)
+					if kind == realpool.Ours {
+						path = filepath.Join(dir, name)
+					}
+					info, err := os.Stat(path)
+					if err != nil {
+						b.Fatal(err)
+					}
+					total += info.Size()
+				}
+			}
+			b.ReportMetric(float64(total)/1e6, "MB")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -60,7 +60,7 @@ func newSite(b *testing.B, cpus int) *site {
 	}
 	p.Begin()
 	for _, kind := range kinds {
-		e := p.NewEP(kind, cpus, "")
+		e := p.NewEP(kind, cpus, "UPDATE_INTERVAL = 300\n") // as it is without the pool of a test
 		e.Begin()
 		s.eps = append(s.eps, e)
 	}

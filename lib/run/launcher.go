@@ -10,6 +10,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter/launch"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
+	"github.com/execpoint/execpoint/lib/starter/role"
 )
 
 // Launcher begins activations. That of a run starts a process for each, by
@@ -65,7 +66,7 @@ func (p processes) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn)
 // newLauncher is the launcher of a run, and our own below it.
 func newLauncher(o Options) (l Launcher, own processes) {
 	own = processes{launch.NewLauncher(launch.Spec{
-		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: o.StarterEnv,
+		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: role.Of(o.StarterEnv, o.Self),
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
 	})}
 	if o.Launcher == nil {

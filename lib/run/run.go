@@ -85,6 +85,9 @@ type Options struct {
 	// argument vector; StarterLog takes what starters write to standard error.
 	StarterPath string
 	StarterArgs []string
+	// Self is the program that condor_starter executes where StarterPath leads to
+	// that, perhaps by a script; "" is what condor_starter finds.
+	Self string
 	// Starter says which program that is under another configuration, for the
 	// starters that begin later; nil keeps the first. It is called beside the
 	// owner. An error refuses the configuration.

@@ -202,7 +202,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 
 	opts := run.Options{
 		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
-		StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
+		Self: o.StarterPath, StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
 		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
 		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),

@@ -6,13 +6,16 @@ package startd
 import (
 	"bytes"
 	"context"
+	"os"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/role"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -43,6 +46,30 @@ func (d *daemonState) starterProgram(ctx context.Context, s *config.Snapshot, sp
 		d.log.Warn("STARTER is HTCondor's own, which cannot run jobs for this startd; ours does", "STARTER", path, "ours", o.StarterPath)
 		return o.StarterPath, o.StarterArgs, nil
 	}
+	if isOurs(said.Output, path) {
+		d.log.Info("jobs are run by this program, which is what STARTER would execute", "STARTER", path, "program", o.StarterPath)
+		return o.StarterPath, o.StarterArgs, nil
+	}
 	d.log.Info("jobs are run by what STARTER names", "STARTER", path)
 	return path, args, nil
+}
+
+// isOurs reports whether the program at path is our condor_starter itself, by what
+// it said. That one would do nothing but execute this program. A script around it
+// says the same of another file.
+func isOurs(said []byte, path string) bool {
+	ad, err := classad.ParseAd(string(said), classad.Old)
+	if err != nil {
+		return false
+	}
+	file, ok := ad.EvalString(role.Attribute, nil)
+	if !ok {
+		return false
+	}
+	is, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	tells, err := os.Stat(file)
+	return err == nil && os.SameFile(is, tells)
 }

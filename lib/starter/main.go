@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/starter/protocol"
+	"github.com/execpoint/execpoint/lib/starter/role"
 )
 
 // The exit statuses of a starter.
@@ -32,7 +33,7 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 		fmt.Fprintf(stderr, "condor_starter: %q: unexpected argument; a startd starts it and speaks to it through standard input and output\n", args[0])
 		return exitUsage
 	}
-	env = slices.DeleteFunc(slices.Clone(env), protocol.IsLean)
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return protocol.IsLean(entry) || role.Is(entry) })
 	return converse(ctx, env, stdin, stdout, stderr, h)
 }
 

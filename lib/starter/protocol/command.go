@@ -3,6 +3,8 @@
 
 package protocol
 
+import "github.com/execpoint/execpoint/lib/starter/role"
+
 // Command is the first argument by which a program that is not condor_starter
 // itself is asked to be one.
-const Command = "starter"
+const Command = role.Command

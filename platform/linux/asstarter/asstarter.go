@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package asstarter turns the calling process into a starter: it chooses the
-// platform and hands over to lib/starter. condor_starter is nothing else, and
-// condor_ep, condor_startd and programs of others become one by their first
-// argument (Become). It must be called before the process has done anything else.
+// platform and hands over to lib/starter. condor_ep, condor_startd and programs of
+// others become one by their first argument (Become). It must be called before the process has done anything else.
 //
 // It is apart from platform/linux/system because a starter is started for each
 // job: it must not carry what detects a machine.

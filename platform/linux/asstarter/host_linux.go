@@ -42,6 +42,9 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 	if err != nil {
 		return starter.Host{}, nil, nil, err
 	}
+	// Whichever program has become a starter: administrators and HTCondor's tools
+	// look for this name. Without /proc it keeps its own.
+	_ = os.WriteFile("/proc/self/comm", []byte("condor_starter"), 0)
 	passwd, _ := os.ReadFile("/etc/passwd") // without it HOME is the job's own affair
 	// Without the rights of root nobody can be another user.
 	var others host.Access
