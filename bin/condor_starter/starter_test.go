@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "starter":
 		args := os.Args[1:]
-		if len(args) > 0 && args[0] == starter.Command { // as condor_starter executes condor_startd
+		if len(args) > 0 && args[0] == protocol.Command { // as condor_starter executes condor_startd
 			args = args[1:]
 		}
 		os.Exit(asstarter.Main(args))
