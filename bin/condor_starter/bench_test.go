@@ -90,10 +90,10 @@ func BenchmarkActivation(b *testing.B) {
 				}
 				var ended time.Time
 				for r := range h.Reports() {
-					if r.Op == protocol.OpEnded {
+					if e, ok := r.What.(protocol.Ended); ok {
 						ended = time.Now()
-						if !r.Record.Status.Success() {
-							b.Fatalf("%+v", r.Record)
+						if !e.Record.Status.Success() {
+							b.Fatalf("%+v", e.Record)
 						}
 					}
 				}
@@ -172,8 +172,8 @@ func BenchmarkJobs(b *testing.B) {
 							return
 						}
 						for r := range h.Reports() {
-							if r.Op == protocol.OpEnded && !r.Record.Status.Success() {
-								b.Errorf("%+v", r.Record)
+							if e, ok := r.What.(protocol.Ended); ok && !e.Record.Status.Success() {
+								b.Errorf("%+v", e.Record)
 							}
 						}
 						<-h.Exited()

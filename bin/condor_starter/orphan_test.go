@@ -61,28 +61,28 @@ func (s *stage) runStartd() *aStartd {
 	})
 	d.out = json.NewDecoder(stdout)
 	for d.job == 0 {
-		var r protocol.Report
-		if err := d.out.Decode(&r); err != nil {
+		var w word
+		if err := d.out.Decode(&w); err != nil {
 			s.Fatalf("the startd said nothing more: %v", err)
 		}
-		switch r.Op {
+		switch w.Kind {
 		case "starter":
-			d.starter = r.Count
-		case protocol.OpRunning:
-			d.job = r.Proc.PID
-		case protocol.OpEnded:
-			s.Fatalf("%+v", r.Record)
+			d.starter = w.N
+		case "running":
+			d.job = w.N
+		case "ended":
+			s.Fatal("the job does not run")
 		}
 	}
 	return d
 }
 
 // last reads the rest of what the startd says.
-func (d *aStartd) last(s *stage) protocol.Report {
+func (d *aStartd) last(s *stage) word {
 	s.Helper()
-	var last protocol.Report
+	var last word
 	for {
-		var r protocol.Report
+		var r word
 		err := d.out.Decode(&r)
 		if err == io.EOF {
 			return last
@@ -156,7 +156,7 @@ func TestStarterKilled(t *testing.T) {
 			if err := unix.Kill(d.starter, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			if r := d.last(s); r.Op != "exited" || r.Count < 1 {
+			if r := d.last(s); r.Kind != "exited" || r.N < 1 {
 				t.Errorf("the startd says %+v, want exited with at least one left over", r)
 			}
 			for name, pid := range map[string]int{"job": d.job, "hidden child": hidden} {
@@ -179,8 +179,8 @@ func TestHandleKill(t *testing.T) {
 	h := s.launch(launcher(t, proc.Guest, 0))
 	var job int
 	for r := range h.Reports() {
-		if r.Op == protocol.OpRunning {
-			job = r.Proc.PID
+		if run, ok := r.What.(protocol.Running); ok {
+			job = run.Proc.PID
 			await(t, file)
 			if err := h.Kill(); err != nil {
 				t.Error(err)
@@ -188,8 +188,9 @@ func TestHandleKill(t *testing.T) {
 		}
 	}
 	<-h.Exited()
-	if hidden := await(t, file); h.Status().Signal != 9 || alive(job) || alive(hidden) {
-		t.Errorf("starter %v, job alive %v, child alive %v", h.Status(), alive(job), alive(hidden))
+	st, _ := h.Exit()
+	if hidden := await(t, file); st.Signal != 9 || alive(job) || alive(hidden) {
+		t.Errorf("starter %v, job alive %v, child alive %v", st, alive(job), alive(hidden))
 	}
 	s.empty()
 }

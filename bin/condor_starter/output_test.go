@@ -43,7 +43,7 @@ func TestOutputSpared(t *testing.T) {
 	const size = 24 << 20
 	for name, leave := range map[string]func(h *launch.Handle) error{
 		"killed": func(h *launch.Handle) error {
-			return h.Send(protocol.Order{Op: protocol.OpHardKill, Reason: "Startd was shutdown", OutputLimit: time.Hour})
+			return h.Send(protocol.HardKill{Leave: protocol.Leave{Reason: "Startd was shutdown"}, OutputLimit: time.Hour})
 		},
 		"SIGTERM": func(h *launch.Handle) error { return unix.Kill(h.Proc().PID, unix.SIGTERM) },
 	} {
@@ -57,15 +57,15 @@ func TestOutputSpared(t *testing.T) {
 			got := make(chan int64, 1)
 			h := s.launch(launcher(t, proc.Guest, 0))
 			record := s.follow(h, func(r protocol.Report) {
-				switch r.Op {
-				case protocol.OpTransferOutStart: // the pipe takes 64 KiB: the rest waits
+				switch r.(type) {
+				case protocol.TransferOutStart: // the pipe takes 64 KiB: the rest waits
 					if err := leave(h); err != nil {
 						t.Error(err)
 					}
-					if err := h.Send(protocol.Order{Op: protocol.OpCheckpoint}); err != nil {
+					if err := h.Send(protocol.Checkpoint{}); err != nil {
 						t.Error(err)
 					}
-				case protocol.OpRefused: // the order before was taken
+				case protocol.Refused: // the order before was taken
 					go func() {
 						n, _ := io.CopyN(io.Discard, out, size)
 						got <- n

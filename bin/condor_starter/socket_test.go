@@ -74,7 +74,7 @@ func TestSocketGoesAlong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := last(t, h); r.Record == nil || !r.Record.Status.Success() || st.read("out") != "done\n" {
+		if r, _ := last(t, h).(protocol.Ended); !r.Record.Status.Success() || st.read("out") != "done\n" {
 			t.Errorf("%+v, %q", r.Record, st.read("out"))
 		}
 	}
@@ -130,11 +130,12 @@ func TestSocketGoesAlong(t *testing.T) {
 // last reads to the last report and waits for the end of the starter.
 func last(t *testing.T, h *launch.Handle) (r protocol.Report) {
 	t.Helper()
-	for r = range h.Reports() {
+	for t := range h.Reports() {
+		r = t.What
 	}
 	<-h.Exited()
-	if st := h.Status(); st != (host.ExitStatus{Exited: true}) {
-		t.Errorf("the starter %v: %v", st, h.Err())
+	if st, err := h.Exit(); st != (host.ExitStatus{Exited: true}) {
+		t.Errorf("the starter %v: %v", st, err)
 	}
 	return r
 }

@@ -250,6 +250,12 @@ type told struct {
 	record protocol.ExitRecord
 }
 
+// dir is the scratch directory.
+func (t told) dir() string {
+	s, _ := t.by["sandbox"].(protocol.Sandbox)
+	return s.Dir
+}
+
 // run lives the whole activation and looks that nothing is left of it.
 func (s *stage) run() told {
 	s.Helper()
@@ -261,22 +267,24 @@ func (s *stage) run() told {
 func (s *stage) follow(h *launch.Handle, each func(protocol.Report)) told {
 	s.Helper()
 	got := told{by: map[string]protocol.Report{}}
-	for r := range h.Reports() {
-		got.ops = append(got.ops, r.Op)
-		got.by[r.Op] = r
-		if r.Record != nil {
-			got.record = *r.Record
+	for t := range h.Reports() {
+		r := t.What
+		got.ops = append(got.ops, r.Kind())
+		got.by[r.Kind()] = r
+		if e, ok := r.(protocol.Ended); ok {
+			got.record = e.Record
 		}
 		if each != nil {
 			each(r)
 		}
 	}
 	<-h.Exited()
-	if err := h.Err(); err != nil {
+	st, err := h.Exit()
+	if err != nil {
 		s.Errorf("conversation: %v", err)
 	}
-	if !h.Status().Success() {
-		s.Errorf("the starter itself %v", h.Status())
+	if !st.Success() {
+		s.Errorf("the starter itself %v", st)
 	}
 	s.empty()
 	return got
@@ -304,10 +312,10 @@ func TestJobRuns(t *testing.T) {
 		t.Errorf("record %+v", got.record)
 	}
 	ops := strings.Join(got.ops, " ")
-	if ops != "ready sandbox transfer-in-start transfer-in-done running transfer-out-start transfer-out-done ended" {
+	if ops != "sandbox transfer-in-start transfer-in-done running transfer-out-start transfer-out-done ended" {
 		t.Errorf("reports: %s", ops)
 	}
-	scratch := got.by["sandbox"].Dir
+	scratch := got.dir()
 	if out := s.read("out"); out != "input\nleaf\nhello there\n"+scratch+"\n" {
 		t.Errorf("standard output is %q", out)
 	}
@@ -339,7 +347,7 @@ func TestWithoutTransfer(t *testing.T) {
 	if out := s.read("out"); out != "from stdin\n"+s.submit+"\n" || s.read("left") != "x\n" || !got.record.Status.Success() {
 		t.Errorf("out %q, left %q, %+v", out, s.read("left"), got.record)
 	}
-	if ops := strings.Join(got.ops, " "); ops != "ready sandbox running ended" {
+	if ops := strings.Join(got.ops, " "); ops != "sandbox running ended" {
 		t.Errorf("reports: %s", ops)
 	}
 }
@@ -436,11 +444,11 @@ func TestHolds(t *testing.T) {
 			if h == nil || h.Code != c.code || h.Subcode != c.errno {
 				t.Fatalf("held %+v, want code %d subcode %d", h, c.code, c.errno)
 			}
-			want := strings.NewReplacer("${SUB}", s.submit, "${SCRATCH}", got.by["sandbox"].Dir).Replace(c.text)
+			want := strings.NewReplacer("${SUB}", s.submit, "${SCRATCH}", got.dir()).Replace(c.text)
 			if want != "" && h.Reason != want {
 				t.Errorf("reason\n%s\nwant\n%s", h.Reason, want)
 			}
-			if said := got.by["held"].Hold; said == nil || *said != *h {
+			if said := got.by["held"]; said != (protocol.Held{Hold: *h}) {
 				t.Errorf("the held report says %+v", said)
 			}
 			if got.record.Status.Ended() != c.alsoFinished || got.record.Evicted {
@@ -456,7 +464,7 @@ func TestEnvironmentAndAds(t *testing.T) {
 	s := newStage(t).sh("env | sort; cat .job.ad > jobad; cat $_CONDOR_MACHINE_AD > machinead; umask; ulimit -c; ulimit -s")
 	s.set("Environment", `"TMP=/x MINE=1 OMP_NUM_THREADS=9 WHERE=#CoNdOrScRaTcHdIr#/y"`)
 	got := s.run()
-	scratch := got.by["sandbox"].Dir
+	scratch := got.dir()
 	out := s.read("out")
 	for _, line := range []string{
 		"_CONDOR_SCRATCH_DIR=" + scratch, "_CONDOR_SLOT=slot1_1", "_CONDOR_JOB_AD=" + scratch + "/.job.ad",
@@ -490,7 +498,11 @@ func TestEnvironmentAndAds(t *testing.T) {
 // row: S0-148, S1-034
 func TestSoftKill(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, attr, value, manner, signal string }{
+	for _, c := range []struct {
+		name, attr, value string
+		manner            protocol.Manner
+		signal            string
+	}{
 		{"default", "X", "1", protocol.MannerVacate, "TERM"},
 		{"KillSig", "KillSig", `"SIGUSR1"`, protocol.MannerVacate, "USR1"},
 		{"KillSig as a number", "KillSig", "12", "", "USR2"},
@@ -505,9 +517,9 @@ func TestSoftKill(t *testing.T) {
 			s.sh(fmt.Sprintf(`for s in TERM USR1 USR2 INT QUIT; do trap "echo $s > %[1]s; exit 0" $s; done; : > %[1]s.ready; while :; do sleep 0.02; done`, seen))
 			h := s.launch(launcher(t, proc.Guest, 0))
 			got := s.follow(h, func(r protocol.Report) {
-				if r.Op == protocol.OpRunning {
+				if _, ok := r.(protocol.Running); ok {
 					await(t, seen+".ready")
-					if err := h.Send(protocol.Order{Op: protocol.OpSoftKill, Manner: c.manner, Asked: "startd", Reason: "because", Code: 1011, Subcode: 4}); err != nil {
+					if err := h.Send(protocol.SoftKill{Leave: protocol.Leave{Manner: c.manner, Asked: "startd", Reason: "because", Code: 1011, Subcode: 4}}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -531,9 +543,9 @@ func TestSoftKillThenHardKill(t *testing.T) {
 	s.sh(fmt.Sprintf(`trap "" TERM; (trap "" TERM; setsid sleep 600 & echo $! > %[1]s.pid) ; : > %[1]s; while :; do sleep 600; done`, ready))
 	h := s.launch(launcher(t, proc.Guest, 0))
 	got := s.follow(h, func(r protocol.Report) {
-		if r.Op == protocol.OpRunning {
+		if _, ok := r.(protocol.Running); ok {
 			await(t, ready)
-			if err := h.Send(protocol.Order{Op: protocol.OpSoftKill, Reason: "slow", Deadline: 50 * time.Millisecond}); err != nil {
+			if err := h.Send(protocol.SoftKill{Leave: protocol.Leave{Reason: "slow"}, Deadline: 50 * time.Millisecond}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -555,12 +567,12 @@ func TestSoftKillOfASuspendedJob(t *testing.T) {
 	h := s.launch(launcher(t, proc.Guest, 0))
 	got := s.follow(h, func(r protocol.Report) {
 		var o protocol.Order
-		switch r.Op {
-		case protocol.OpRunning:
+		switch r.(type) {
+		case protocol.Running:
 			await(t, ready)
-			o.Op = protocol.OpSuspend
-		case protocol.OpSuspended:
-			o.Op = protocol.OpSoftKill
+			o = protocol.Suspend{}
+		case protocol.Suspended:
+			o = protocol.SoftKill{}
 		default:
 			return
 		}
@@ -568,7 +580,7 @@ func TestSoftKillOfASuspendedJob(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got.by["suspended"].Count < 1 || got.record.Status.Code != 5 || !got.record.Evicted {
+	if got.by["suspended"].(protocol.Suspended).Count < 1 || got.record.Status.Code != 5 || !got.record.Evicted {
 		t.Errorf("suspended %+v, record %+v", got.by["suspended"], got.record)
 	}
 }
@@ -593,14 +605,14 @@ func TestUsageReports(t *testing.T) {
 	s.configure("STARTER_INITIAL_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 1\n")
 	h := s.launch(launcher(t, proc.Guest, 0))
 	got := s.follow(h, func(r protocol.Report) {
-		if r.Op == protocol.OpUsage && r.DiskKiB >= 98 {
-			if err := h.Send(protocol.Order{Op: protocol.OpHardKill}); err != nil {
+		if u, ok := r.(protocol.Usage); ok && u.DiskKiB >= 98 {
+			if err := h.Send(protocol.HardKill{}); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	u := got.by["usage"].Usage
-	if u == nil || u.Procs < 2 || u.RSSKiB == 0 || u.UserCPU+u.SysCPU < 10*time.Millisecond {
+	u := got.by["usage"].(protocol.Usage).Usage
+	if u.Procs < 2 || u.RSSKiB == 0 || u.UserCPU+u.SysCPU < 10*time.Millisecond {
 		t.Errorf("usage %+v", u)
 	}
 	if f := got.record.Usage; f.UserCPU+f.SysCPU < u.UserCPU+u.SysCPU || f.PeakRSSKiB < u.PeakRSSKiB || got.record.DiskKiB < 98 {
@@ -671,8 +683,8 @@ func TestKeep(t *testing.T) {
 	h := s.launch(launcher(t, proc.Guest, 0))
 	var dir string
 	for r := range h.Reports() {
-		if r.Op == protocol.OpSandbox {
-			dir = filepath.Dir(r.Dir)
+		if box, ok := r.What.(protocol.Sandbox); ok {
+			dir = filepath.Dir(box.Dir)
 		}
 	}
 	<-h.Exited()
@@ -781,11 +793,22 @@ func beStartd() {
 		os.Exit(1)
 	}
 	out := json.NewEncoder(os.Stdout)
-	_ = out.Encode(protocol.Report{Op: "starter", Count: h.Proc().PID})
+	_ = out.Encode(word{Kind: "starter", N: h.Proc().PID})
 	for r := range h.Reports() {
-		_ = out.Encode(r)
+		w := word{Kind: r.What.Kind()}
+		if run, ok := r.What.(protocol.Running); ok {
+			w.N = run.Proc.PID
+		}
+		_ = out.Encode(w)
 	}
 	<-h.Exited()
-	_ = out.Encode(protocol.Report{Op: "exited", Count: h.Leftovers()})
+	_ = out.Encode(word{Kind: "exited", N: h.Leftovers()})
 	os.Exit(0)
+}
+
+// word is what a startd in a process of its own says: the kind of a report and the pid
+// in it, or what is of its own knowledge.
+type word struct {
+	Kind string
+	N    int
 }

@@ -38,8 +38,8 @@ func TestStarterStoppedByItsJob(t *testing.T) {
 	defer late.Stop()
 	job := 0
 	for r := range h.Reports() {
-		if r.Op == protocol.OpRunning {
-			job = r.Proc.PID
+		if run, ok := r.What.(protocol.Running); ok {
+			job = run.Proc.PID
 			if os.Geteuid() == 0 { // the starter is root's, whom its job cannot stop
 				if err := syscall.Kill(h.Proc().PID, syscall.SIGSTOP); err != nil {
 					t.Error(err)
@@ -47,14 +47,14 @@ func TestStarterStoppedByItsJob(t *testing.T) {
 			}
 			s.file("begin", "", 0o600)
 			await(t, stopped)
-			if err := h.Send(protocol.Order{Op: protocol.OpSoftKill}); err != nil {
+			if err := h.Send(protocol.SoftKill{}); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	<-h.Exited()
-	if h.Status().Signal != 9 || !errs.Is(h.Err(), errs.Broken) || alive(job) {
-		t.Errorf("the starter %v (%v), its job alive %v", h.Status(), h.Err(), alive(job))
+	if st, err := h.Exit(); st.Signal != 9 || !errs.Is(err, errs.Broken) || alive(job) {
+		t.Errorf("the starter %v (%v), its job alive %v", st, err, alive(job))
 	}
 	s.empty()
 }

@@ -135,22 +135,21 @@ func (s *stage) activate(req ep.ActivateRequested, n int64) claim.ActivationID {
 	if out := s.ap.Reply(s.clock.Now(), ep.Reply{Ref: req.Ref, Activation: act}); len(out) != 0 {
 		s.t.Fatalf("unexpected %v", out)
 	}
-	s.report(act, protocol.Report{Op: protocol.OpSandbox, Dir: "/execute/dir_9/scratch"})
-	s.report(act, protocol.Report{Op: protocol.OpTransferInStart})
-	s.report(act, protocol.Report{Op: protocol.OpTransferInDone, Bytes: 10})
-	s.report(act, protocol.Report{Op: protocol.OpRunning})
+	s.report(act, protocol.Sandbox{Dir: "/execute/dir_9/scratch"})
+	s.report(act, protocol.TransferInStart{})
+	s.report(act, protocol.TransferInDone{Bytes: 10})
+	s.report(act, protocol.Running{})
 	return act
 }
 
 func (s *stage) report(act claim.ActivationID, r protocol.Report) {
-	r.At = s.clock.Now().Wall
-	s.ap.Report(s.clock.Now(), act, r)
+	s.ap.Report(s.clock.Now(), act, protocol.Told{At: s.clock.Now().Wall, What: r})
 }
 
 func (s *stage) end(act claim.ActivationID, rec protocol.ExitRecord) []ep.Event {
 	s.clock.Advance(2 * time.Second)
 	rec.Ended = s.clock.Now().Wall
-	s.report(act, protocol.Report{Op: protocol.OpEnded, Record: &rec})
+	s.report(act, protocol.Ended{Record: rec})
 	return s.ap.StarterExited(s.clock.Now(), act, "")
 }
 
@@ -216,7 +215,7 @@ func TestEvictedJobRunsAgain(t *testing.T) {
 	s := newStage(t, jobs(t, 1))
 	id, req := s.claim(1)
 	act := s.activate(req, 1)
-	s.report(act, protocol.Report{Op: protocol.OpSuspended, Count: 3})
+	s.report(act, protocol.Suspended{Count: 3})
 	if c := s.ap.Counts(); c.Suspended != 1 || c.Running != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -248,10 +247,10 @@ func TestJobSetsAttributes(t *testing.T) {
 	s := newStage(t, jobs(t, 2))
 	id, req := s.claim(1)
 	act := s.activate(req, 1)
-	s.report(act, protocol.Report{Op: protocol.OpAttributes, Text: "Requirements = false\nJobPrio = 5\nPeriodicRemove = JobStatus == 1"})
-	s.report(act, protocol.Report{Op: protocol.OpAttributes, Text: "ChirpStep = 3", Delayed: true})
-	s.report(act, protocol.Report{Op: protocol.OpAttributes, Text: "no ad"})
-	s.report(act, protocol.Report{Op: protocol.OpEvent, Text: "a line"})
+	s.report(act, protocol.Attributes{Ad: "Requirements = false\nJobPrio = 5\nPeriodicRemove = JobStatus == 1"})
+	s.report(act, protocol.Attributes{Ad: "ChirpStep = 3", Delayed: true})
+	s.report(act, protocol.Attributes{Ad: "no ad"})
+	s.report(act, protocol.Event{Text: "a line"})
 	if len(s.errs) != 1 {
 		t.Errorf("what is no ad was taken: %v", s.errs)
 	}
@@ -284,7 +283,7 @@ func TestHeldJobLetsOthersRun(t *testing.T) {
 	act := claim.NewActivationID("slot1_1", 1)
 	s.ap.Reply(s.clock.Now(), ep.Reply{Ref: req.Ref, Activation: act})
 	hold := &protocol.Hold{Code: 6, Subcode: 2, Reason: "Error from slot1_1@node1: Failed to execute '/no/such': (errno=2: 'No such file or directory')"}
-	s.report(act, protocol.Report{Op: protocol.OpHeld, Hold: hold})
+	s.report(act, protocol.Held{Hold: *hold})
 	out := s.end(act, protocol.ExitRecord{Held: hold})
 	if len(out) != 1 {
 		t.Fatalf("got %v", out)

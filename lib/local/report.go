@@ -17,24 +17,24 @@ import (
 )
 
 // Report takes one report of the starter of an activation.
-func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep protocol.Report) {
+func (a *AP) Report(now clock.Instant, act claim.ActivationID, told protocol.Told) {
 	r, ok := a.runs[act]
 	if !ok || r.ended {
 		return
 	}
-	j, at := r.job, rep.At
+	j, at := r.job, told.At
 	if at.IsZero() {
 		at = now.Wall
 	}
-	switch rep.Op {
-	case protocol.OpSandbox:
+	switch rep := told.What.(type) {
+	case protocol.Sandbox:
 		r.dir = rep.Dir
-	case protocol.OpTransferInStart:
+	case protocol.TransferInStart:
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.InputStarted, Host: a.cfg.Address})
-	case protocol.OpTransferInDone:
+	case protocol.TransferInDone:
 		r.in = rep.Bytes
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.InputFinished})
-	case protocol.OpRunning:
+	case protocol.Running:
 		r.started = at
 		j.runs++
 		j.ad.SetInt("NumJobStarts", j.runs)
@@ -43,9 +43,9 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep protocol.Repo
 		a.lookSoon(j, now)
 		a.log(at, j, a.executeEvent(r))
 		a.changed(Change{Job: j.id, At: at, Status: Running, What: "started", Slot: r.lease.name})
-	case protocol.OpUsage:
+	case protocol.Usage:
 		a.usage(at, r, rep)
-	case protocol.OpSuspended:
+	case protocol.Suspended:
 		r.suspended = at
 		a.setStatus(j, Suspended, now)
 		n, _ := j.ad.EvalInt("TotalSuspensions", nil)
@@ -53,41 +53,37 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, rep protocol.Repo
 		j.ad.SetInt("LastSuspensionTime", at.Unix())
 		a.log(at, j, eventlog.Suspended{Processes: rep.Count})
 		a.changed(Change{Job: j.id, At: at, Status: Suspended, What: "suspended", Slot: r.lease.name})
-	case protocol.OpContinued:
+	case protocol.Continued:
 		a.unsuspend(at, r)
 		a.setStatus(j, Running, now)
 		a.changed(Change{Job: j.id, At: at, Status: Running, What: "continued", Slot: r.lease.name})
-	case protocol.OpTransferOutStart:
+	case protocol.TransferOutStart:
 		a.setStatus(j, Transferring, now)
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.OutputStarted})
-	case protocol.OpTransferOutDone:
+	case protocol.TransferOutDone:
 		r.out = rep.Bytes
 		a.log(at, j, eventlog.FileTransfer{Step: eventlog.OutputFinished})
-	case protocol.OpHeld:
-		if rep.Hold != nil {
-			// The starter's own words reach the log at once; the hold
-			// follows when the starter has ended.
-			a.log(at, j, eventlog.RemoteError{
-				Daemon: "starter", Host: r.lease.name, Text: strings.TrimPrefix(rep.Hold.Reason, "Error from "+r.lease.name+": "),
-				ReasonCode: rep.Hold.Code, ReasonSubcode: rep.Hold.Subcode,
-			})
-		}
-	case protocol.OpAttributes:
+	case protocol.Held:
+		// The starter's own words reach the log at once; the hold
+		// follows when the starter has ended.
+		a.log(at, j, eventlog.RemoteError{
+			Daemon: "starter", Host: r.lease.name, Text: strings.TrimPrefix(rep.Hold.Reason, "Error from "+r.lease.name+": "),
+			ReasonCode: rep.Hold.Code, ReasonSubcode: rep.Hold.Subcode,
+		})
+	case protocol.Attributes:
 		a.setAttrs(now, at, j, rep)
-	case protocol.OpEvent:
+	case protocol.Event:
 		a.log(at, j, eventlog.Generic{Info: rep.Text})
-	case protocol.OpEnded:
-		if rep.Record != nil {
-			a.ended(now, r, *rep.Record)
-		}
+	case protocol.Ended:
+		a.ended(now, r, rep.Record)
 	}
 }
 
 // setAttrs takes what the job says about itself into its ad. As a schedd does it
 // writes each attribute that the job sets at once into the job's event log, and
 // none that waited for an update.
-func (a *AP) setAttrs(now clock.Instant, at time.Time, j *job, rep protocol.Report) {
-	ad, err := classad.ParseAd(rep.Text, classad.Old)
+func (a *AP) setAttrs(now clock.Instant, at time.Time, j *job, rep protocol.Attributes) {
+	ad, err := classad.ParseAd(rep.Ad, classad.Old)
 	if err != nil {
 		a.problem(fmt.Errorf("job %s: the attributes that it set: %w", j.id, err))
 		return
@@ -124,12 +120,9 @@ func (a *AP) unsuspend(at time.Time, r *run) {
 }
 
 // usage notes a measurement and logs it when the job has grown.
-func (a *AP) usage(at time.Time, r *run, rep protocol.Report) {
-	if rep.Usage == nil {
-		return
-	}
+func (a *AP) usage(at time.Time, r *run, rep protocol.Usage) {
 	j := r.job
-	r.usage, r.diskKiB = *rep.Usage, max(r.diskKiB, rep.DiskKiB)
+	r.usage, r.diskKiB = rep.Usage, max(r.diskKiB, rep.DiskKiB)
 	j.imageKiB = max(j.imageKiB, r.usage.ImageSizeKiB)
 	j.rssKiB = max(j.rssKiB, r.usage.RSSKiB, r.usage.PeakRSSKiB)
 	a.usageAttrs(r)

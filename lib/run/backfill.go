@@ -45,22 +45,12 @@ type backfill struct {
 	told     string          // what a person was told last, which is not said again
 	ctx      context.Context // its end is the end of a client, without mercy
 	abandon  context.CancelFunc
-	launch   func(context.Context, *protocol.Plan) (clientStarter, error)
-}
-
-// clientStarter is what the run needs of the Starter of a client.
-type clientStarter interface {
-	Reports() <-chan protocol.Report
-	Exited() <-chan struct{}
-	Status() host.ExitStatus
-	Err() error
-	Send(protocol.Order) error
-	Kill() error
+	launch   func(context.Context, *protocol.Plan) (Starter, error)
 }
 
 // backfillClient is the run's side of the starter of one client.
 type backfillClient struct {
-	handle   clientStarter // nil until it runs
+	handle   Starter       // nil until it runs
 	deadline clock.Instant // it has to be gone; zero while it may stay
 	hard     bool          // no time is left to it
 	killAt   clock.Instant // its starter is killed, zero for never
@@ -69,7 +59,7 @@ type backfillClient struct {
 
 // newBackfill reads what there is to run.
 func (n *node) newBackfill() {
-	n.back = &backfill{launch: func(ctx context.Context, p *protocol.Plan) (clientStarter, error) {
+	n.back = &backfill{launch: func(ctx context.Context, p *protocol.Plan) (Starter, error) {
 		return n.launcher.Launch(ctx, p, nil)
 	}}
 	n.back.ctx, n.back.abandon = context.WithCancel(context.Background())
@@ -140,11 +130,12 @@ func (n *node) startBackfill(id slot.ID) {
 			n.post(func(now clock.Instant) { n.backfillReport(now, c, r) })
 		}
 		<-h.Exited()
-		n.post(func(now clock.Instant) { n.backfillGone(now, c, h, h.Err()) })
+		st, err := h.Exit()
+		n.post(func(now clock.Instant) { n.backfillGone(now, c, &st, err) })
 	})
 }
 
-func (n *node) backfillLaunched(now clock.Instant, c *backfillClient, h clientStarter) {
+func (n *node) backfillLaunched(now clock.Instant, c *backfillClient, h Starter) {
 	c.handle = h
 	if !c.deadline.IsZero() {
 		n.orderBackfill(now, c)
@@ -175,37 +166,31 @@ func (n *node) orderBackfill(now clock.Instant, c *backfillClient) {
 	if c.handle == nil {
 		return
 	}
-	o := protocol.Order{
-		Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else",
-		Deadline: max(c.deadline.Sub(now), time.Millisecond),
-	}
+	why := protocol.Leave{Manner: protocol.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else"}
+	var o protocol.Order = protocol.SoftKill{Leave: why, Deadline: max(c.deadline.Sub(now), time.Millisecond)}
 	if c.hard {
-		o.Op, o.Deadline = protocol.OpHardKill, 0
+		o = protocol.HardKill{Leave: why}
 	}
 	// One that is gone needs no order, one that does not read is killed.
 	if err := c.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
-		n.o.Log.Warn("order not taken", "client", "backfill", "op", o.Op, "err", err)
+		n.o.Log.Warn("order not taken", "client", "backfill", "order", o.Kind(), "err", err)
 	}
 	c.killAt = c.deadline.Add(backfillGrace)
 }
 
-func (n *node) backfillReport(now clock.Instant, c *backfillClient, r protocol.Report) {
-	switch {
-	case r.Op == protocol.OpRunning:
+func (n *node) backfillReport(now clock.Instant, c *backfillClient, told protocol.Told) {
+	switch r := told.What.(type) {
+	case protocol.Running:
 		who := ""
 		if n.back.runAs != nil {
 			who = n.back.runAs.Name
 		}
-		pid := 0
-		if r.Proc != nil {
-			pid = r.Proc.PID
-		}
-		n.o.Log.Info("backfill client runs", "pid", pid, "user", who)
+		n.o.Log.Info("backfill client runs", "pid", r.Proc.PID, "user", who)
 		n.step(now, ep.BackfillRunning{})
 		n.moved = true
-	case r.Op == protocol.OpUsage && r.Usage != nil:
-		n.step(now, ep.BackfillUsage{Usage: *r.Usage})
-	case r.Op == protocol.OpEnded && r.Record != nil:
+	case protocol.Usage:
+		n.step(now, ep.BackfillUsage{Usage: r.Usage})
+	case protocol.Ended:
 		rec := r.Record
 		for _, p := range rec.Problems {
 			n.o.Log.Warn("starter", "client", "backfill", "problem", p)
@@ -219,16 +204,20 @@ func (n *node) backfillReport(now clock.Instant, c *backfillClient, r protocol.R
 			n.o.Log.Info("backfill client has ended", "status", rec.Status.String(), "leftovers", rec.Leftovers)
 		}
 	}
+	if c.handle != nil {
+		c.handle.Heard(told.ID)
+	}
 }
 
-// backfillGone notes that nothing of a client is left, or that it never was.
-func (n *node) backfillGone(now clock.Instant, c *backfillClient, h clientStarter, err error) {
+// backfillGone notes that nothing of a client is left, or, with a nil st, that it
+// never was.
+func (n *node) backfillGone(now clock.Instant, c *backfillClient, st *host.ExitStatus, err error) {
 	n.back.client = nil
 	switch {
 	case err != nil:
 		c.failure = err.Error()
-	case c.failure == "" && h != nil && !h.Status().Success() && !c.hard:
-		c.failure = "its starter " + h.Status().String()
+	case c.failure == "" && st != nil && !st.Success() && !c.hard:
+		c.failure = "its starter " + st.String()
 	}
 	if c.failure != "" && c.failure != n.back.told {
 		n.back.told = c.failure

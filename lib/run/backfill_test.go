@@ -42,17 +42,18 @@ STARTD_SHOULD_WRITE_CLAIM_ID_FILE = false
 // script is a starter that says what a test wants.
 type script struct {
 	plan    *protocol.Plan
-	reports chan protocol.Report
+	reports chan protocol.Told
 	exited  chan struct{}
 	orders  []protocol.Order
 	kills   chan struct{}
 	status  host.ExitStatus
 }
 
-func (s *script) Reports() <-chan protocol.Report { return s.reports }
-func (s *script) Exited() <-chan struct{}         { return s.exited }
-func (s *script) Status() host.ExitStatus         { return s.status }
-func (s *script) Err() error                      { return nil }
+func (s *script) Proc() host.ProcID              { return host.ProcID{PID: 4710, Start: 1} }
+func (s *script) Reports() <-chan protocol.Told  { return s.reports }
+func (s *script) Heard(uint64)                   {}
+func (s *script) Exited() <-chan struct{}        { return s.exited }
+func (s *script) Exit() (host.ExitStatus, error) { return s.status, nil }
 func (s *script) Send(o protocol.Order) error {
 	s.orders = append(s.orders, o)
 	return nil
@@ -63,14 +64,17 @@ func (s *script) Kill() error {
 	return nil
 }
 
+// says is one report.
+func (s *script) says(r protocol.Report) { s.reports <- protocol.Told{What: r} }
+
 // runs says that the client does.
 func (s *script) runs() {
-	s.reports <- protocol.Report{Op: protocol.OpRunning, Proc: &host.ProcID{PID: 4711, Start: 1}}
+	s.says(protocol.Running{Proc: host.ProcID{PID: 4711, Start: 1}})
 }
 
 // ends is the end of the client and its starter.
 func (s *script) ends(rec protocol.ExitRecord) {
-	s.reports <- protocol.Report{Op: protocol.OpEnded, Record: &rec}
+	s.says(protocol.Ended{Record: rec})
 	s.goes(host.ExitStatus{Exited: true})
 }
 
@@ -90,11 +94,11 @@ type fields struct {
 func newFields(t *testing.T, text string, change ...func(*Options)) *fields {
 	t.Helper()
 	f := &fields{laboratory: newLaboratory(t, boinc+text, nil, change...)}
-	f.back.launch = func(_ context.Context, p *protocol.Plan) (clientStarter, error) {
+	f.back.launch = func(_ context.Context, p *protocol.Plan) (Starter, error) {
 		if f.refuse != nil {
 			return nil, f.refuse
 		}
-		s := &script{plan: p, reports: make(chan protocol.Report, 4), exited: make(chan struct{}), kills: make(chan struct{}, 4)}
+		s := &script{plan: p, reports: make(chan protocol.Told, 4), exited: make(chan struct{}), kills: make(chan struct{}, 4)}
 		// The list belongs to the owner.
 		f.post(func(now clock.Instant) { f.clients = append(f.clients, s) })
 		return s, nil
@@ -165,11 +169,11 @@ func TestBackfillClient(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 
-	s.reports <- protocol.Report{Op: protocol.OpUsage, Usage: &host.Usage{UserCPU: time.Minute}}
+	s.says(protocol.Usage{Usage: host.Usage{UserCPU: time.Minute}})
 	f.publish("Evict", true)
 	f.pass(5 * time.Second)
-	if diff := cmp.Diff([]protocol.Order{{
-		Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else", Deadline: 30 * time.Second,
+	if diff := cmp.Diff([]protocol.Order{protocol.SoftKill{
+		Leave: protocol.Leave{Manner: protocol.MannerVacate, Asked: "startd", Reason: "the machine is wanted for something else"}, Deadline: 30 * time.Second,
 	}}, s.orders); diff != "" || f.pair(1) != policy.BackfillKilling {
 		t.Errorf("slot1 is %v; orders (-want +got):\n%s", f.pair(1), diff)
 	}
@@ -273,7 +277,11 @@ func TestEndOfClient(t *testing.T) {
 	ops := func(s *script) string {
 		var out []string
 		for _, o := range s.orders {
-			out = append(out, fmt.Sprint(o.Op, " ", o.Deadline))
+			within := time.Duration(0)
+			if soft, ok := o.(protocol.SoftKill); ok {
+				within = soft.Deadline
+			}
+			out = append(out, fmt.Sprint(o.Kind(), " ", within))
 		}
 		return strings.Join(out, ", ")
 	}

@@ -257,8 +257,8 @@ func (n *node) slotTold(id slot.ID, ad *classad.Ad) {
 			used.SetValue(name, v)
 		}
 	}
-	o := protocol.Order{Op: protocol.OpSlotAd, SlotAd: ad.Text(classad.Old), Usage: used.Text(classad.Old)}
-	if err := a.handle.TellSlot(o); err != nil && !errs.Is(err, errs.NotFound) {
+	o := protocol.SlotAd{Slot: ad.Text(classad.Old), Usage: used.Text(classad.Old)}
+	if err := a.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
 		n.o.Log.Warn("the starter is not told of its slot", "activation", v.Activation, "err", err)
 	}
 }

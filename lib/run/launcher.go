@@ -31,24 +31,34 @@ type Launcher interface {
 // Starter is one activation under way. *launch.Handle is one; what it says of
 // each method holds for others too. Methods are safe for concurrent use.
 type Starter interface {
+	Process
+	Conversation
+}
+
+// Process is what a starter is to the machine.
+type Process interface {
 	// Proc names the starter's process, for logs and ads; one that has none of
 	// its own names this program's.
 	Proc() host.ProcID
-	// Reports is read until it is closed. The last report of an activation that
-	// came to its end is starter.OpEnded.
-	Reports() <-chan protocol.Report
 	// Exited is closed, after Reports, when nothing of the activation is left.
 	Exited() <-chan struct{}
-	// Status and Err tell how it exited, once Exited is closed.
-	Status() host.ExitStatus
-	Err() error
-	// Send hands over an order and does not wait for it to be obeyed. NotFound
-	// is a starter that is gone.
-	Send(protocol.Order) error
-	// TellSlot hands over the slot's ad, in place of one that waits.
-	TellSlot(protocol.Order) error
+	// Exit tells how it exited, and what was wrong, once Exited is closed.
+	Exit() (host.ExitStatus, error)
 	// Kill ends it at once, with all that is below it.
 	Kill() error
+}
+
+// Conversation is what is said between a startd and a starter.
+type Conversation interface {
+	// Reports is read until it is closed. The last report of an activation that
+	// came to its end is protocol.Ended.
+	Reports() <-chan protocol.Told
+	// Heard says that a report was dealt with, and all before it: nobody needs to
+	// hear them again.
+	Heard(report uint64)
+	// Send hands over an order and does not wait for it to be obeyed. NotFound
+	// is a starter that is gone. A protocol.SlotAd takes the place of one that waits.
+	Send(protocol.Order) error
 }
 
 // processes launches each starter as a process of its own.

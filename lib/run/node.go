@@ -544,7 +544,8 @@ func (n *node) start(e ep.StartStarter) {
 			n.post(func(now clock.Instant) { n.report(now, e.Activation, r) })
 		}
 		<-h.Exited()
-		n.post(func(now clock.Instant) { n.exited(now, e.Activation, h.Status(), h.Err()) })
+		st, err := h.Exit()
+		n.post(func(now clock.Instant) { n.exited(now, e.Activation, st, err) })
 	})
 }
 
@@ -571,10 +572,7 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 	if e.Late {
 		n.logLate(a)
 	}
-	o := protocol.Order{Final: e.Final, Op: e.Op.String(), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode, Asked: "startd", Manner: protocol.MannerVacate, OutputLimit: e.OutputLimit}
-	if e.Hold {
-		o.Manner = protocol.MannerHold
-	}
+	o := orderOf(e)
 	if a.handle == nil {
 		a.orders = append(a.orders, o)
 		return
@@ -582,11 +580,30 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 	n.send(e.Activation, a, o)
 }
 
+// orderOf is an order of the engine in the words of the protocol.
+func orderOf(e ep.OrderStarter) protocol.Order {
+	why := protocol.Leave{Manner: protocol.MannerVacate, Asked: "startd", Reason: e.Reason, Code: e.Code, Subcode: e.Subcode}
+	if e.Hold {
+		why.Manner = protocol.MannerHold
+	}
+	switch e.Op {
+	case ep.Suspend:
+		return protocol.Suspend{}
+	case ep.Continue:
+		return protocol.Continue{}
+	case ep.SoftKill:
+		return protocol.SoftKill{Leave: why, Final: e.Final}
+	case ep.Checkpoint:
+		return protocol.Checkpoint{}
+	}
+	return protocol.HardKill{Leave: why, OutputLimit: e.OutputLimit}
+}
+
 // send passes an order on, and waits for nobody. A starter that is gone needs
 // none, its exit is on the way; one that does not read is killed by its handle.
 func (n *node) send(act claim.ActivationID, a *activation, o protocol.Order) {
 	if err := a.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
-		n.o.Log.Warn("order not taken", "activation", act, "op", o.Op, "err", err)
+		n.o.Log.Warn("order not taken", "activation", act, "order", o.Kind(), "err", err)
 	}
 }
 
@@ -607,51 +624,51 @@ func (n *node) kill(act claim.ActivationID) {
 }
 
 // report passes a starter's report to the engine, then to the access point.
-func (n *node) report(now clock.Instant, act claim.ActivationID, r protocol.Report) {
+func (n *node) report(now clock.Instant, act claim.ActivationID, told protocol.Told) {
 	a, ok := n.starters[act]
 	if !ok {
 		return
 	}
-	switch r.Op {
-	case protocol.OpSandbox:
+	switch r := told.What.(type) {
+	case protocol.Sandbox:
 		a.dir = r.Dir
-	case protocol.OpRunning:
-		running := ep.JobRunning{Activation: act}
-		if r.Proc != nil {
-			running.Proc, a.job = *r.Proc, *r.Proc
-		}
-		n.step(now, running)
-	case protocol.OpUsage:
-		if r.Usage != nil {
-			n.step(now, ep.JobUsage{Activation: act, Usage: *r.Usage, DiskKiB: r.DiskKiB})
-		}
-	case protocol.OpSuspended:
+	case protocol.Running:
+		a.job = r.Proc
+		n.step(now, ep.JobRunning{Activation: act, Proc: r.Proc})
+	case protocol.Usage:
+		n.step(now, ep.JobUsage{Activation: act, Usage: r.Usage, DiskKiB: r.DiskKiB})
+	case protocol.Suspended:
 		n.step(now, ep.JobSuspended{Activation: act})
-	case protocol.OpContinued:
+	case protocol.Continued:
 		n.step(now, ep.JobContinued{Activation: act})
-	case protocol.OpOutputMoved:
+	case protocol.OutputMoved:
 		n.step(now, ep.OutputMoved{Activation: act})
-	case protocol.OpContact:
+	case protocol.Contact:
 		n.step(now, ep.StarterReached{Activation: act, Address: r.Address})
-	case protocol.OpRefused:
+	case protocol.Refused:
 		n.o.Log.Warn("the starter refuses an order", "activation", act, "order", r.Order, "why", r.Why)
-	case protocol.OpEnded:
-		if r.Record != nil {
-			rec := r.Record
-			a.record = rec
-			if rec.Fault != nil {
-				n.failedAs[n.o.executeOf(a.start.Slot)] = a.user
-			}
-			for _, p := range rec.Problems {
-				n.o.Log.Warn("starter", "activation", act, "problem", p)
-			}
-			n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
-				Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,
-				BytesIn: rec.BytesIn, BytesOut: rec.BytesOut, Fault: faultOf(rec.Fault),
-			}})
-		}
+	case protocol.Ended:
+		n.jobEnded(now, act, a, &r.Record)
 	}
-	n.ap.Report(now, act, r)
+	n.ap.Report(now, act, told)
+	if a.handle != nil {
+		a.handle.Heard(told.ID)
+	}
+}
+
+// jobEnded takes the last word of a starter.
+func (n *node) jobEnded(now clock.Instant, act claim.ActivationID, a *activation, rec *protocol.ExitRecord) {
+	a.record = rec
+	if rec.Fault != nil {
+		n.failedAs[n.o.executeOf(a.start.Slot)] = a.user
+	}
+	for _, p := range rec.Problems {
+		n.o.Log.Warn("starter", "activation", act, "problem", p)
+	}
+	n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
+		Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,
+		BytesIn: rec.BytesIn, BytesOut: rec.BytesOut, Fault: faultOf(rec.Fault),
+	}})
 }
 
 func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitStatus, err error) {

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -18,6 +20,13 @@ const (
 	recordFile = "starter.record" // one JSON Record a line; the last whole one counts
 	exitFile   = "exit.record"    // the starter's exit record, whatever it is
 	maxRecord  = 1 << 20
+
+	unheardFile = "unheard.reports" // what no startd has heard of a starter that has ended
+	maxUnheard  = 16 << 20
+
+	// DoorFile is the socket in the starter's own directory by which a later startd
+	// reaches it.
+	DoorFile = "starter.socket"
 )
 
 // Record is what is needed to know an activation again after its starter or
@@ -87,13 +96,71 @@ func (s *Sandbox) WriteExit(record any) error {
 	if err != nil {
 		return errs.E(op, errs.Internal, s.dir, err)
 	}
-	if err := s.own.WriteFile(exitFile+".new", append(text, '\n'), 0o644); err != nil {
-		return errs.E(op, kindOf(err), s.dir, err)
+	return s.writeWhole(op, exitFile, append(text, '\n'), 0o644)
+}
+
+// WriteUnheard writes what no startd has heard, whole or not at all, for who may read
+// what the starter says alone.
+func (s *Sandbox) WriteUnheard(lines []byte) error {
+	const op = "sandbox.WriteUnheard"
+	if len(lines) > maxUnheard {
+		return errs.E(op, errs.Invalid, s.dir, errors.New("it is too long"))
 	}
-	if err := s.own.Rename(exitFile+".new", exitFile); err != nil {
+	return s.writeWhole(op, unheardFile, lines, 0o600)
+}
+
+// writeWhole puts a file in the starter's own directory in place of what is there.
+func (s *Sandbox) writeWhole(op, name string, text []byte, mode fs.FileMode) error {
+	err := s.own.WriteFile(name+".new", text, mode)
+	if err == nil {
+		err = s.own.Rename(name+".new", name)
+	}
+	if err != nil {
 		return errs.E(op, kindOf(err), s.dir, err)
 	}
 	return nil
+}
+
+// OpenOwn opens the starter's own directory, for what only the system can make there.
+// The caller closes it.
+func (s *Sandbox) OpenOwn() (*os.File, error) {
+	f, err := s.own.Open(".")
+	if err != nil {
+		return nil, errs.E("sandbox.OpenOwn", kindOf(err), s.dir, err)
+	}
+	return f, nil
+}
+
+// Left is what a starter left or leaves for a later startd.
+type Left struct {
+	Record  Record
+	Own     *os.File // the starter's own directory, for the caller to close
+	Unheard []byte   // nil while it lives, and if all was heard
+}
+
+// Open reads the record of the sandbox at dir, which is EXECUTE/dir_<pid>. It is Denied
+// if another user could have written it, and NotFound if there is none.
+func Open(dir string, private Private) (Left, error) {
+	const op = "sandbox.Open"
+	execute, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return Left{}, errs.E(op, kindOf(err), dir, err)
+	}
+	defer execute.Close()
+	own, record, err := openRecord(execute, filepath.Base(dir), private)
+	if err != nil {
+		return Left{}, errs.E(op, errs.Other, dir, err)
+	}
+	defer own.Close()
+	left := Left{Record: record}
+	if left.Own, err = own.Open("."); err != nil {
+		return Left{}, errs.E(op, kindOf(err), dir, err)
+	}
+	if left.Unheard, err = readLimited(own, unheardFile, maxUnheard); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		left.Own.Close()
+		return Left{}, errs.E(op, kindOf(err), dir, err)
+	}
+	return left, nil
 }
 
 // ParseRecord reads the text of a record file: the last whole line. A text
@@ -121,8 +188,8 @@ func ParseRecord(text []byte) (Record, error) {
 	return r, nil
 }
 
-// readLimited reads a file below root, but no more than maxRecord bytes.
-func readLimited(root *os.Root, name string) ([]byte, error) {
+// readLimited reads a file below root, but no more than most bytes.
+func readLimited(root *os.Root, name string, most int64) ([]byte, error) {
 	info, err := root.Stat(name)
 	if err != nil {
 		return nil, err
@@ -139,7 +206,7 @@ func readLimited(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxRecord {
+	if !info.Mode().IsRegular() || info.Size() > most {
 		return nil, fmt.Errorf("%s is no record", name)
 	}
 	var b bytes.Buffer

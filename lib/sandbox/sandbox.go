@@ -231,6 +231,19 @@ func (s *Sandbox) Remove() error {
 	return nil
 }
 
+// RemoveJob takes away what is the job's in the sandbox, and leaves what is the
+// starter's own.
+func (s *Sandbox) RemoveJob() error {
+	if s.execute == nil {
+		return nil
+	}
+	err := errors.Join(removeAll(s.execute, filepath.Join(s.name, scratchDir)), removeAll(s.execute, filepath.Join(s.name, userDir)))
+	if err != nil {
+		return errs.E("sandbox.RemoveJob", kindOf(err), s.dir, err)
+	}
+	return nil
+}
+
 // removeAll removes name below root. A job may have taken the rights to its
 // own directories away; they are given back once.
 func removeAll(root *os.Root, name string) error {

@@ -145,8 +145,18 @@ func open(root *os.Root) bool {
 // readRecord reads the record of the sandbox name. It is Denied if another user
 // could have written it.
 func readRecord(root *os.Root, name string, private Private) (Record, error) {
+	own, record, err := openRecord(root, name, private)
+	if own != nil {
+		own.Close()
+	}
+	return record, err
+}
+
+// openRecord is readRecord that leaves the starter's own directory open for the
+// caller, unless there is an error.
+func openRecord(root *os.Root, name string, private Private) (*os.Root, Record, error) {
 	const op = "sandbox.readRecord"
-	missing := func(err error) (Record, error) { return Record{}, errs.E(op, errs.NotFound, name, err) }
+	missing := func(err error) (*os.Root, Record, error) { return nil, Record{}, errs.E(op, errs.NotFound, name, err) }
 	dir, err := root.OpenRoot(name)
 	if err != nil {
 		return missing(err)
@@ -154,24 +164,31 @@ func readRecord(root *os.Root, name string, private Private) (Record, error) {
 	defer dir.Close()
 	if private != nil {
 		if err := private(dir); err != nil {
-			return Record{}, errs.E(op, errs.Denied, name, fmt.Errorf("it is not ours, and no record in it is believed: %w", err))
+			return nil, Record{}, errs.E(op, errs.Denied, name, fmt.Errorf("it is not ours, and no record in it is believed: %w", err))
 		}
 	}
 	own, err := dir.OpenRoot(ownDir)
 	if err != nil {
 		return missing(err)
 	}
-	defer own.Close()
+	fail := func(err error) (*os.Root, Record, error) {
+		own.Close()
+		return nil, Record{}, err
+	}
 	if private != nil {
 		if err := private(own); err != nil {
-			return Record{}, errs.E(op, errs.Denied, name, fmt.Errorf("its record is not believed: %w", err))
+			return fail(errs.E(op, errs.Denied, name, fmt.Errorf("its record is not believed: %w", err)))
 		}
 	}
-	text, err := readLimited(own, recordFile)
+	text, err := readLimited(own, recordFile, maxRecord)
 	if err != nil {
-		return missing(err)
+		return fail(errs.E(op, errs.NotFound, name, err))
 	}
-	return ParseRecord(text)
+	record, err := ParseRecord(text)
+	if err != nil {
+		return fail(err)
+	}
+	return own, record, nil
 }
 
 // starterPID reads the pid from the name of a sandbox.

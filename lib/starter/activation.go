@@ -61,6 +61,9 @@ type Host struct {
 	// Socket returns the connection that came with the plan, once; the caller
 	// closes it. nil where none can come.
 	Socket func() (net.Conn, error)
+	// Listen makes the named socket by which later startds reach this starter, in the
+	// open directory dir; nil where there are none.
+	Listen func(dir *os.File, name string) (Door, error)
 	// SharedPort makes the named socket id, where a shared port hands on
 	// connections, below dir or with condor_master's cookie; nil where there is
 	// none.
@@ -99,6 +102,7 @@ type activation struct {
 	host   Host
 	env    []string // the starter's own
 	report func(protocol.Report)
+	talk   *conversation // with the startd and those after it; nil where reports are all there is
 	life   life
 
 	plan   *protocol.Plan
@@ -144,8 +148,6 @@ func newActivation(h Host, env []string, report func(protocol.Report)) *activati
 // returns when the last word is said and the sandbox is removed; an error is
 // what was wrong after that word.
 func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) error {
-	self := a.host.Census.Self()
-	a.say(protocol.Report{Op: protocol.OpReady, Proc: &self})
 	stop := ctx.Done()
 	for !a.ended {
 		var duties []duty
@@ -226,7 +228,8 @@ func (a *activation) heed(ctx context.Context, cancel context.CancelFunc, orders
 	for urgent := e != nil && e.hard; !urgent; {
 		select {
 		case o, ok := <-orders:
-			if urgent = ok && o.Op == protocol.OpHardKill || !ok && a.plan.Orphan != protocol.OrphanStay; !ok {
+			_, hard := o.(protocol.HardKill)
+			if urgent = hard || !ok && a.plan.Orphan != protocol.OrphanStay; !ok {
 				orders = nil
 			}
 		case <-stop:
@@ -282,39 +285,43 @@ func (a *activation) stopWatching() {
 }
 
 func (a *activation) take(o protocol.Order) []duty {
-	if o.Op == protocol.OpPlan && o.Plan != nil && a.plan == nil {
-		a.plan = o.Plan
-		a.plan.Complete()
-		a.openLog()
-		a.side = &localJob{}
-		if o.Plan.Shadow != nil {
-			a.side = newShadowJob(a, o.Plan.Shadow)
-		}
-		return a.life.planned(o.Plan)
-	}
-	if o.Op == protocol.OpSlotAd {
+	switch o := o.(type) {
+	case *protocol.Plan:
+		return a.begin(o)
+	case protocol.SlotAd:
 		a.slotAd(o)
+		return nil
+	case protocol.Checkpoint:
+		a.logOrder(o)
+		a.refuse(o, errors.New("this starter takes no checkpoints"))
 		return nil
 	}
 	a.logOrder(o)
-	switch o.Op {
-	case protocol.OpSuspend, protocol.OpContinue, protocol.OpSoftKill, protocol.OpHardKill:
-		return a.life.ordered(o)
-	case protocol.OpCheckpoint:
-		a.refuse(o, errors.New("this starter takes no checkpoints"))
-	default:
-		a.refuse(o, errors.New("no such order"))
+	return a.life.ordered(o)
+}
+
+// begin takes the plan.
+func (a *activation) begin(p *protocol.Plan) []duty {
+	if a.plan != nil {
+		a.refuse(p, errors.New("this starter has a plan"))
+		return nil
 	}
-	return nil
+	a.plan = p
+	a.plan.Complete()
+	a.openLog()
+	a.side = &localJob{}
+	if p.Shadow != nil {
+		a.side = newShadowJob(a, p.Shadow)
+	}
+	return a.life.planned(p)
 }
 
 // refuse says of an order that it is not carried out.
 func (a *activation) refuse(o protocol.Order, why error) {
-	a.say(protocol.Report{Op: protocol.OpRefused, Order: o.Op, Why: errs.E("starter.order", errs.Unsupported, o.Op, why).Error()})
+	a.say(protocol.Refused{Order: o.Kind(), Why: errs.E("starter.order", errs.Unsupported, o.Kind(), why).Error()})
 }
 
 func (a *activation) say(r protocol.Report) {
-	r.At = time.Now()
 	a.logReport(r)
 	a.report(r)
 }
@@ -337,11 +344,11 @@ func (a *activation) perform(duties []duty) {
 		case dutySuspend:
 			n, err := a.family.Suspend()
 			a.problem(err)
-			a.say(protocol.Report{Op: protocol.OpSuspended, Count: n})
+			a.say(protocol.Suspended{Count: n})
 			a.side.changed(a)
 		case dutyContinue:
 			a.problem(a.family.Continue())
-			a.say(protocol.Report{Op: protocol.OpContinued})
+			a.say(protocol.Continued{})
 			a.side.changed(a)
 		case dutySignal:
 			a.problem(a.family.Signal(a.job.killSignal(a.life.evicted.manner, a.host.Signal)))
@@ -463,7 +470,10 @@ func (a *activation) makeSandbox() error {
 	if err := box.Record(a.note); err != nil {
 		return err
 	}
-	a.say(protocol.Report{Op: protocol.OpSandbox, Dir: box.Scratch()})
+	if a.talk != nil {
+		a.problem(a.talk.open(box))
+	}
+	a.say(protocol.Sandbox{Dir: box.Scratch()})
 	return nil
 }
 
@@ -545,7 +555,7 @@ func (a *activation) usage() {
 	a.problem(err)
 	a.record.Usage, a.disk = u, a.box.Usage()
 	all := a.side.total(u)
-	a.say(protocol.Report{Op: protocol.OpUsage, Usage: &all, DiskKiB: a.disk.KiB})
+	a.say(protocol.Usage{Usage: all, DiskKiB: a.disk.KiB})
 	a.side.changed(a)
 }
 
@@ -570,9 +580,9 @@ func (a *activation) end() {
 		a.problem(a.box.WriteExit(r))
 	}
 	if r.Held != nil {
-		a.say(protocol.Report{Op: protocol.OpHeld, Hold: r.Held})
+		a.say(protocol.Held{Hold: *r.Held})
 	}
-	a.say(protocol.Report{Op: protocol.OpEnded, Record: r})
+	a.say(protocol.Ended{Record: *r})
 	a.ended = true
 }
 
@@ -582,7 +592,16 @@ func (a *activation) cleanUp() error {
 		return nil
 	}
 	err := a.unprepare() // before the scratch directory, to which it may have led
-	if a.plan.Keep {
+	left := false
+	if a.talk != nil && a.plan.Orphan == protocol.OrphanStay {
+		if !a.plan.Keep {
+			err = errors.Join(err, a.box.RemoveJob())
+		}
+		var lost error
+		left, lost = a.talk.farewell(a.box)
+		err = errors.Join(err, lost)
+	}
+	if a.plan.Keep || left {
 		a.box.Close()
 		return err
 	}

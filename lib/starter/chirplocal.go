@@ -38,11 +38,11 @@ func (h *localJob) openChirp(a *activation) *protocol.Hold {
 	h.submit.Changed = func(name string, e *classad.Expr) {
 		ad := classad.NewAd()
 		ad.Set(name, e)
-		a.say(protocol.Report{Op: protocol.OpAttributes, Text: ad.Text(classad.Old)})
+		a.say(protocol.Attributes{Ad: ad.Text(classad.Old)})
 	}
 	h.submit.Event = func(event *classad.Ad) {
 		info, _ := event.EvalString("Info", nil)
-		a.say(protocol.Report{Op: protocol.OpEvent, Text: info})
+		a.say(protocol.Event{Text: info})
 	}
 	log := a.log
 	if log == nil {
@@ -73,7 +73,7 @@ func (h *localJob) tellDelayed(a *activation) {
 	}
 	if text := may.Text(classad.Old); text != h.told {
 		h.told = text
-		a.say(protocol.Report{Op: protocol.OpAttributes, Text: text, Delayed: true})
+		a.say(protocol.Attributes{Ad: text, Delayed: true})
 	}
 }
 

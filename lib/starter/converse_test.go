@@ -4,12 +4,14 @@
 package starter
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,7 +32,8 @@ type talk struct {
 	machine *hosttest.Machine
 	execute string
 	in      *io.PipeWriter
-	out     *json.Decoder
+	out     *bufio.Scanner
+	orders  uint64 // sent so far
 	status  chan int
 	began   time.Time
 	stderr  bytes.Buffer
@@ -41,7 +44,7 @@ func newTalk(t *testing.T, execute string, program hosttest.Program, change ...f
 	k.machine.Install("/bin/job", program)
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
-	k.in, k.out = in, json.NewDecoder(out)
+	k.in, k.out = in, bufio.NewScanner(out)
 	h := Host{Spawner: k.machine, Census: k.machine, Errno: hosttest.Errno, Signal: hosttest.SignalNumber}
 	for _, c := range change {
 		c(&h)
@@ -59,12 +62,18 @@ func newTalk(t *testing.T, execute string, program hosttest.Program, change ...f
 func (k *talk) send(orders ...protocol.Order) {
 	k.Helper()
 	var lines []byte
-	for _, o := range orders {
-		line, err := json.Marshal(o)
-		if err != nil {
+	say := func(l protocol.Line) {
+		var err error
+		if lines, err = protocol.Append(lines, l); err != nil {
 			k.Fatal(err)
 		}
-		lines = append(append(lines, line...), '\n')
+	}
+	if k.orders == 0 {
+		say(protocol.Line{Message: protocol.StartdHello{Program: "the test"}})
+	}
+	for _, o := range orders {
+		k.orders++
+		say(protocol.Line{ID: k.orders, Message: o})
 	}
 	go func() {
 		if _, err := k.in.Write(lines); err != nil {
@@ -82,49 +91,110 @@ func (k *talk) plan(change func(*protocol.Plan)) {
 	if change != nil {
 		change(p)
 	}
-	k.send(protocol.Order{Op: protocol.OpPlan, Plan: p})
+	k.send(p)
 }
 
-// next reads the next report, which has to be of op.
-func (k *talk) next(op string) protocol.Report {
+// heard reads the next line of the starter; false at its end.
+func (k *talk) heard() (protocol.Line, bool) {
 	k.Helper()
-	r := protocol.Report{Op: protocol.OpTaken}
-	for r.Op == protocol.OpTaken && op != protocol.OpTaken {
-		r = protocol.Report{}
-		if err := k.out.Decode(&r); err != nil {
-			k.Fatalf("waiting for %s: %v", op, err)
+	if !k.out.Scan() {
+		return protocol.Line{}, false
+	}
+	line, err := protocol.Starter.Read(k.out.Bytes())
+	if err != nil {
+		k.Fatal(err)
+	}
+	return line, true
+}
+
+// report reads the next report; nil at the end.
+func (k *talk) report() protocol.Report {
+	k.Helper()
+	for {
+		line, ok := k.heard()
+		if !ok {
+			return nil
+		}
+		if r, is := line.Message.(protocol.Report); is {
+			return r
 		}
 	}
-	if r.Op != op {
-		k.Fatalf("the starter says %+v, want %s", r, op)
+}
+
+// next reads the next report, which has to be an R.
+func next[R protocol.Report](k *talk) R {
+	k.Helper()
+	is := k.report()
+	r, ok := is.(R)
+	if !ok {
+		k.Fatalf("the starter says %+v, want %s", is, r.Kind())
 	}
 	return r
 }
 
+// hears reads reports of these kinds.
+func (k *talk) hears(kinds ...string) {
+	k.Helper()
+	for _, kind := range kinds {
+		if r := k.report(); r == nil || r.Kind() != kind {
+			k.Fatalf("the starter says %+v, want %s", r, kind)
+		}
+	}
+}
+
 func (k *talk) running() {
 	k.Helper()
-	for _, op := range []string{protocol.OpReady, protocol.OpSandbox, protocol.OpTransferInStart, protocol.OpTransferInDone, protocol.OpRunning} {
-		k.next(op)
-	}
+	k.hears("sandbox", "transfer-in-start", "transfer-in-done", "running")
 }
 
 // passed is how much virtual time went by.
 func (k *talk) passed() time.Duration { return time.Since(k.began) }
 
-// end reads the last word and waits for the starter.
-func (k *talk) end() protocol.ExitRecord {
+// last reads the last word and waits for the starter.
+func (k *talk) last() protocol.ExitRecord {
 	k.Helper()
-	r := k.next(protocol.OpEnded)
-	if err := k.out.Decode(&protocol.Report{}); err != io.EOF {
-		k.Errorf("after the last word: %v", err)
+	r := next[protocol.Ended](k)
+	if line, more := k.heard(); more {
+		k.Errorf("after the last word: %+v", line)
 	}
 	if status := <-k.status; status != exitDone {
 		k.Errorf("the starter exits %d: %s", status, k.stderr.String())
 	}
+	return r.Record
+}
+
+// end is last for a starter that leaves nothing.
+func (k *talk) end() protocol.ExitRecord {
+	k.Helper()
+	rec := k.last()
 	if entries, err := os.ReadDir(k.execute); err != nil || len(entries) != 0 {
 		k.Errorf("EXECUTE holds %v (%v)", entries, err)
 	}
-	return *r.Record
+	return rec
+}
+
+// unheard are the reports that a starter left for a later startd, by their kinds, which
+// is all that is left of it but its records.
+func (k *talk) unheard() (kinds []string) {
+	k.Helper()
+	own := filepath.Join(k.execute, "dir_1000")
+	if entries, err := os.ReadDir(own); err != nil || len(entries) != 1 {
+		k.Errorf("the sandbox holds %v (%v)", entries, err)
+	}
+	text, err := os.ReadFile(filepath.Join(own, "htcondor/unheard.reports"))
+	if err != nil {
+		k.Fatal(err)
+	}
+	id := uint64(0)
+	for l := range bytes.Lines(text) {
+		line, err := protocol.Starter.Read(l)
+		if err != nil || line.ID <= id || line.At.IsZero() {
+			k.Errorf("%s after number %d: %v", l, id, err)
+		}
+		id = line.ID
+		kinds = append(kinds, line.Message.Kind())
+	}
+	return kinds
 }
 
 func sleeper(d time.Duration, code int) hosttest.Program {
@@ -159,12 +229,12 @@ func TestUsageIntervals(t *testing.T) {
 		k.plan(nil)
 		k.running()
 		for _, at := range []time.Duration{8 * time.Second, 308 * time.Second} {
-			if r := k.next(protocol.OpUsage); k.passed() != at || r.Usage.UserCPU != time.Second || r.Usage.Procs != 1 {
+			if r := next[protocol.Usage](k); k.passed() != at || r.Usage.UserCPU != time.Second || r.Usage.Procs != 1 {
 				t.Errorf("after %v: %+v, want it after %v", k.passed(), r.Usage, at)
 			}
 		}
-		k.next(protocol.OpTransferOutStart)
-		k.next(protocol.OpTransferOutDone)
+		next[protocol.TransferOutStart](k)
+		next[protocol.TransferOutDone](k)
 		rec := k.end()
 		if k.passed() != 10*time.Minute || rec.Status.Code != 4 || rec.Usage.PeakRSSKiB != 5 || rec.Ended.Sub(rec.Started) != 10*time.Minute {
 			t.Errorf("after %v: %+v", k.passed(), rec)
@@ -179,13 +249,13 @@ func TestConfiguredIntervals(t *testing.T) {
 			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 20\nSTARTER_UPDATE_INTERVAL = 30\n")
 		})
 		k.running()
-		k.next(protocol.OpUsage)
-		k.next(protocol.OpUsage)
+		next[protocol.Usage](k)
+		next[protocol.Usage](k)
 		if k.passed() != 50*time.Second {
 			t.Errorf("the second report came after %v", k.passed())
 		}
-		k.next(protocol.OpTransferOutStart)
-		k.next(protocol.OpTransferOutDone)
+		next[protocol.TransferOutStart](k)
+		next[protocol.TransferOutDone](k)
 		k.end()
 	})
 }
@@ -199,12 +269,12 @@ func TestSoftKillDeadline(t *testing.T) {
 		k := newTalk(t, execute, deaf)
 		k.plan(nil)
 		k.running()
-		k.send(protocol.Order{Op: protocol.OpSuspend})
-		if r := k.next(protocol.OpSuspended); r.Count != 1 {
+		k.send(protocol.Suspend{})
+		if r := next[protocol.Suspended](k); r.Count != 1 {
 			t.Errorf("%+v", r)
 		}
-		k.send(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Asked: "startd", Reason: "PREEMPT", Code: 1011, Deadline: 5 * time.Second})
-		k.next(protocol.OpContinued)
+		k.send(protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerVacate, Asked: "startd", Reason: "PREEMPT", Code: 1011}, Deadline: 5 * time.Second})
+		next[protocol.Continued](k)
 		rec := k.end()
 		f := k.machine.Families()[0]
 		if k.passed() != 5*time.Second || !cmp.Equal(f.Received(), []int{hosttest.SIGTERM}) || !f.Closed() {
@@ -222,13 +292,13 @@ func TestCheckpointIsRefused(t *testing.T) {
 		k := newTalk(t, execute, deaf)
 		k.plan(nil)
 		k.running()
-		for _, op := range []string{protocol.OpCheckpoint, "dance"} {
-			k.send(protocol.Order{Op: op})
-			if r := k.next(protocol.OpRefused); r.Order != op || !strings.Contains(r.Why, "unsupported") {
+		for _, o := range []protocol.Order{protocol.Checkpoint{}, &protocol.Plan{Activation: "another"}} {
+			k.send(o)
+			if r := next[protocol.Refused](k); r.Order != o.Kind() || !strings.Contains(r.Why, "unsupported") {
 				t.Errorf("%+v", r)
 			}
 		}
-		k.send(protocol.Order{Op: protocol.OpHardKill})
+		k.send(protocol.HardKill{})
 		k.end()
 	})
 }
@@ -241,7 +311,7 @@ func TestHardKillTakesChildren(t *testing.T) {
 		})
 		k.plan(nil)
 		k.running()
-		k.send(protocol.Order{Op: protocol.OpHardKill, Reason: "KILL"})
+		k.send(protocol.HardKill{Leave: protocol.Leave{Reason: "KILL"}})
 		rec := k.end()
 		if rec.Reason != "KILL" || rec.Status.Signal != 9 || k.machine.Families()[0].Status().Signal != 9 {
 			t.Errorf("%+v", rec)
@@ -257,8 +327,8 @@ func TestLeftoversAreCounted(t *testing.T) {
 		})
 		k.plan(nil)
 		k.running()
-		k.next(protocol.OpTransferOutStart)
-		k.next(protocol.OpTransferOutDone)
+		next[protocol.TransferOutStart](k)
+		next[protocol.TransferOutDone](k)
 		if rec := k.end(); rec.Leftovers != 3 || rec.Evicted {
 			t.Errorf("%+v", rec)
 		}
@@ -280,7 +350,7 @@ func TestOrphanDies(t *testing.T) {
 }
 
 // One that is to stay goes on to the job's end, and its exit record is on disk
-// before it is told.
+// before it is told. What nobody acknowledged is there for a later startd.
 func TestOrphanStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		var onDisk protocol.ExitRecord
@@ -291,14 +361,17 @@ func TestOrphanStays(t *testing.T) {
 		})
 		k.running()
 		k.in.Close()
-		k.next(protocol.OpTransferOutStart)
-		k.next(protocol.OpTransferOutDone)
+		next[protocol.TransferOutStart](k)
+		next[protocol.TransferOutDone](k)
 		synctest.Wait() // it waits to say its last word
 		text, err := os.ReadFile(filepath.Join(execute, "dir_1000/htcondor/exit.record"))
 		if err == nil {
 			err = json.Unmarshal(text, &onDisk)
 		}
-		rec := k.end()
+		rec := k.last()
+		if got, want := k.unheard(), []string{"sandbox", "transfer-in-start", "transfer-in-done", "running", "transfer-out-start", "transfer-out-done", "ended"}; !slices.Equal(got, want) {
+			t.Errorf("%q is left for a later startd, want %q", got, want)
+		}
 		if err != nil || k.passed() != time.Hour || rec.Evicted || rec.Status.Code != 5 || onDisk.Status != rec.Status {
 			t.Errorf("after %v: %+v, on disk %+v (%v)", k.passed(), rec, onDisk, err)
 		}
@@ -328,7 +401,7 @@ func TestRecordOnDisk(t *testing.T) {
 		if !marked || f.Spec.Bond != host.Bound || f.Spec.Marker != rec.Marker {
 			t.Errorf("marker %q, spawned as %+v", rec.Marker, f.Spec)
 		}
-		k.send(protocol.Order{Op: protocol.OpHardKill})
+		k.send(protocol.HardKill{})
 		k.end()
 	})
 }
@@ -339,11 +412,9 @@ func TestHeldAndReported(t *testing.T) {
 		k.plan(func(p *protocol.Plan) {
 			p.JobAd = "Cmd = \"/bin/nothing\"\nArgs = \"a b\"\nShouldTransferFiles = \"YES\"\nTransferExecutable = false\nIwd = \"/\"\n"
 		})
-		for _, op := range []string{protocol.OpReady, protocol.OpSandbox, protocol.OpTransferInStart, protocol.OpTransferInDone} {
-			k.next(op)
-		}
+		k.hears("sandbox", "transfer-in-start", "transfer-in-done")
 		want := protocol.Hold{Code: 6, Subcode: 2, Reason: "Error from slot1@h: Failed to execute '/bin/nothing' with arguments a b: (errno=2: 'No such file or directory')"}
-		if r := k.next(protocol.OpHeld); *r.Hold != want {
+		if r := next[protocol.Held](k); r.Hold != want {
 			t.Errorf("%+v", r.Hold)
 		}
 		if rec := k.end(); rec.Held == nil || *rec.Held != want || rec.Status.Ended() || rec.Evicted {
@@ -355,7 +426,6 @@ func TestHeldAndReported(t *testing.T) {
 func TestStdinGoneBeforePlan(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, deaf)
-		k.next(protocol.OpReady)
 		k.in.Close()
 		if rec := k.end(); !rec.Evicted {
 			t.Errorf("%+v", rec)
@@ -368,12 +438,12 @@ func TestStdinGoneBeforePlan(t *testing.T) {
 func TestNotAnOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		k := newTalk(t, execute, deaf)
-		k.next(protocol.OpReady)
+		k.heard() // its hello
 		if _, err := io.WriteString(k.in, "{nonsense\n"); err != nil {
 			t.Fatal(err)
 		}
-		k.next(protocol.OpEnded)
-		if status := <-k.status; status != exitSpoken || !strings.Contains(k.stderr.String(), "standard input: ") {
+		next[protocol.Ended](k)
+		if status := <-k.status; status != exitSpoken || !strings.Contains(k.stderr.String(), "nonsense") {
 			t.Errorf("status %d: %s", status, k.stderr.String())
 		}
 	})
@@ -387,48 +457,45 @@ func TestMainRefusesArguments(t *testing.T) {
 	}
 }
 
-func FuzzReadOrders(f *testing.F) {
-	for _, o := range []protocol.Order{
-		{Op: protocol.OpPlan, Plan: &protocol.Plan{Activation: "a", JobAd: "A = \"\\\"x\"\n", Settings: configured(f, "JOB_RENICE_INCREMENT = TARGET.'a b'\n")}},
-		{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "r\n", Code: 1011, Deadline: time.Second},
-	} {
-		line, err := json.Marshal(o)
-		if err != nil {
-			f.Fatal(err)
+// Whatever a startd says, no order is taken before its hello, none twice, and none
+// after the last one wanted.
+func FuzzListen(f *testing.F) {
+	say := func(lines ...protocol.Line) (text []byte) {
+		for _, l := range lines {
+			var err error
+			if text, err = protocol.Append(text, l); err != nil {
+				f.Fatal(err)
+			}
 		}
-		f.Add(append(line, '\n'))
+		return text
 	}
+	hello := protocol.Line{Message: protocol.StartdHello{Program: "x", Heard: 1}}
+	kill := protocol.Line{ID: 2, Message: protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "r\n", Code: 1011}, Deadline: time.Second}}
+	f.Add(say(hello, protocol.Line{ID: 1, Message: &protocol.Plan{Activation: "a", JobAd: "A = \"\\\"x\"\n", Settings: configured(f, "JOB_RENICE_INCREMENT = TARGET.'a b'\n")}}, kill))
+	f.Add(say(hello, kill, kill, protocol.Line{Message: protocol.Heard{Report: 9}}))
+	f.Add(say(kill, hello))
 	f.Add([]byte("{}\n{\"op\":1}\n"))
 	f.Add([]byte("\n\n[]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		c := &conversation{out: new(outbox), orders: make(chan protocol.Order), over: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.listen(bytes.NewReader(text), io.Discard, nil)
+			close(c.orders)
+		}()
 		var l life
 		n := 0
-		_ = readOrders(bytes.NewReader(text), func(o protocol.Order) bool {
-			n++
+		for o := range c.orders {
 			l.ordered(o)
-			return n < 100
-		})
-		if n > 100 {
+			if n++; n == 100 {
+				close(c.over)
+			}
+		}
+		if <-ended; n > 100 {
 			t.Errorf("%d orders after the last one wanted", n)
 		}
+		if bytes.Count(text, []byte("hello")) == 0 && n > 0 {
+			t.Errorf("%d orders without a hello", n)
+		}
 	})
-}
-
-// A report is one line, whatever is in it.
-func TestReportIsALine(t *testing.T) {
-	t.Parallel()
-	want := protocol.Report{
-		Op: protocol.OpEnded, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Dir: "/x \"y\"", Proc: &host.ProcID{PID: 1, Start: 2},
-		Usage: &host.Usage{UserCPU: 3}, Hold: &protocol.Hold{Code: 1, Reason: "a\nb"}, Record: &protocol.ExitRecord{Evicted: true, Problems: []string{"p"}},
-	}
-	var b bytes.Buffer
-	(&reporter{to: &b}).report(want)
-	line, end := strings.CutSuffix(b.String(), "\n")
-	var got protocol.Report
-	if err := json.Unmarshal([]byte(line), &got); err != nil || !end || strings.Contains(line, "\n") {
-		t.Fatal(err, line)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
 }

@@ -112,9 +112,8 @@ func TestFaultFull(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, filepath.Join(t.TempDir(), "gone"), untilKilled, func(h *Host) { h.Errno = full })
 	k.plan(nil)
-	k.next(protocol.OpReady)
-	k.next(protocol.OpHeld)
-	rec := *k.next(protocol.OpEnded).Record
+	next[protocol.Held](k)
+	rec := next[protocol.Ended](k).Record
 	if status := <-k.status; status != exitDone {
 		t.Errorf("the starter exits %d: %s", status, k.stderr.String())
 	}

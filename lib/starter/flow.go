@@ -71,7 +71,7 @@ func (a *activation) lookAtOutput() []duty {
 	if n := f.sent.Load(); n != f.seen {
 		f.seen, f.moved = n, now
 		if a.life.evicted == nil {
-			a.say(protocol.Report{Op: protocol.OpOutputMoved, Bytes: n})
+			a.say(protocol.OutputMoved{Bytes: n})
 		}
 	}
 	if a.life.spared == nil || now.Before(f.until) && now.Sub(f.moved) < a.outputPause() {

@@ -54,9 +54,9 @@ func TestShadowOutputSpared(t *testing.T) {
 				begun = p.slowly(gate)
 			})
 			<-begun
-			p.send(protocol.Order{Op: protocol.OpHardKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown), OutputLimit: time.Hour},
-				protocol.Order{Op: protocol.OpCheckpoint})
-			p.until(protocol.OpRefused) // which is what becomes of the second order: the first was taken
+			p.send(protocol.HardKill{Leave: protocol.Leave{Reason: "Startd was shutdown", Code: int(reason.StartdShutdown)}, OutputLimit: time.Hour},
+				protocol.Checkpoint{})
+			until[protocol.Refused](p) // which is what becomes of the second order: the first was taken
 			if moves {
 				close(gate)
 			} else {
@@ -104,7 +104,7 @@ func TestOutputLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				said := 0
 				a := newActivation(Host{}, nil, func(r protocol.Report) {
-					if r.Op == protocol.OpOutputMoved {
+					if _, ok := r.(protocol.OutputMoved); ok {
 						said++
 					}
 				})
@@ -115,7 +115,7 @@ func TestOutputLimit(t *testing.T) {
 				began := time.Now()
 				for i := 0; a.life.evicted == nil; i++ {
 					if i < 2*len(c.limits) && i%2 == 0 {
-						a.perform(a.life.ordered(protocol.Order{Op: protocol.OpHardKill, OutputLimit: c.limits[i/2]}))
+						a.perform(a.life.ordered(protocol.HardKill{OutputLimit: c.limits[i/2]}))
 					}
 					<-a.flow.looks.C
 					if time.Since(began) <= c.moves {

@@ -202,7 +202,7 @@ func (j *job) succeeded(status host.ExitStatus) bool {
 
 // killSignal is the signal that asks the job to go: that of the manner if the
 // job names one, else KillSig, else SIGTERM.
-func (j *job) killSignal(manner string, number host.SignalNumber) int {
+func (j *job) killSignal(manner protocol.Manner, number host.SignalNumber) int {
 	attrs := []string{"KillSig"}
 	switch manner {
 	case protocol.MannerRemove:

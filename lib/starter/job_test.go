@@ -106,8 +106,9 @@ func TestKillSignal(t *testing.T) {
 	t.Parallel()
 	const ad = "KillSig = \"SIGUSR1\"\nRemoveKillSig = \"SIGINT\"\nHoldKillSig = 3\n"
 	for _, c := range []struct {
-		ad, manner string
-		want       int
+		ad     string
+		manner protocol.Manner
+		want   int
 	}{
 		{"", protocol.MannerVacate, 15}, {"", protocol.MannerRemove, 15}, {"", protocol.MannerHold, 15}, {"", "", 15},
 		{ad, protocol.MannerVacate, 10}, {ad, protocol.MannerRemove, 2}, {ad, protocol.MannerHold, 3},

@@ -68,9 +68,9 @@ func (h *localJob) bring(a *activation) {
 	}
 	in, err := transfer.InputOf(a.job.ad, a.job.iwd)
 	in.Submit = a.submitSide()
-	a.say(protocol.Report{Op: protocol.OpTransferInStart})
+	a.say(protocol.TransferInStart{})
 	if err == nil && len(in.Items) == 0 {
-		a.say(protocol.Report{Op: protocol.OpTransferInDone})
+		a.say(protocol.TransferInDone{})
 		a.perform(a.life.prepared(nil))
 		return
 	}
@@ -84,7 +84,7 @@ func (h *localJob) bring(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesIn = got.Bytes
-			a.say(protocol.Report{Op: protocol.OpTransferInDone, Files: got.Files, Bytes: got.Bytes})
+			a.say(protocol.TransferInDone{Files: got.Files, Bytes: got.Bytes})
 			if err != nil {
 				return a.life.prepared(a.holds.input(err))
 			}
@@ -102,7 +102,7 @@ func (h *localJob) send(a *activation) {
 	}
 	out, err := a.job.outputs(a.box.Scratch(), whole)
 	out.Progress, out.Submit, out.Guarded = a.flow.add, a.submitSide(), a.plan.Submit.Own
-	a.say(protocol.Report{Op: protocol.OpTransferOutStart})
+	a.say(protocol.TransferOutStart{})
 	sending := func(ctx context.Context) func() []duty {
 		var sent transfer.Result
 		if err == nil {
@@ -113,7 +113,7 @@ func (h *localJob) send(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesOut = sent.Bytes
-			a.say(protocol.Report{Op: protocol.OpTransferOutDone, Files: sent.Files, Bytes: sent.Bytes})
+			a.say(protocol.TransferOutDone{Files: sent.Files, Bytes: sent.Bytes})
 			if err != nil {
 				return a.life.finished(a.holds.output(err))
 			}

@@ -47,7 +47,7 @@ const (
 
 // eviction is an order to leave.
 type eviction struct {
-	manner   string
+	manner   protocol.Manner
 	asked    string
 	reason   string
 	code     int
@@ -156,14 +156,14 @@ func (l *life) finished(hold *protocol.Hold) []duty {
 
 // ordered takes what the startd wants.
 func (l *life) ordered(o protocol.Order) []duty {
-	switch o.Op {
-	case protocol.OpSuspend:
+	switch o := o.(type) {
+	case protocol.Suspend:
 		return l.suspend()
-	case protocol.OpContinue:
+	case protocol.Continue:
 		return l.proceed()
-	case protocol.OpSoftKill:
+	case protocol.SoftKill:
 		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline, final: o.Final})
-	case protocol.OpHardKill:
+	case protocol.HardKill:
 		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true, limit: o.OutputLimit})
 	}
 	return nil
@@ -416,7 +416,7 @@ func (e *eviction) holds() bool { return reason.Holds(reason.Code(e.code), e.sub
 
 // mannerOf tells a removal and a hold by the code of the reason, which is all
 // that comes from a shadow.
-func (e *eviction) mannerOf() string {
+func (e *eviction) mannerOf() protocol.Manner {
 	switch {
 	case e.manner != "" && e.manner != protocol.MannerVacate:
 		return e.manner

@@ -36,11 +36,11 @@ var (
 	overdue   = func(l *life) []duty { return l.overdue() }
 	stopped   = func(l *life) []duty { return l.stopped() }
 	cut       = func(l *life) []duty { return l.cut() }
-	suspend   = order(protocol.Order{Op: protocol.OpSuspend})
-	proceed   = order(protocol.Order{Op: protocol.OpContinue})
-	soft      = order(protocol.Order{Op: protocol.OpSoftKill, Reason: "soft"})
-	softTimed = order(protocol.Order{Op: protocol.OpSoftKill, Reason: "soft", Deadline: time.Second})
-	hard      = order(protocol.Order{Op: protocol.OpHardKill, Reason: "hard"})
+	suspend   = order(protocol.Suspend{})
+	proceed   = order(protocol.Continue{})
+	soft      = order(protocol.SoftKill{Leave: protocol.Leave{Reason: "soft"}})
+	softTimed = order(protocol.SoftKill{Leave: protocol.Leave{Reason: "soft"}, Deadline: time.Second})
+	hard      = order(protocol.HardKill{Leave: protocol.Leave{Reason: "hard"}})
 )
 
 func TestLife(t *testing.T) {
@@ -102,7 +102,7 @@ func TestLife(t *testing.T) {
 		{"told to end", []step{
 			{planStay, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {stopped, []duty{dutyKill}}}, "The starter was told to end", 0},
 		{"a second plan is nothing", []step{{plan, []duty{dutyPrepare}}, {plan, nil}}, "", 0},
-		{"an unknown order is nothing", []step{{plan, []duty{dutyPrepare}}, {order(protocol.Order{Op: "dance"}), nil}}, "", 0},
+		{"an order that is not its own is nothing", []step{{plan, []duty{dutyPrepare}}, {order(protocol.Ping{}), nil}}, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -24,8 +24,8 @@ var (
 	unsent         = func(l *life) []duty { return l.unheard(dutyOutput, away) }
 	untold         = func(l *life) []duty { return l.unheard(dutyTell, away) }
 	untoldBack     = func(l *life) []duty { return l.unheard(dutyTell, back) }
-	holdOrder      = order(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "hold", Code: 21})
-	userHold       = order(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "hold", Code: 1})
+	holdOrder      = order(protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "hold", Code: 21}})
+	userHold       = order(protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "hold", Code: 1}})
 	shadowRunning  = []step{{planShadow, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}}
 	shadowFinished = append(append([]step(nil), shadowRunning...), step{exited, []duty{dutyFinish}})
 )

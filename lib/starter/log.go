@@ -108,69 +108,77 @@ func (a *activation) logReport(r protocol.Report) {
 	if log == nil {
 		return
 	}
+	level, msg := slog.LevelInfo, r.Kind()
 	with := make([]slog.Attr, 0, 8)
 	add := func(name, value string) {
 		if value != "" {
 			with = append(with, slog.String(name, value))
 		}
 	}
-	level, msg := slog.LevelInfo, r.Op
-	switch r.Op {
-	case protocol.OpUsage:
+	switch r := r.(type) {
+	case protocol.Usage:
 		level = slog.LevelDebug
-		if u := r.Usage; u != nil {
-			with = append(with, slog.Duration("user_cpu", u.UserCPU), slog.Duration("sys_cpu", u.SysCPU), slog.Int64("rss_kib", u.RSSKiB), slog.Int("processes", u.Procs))
-		}
-	case protocol.OpSandbox:
+		with = append(with, slog.Duration("user_cpu", r.Usage.UserCPU), slog.Duration("sys_cpu", r.Usage.SysCPU), slog.Int64("rss_kib", r.Usage.RSSKiB),
+			slog.Int("processes", r.Usage.Procs))
+	case protocol.Sandbox:
 		msg = "scratch directory made"
-	case protocol.OpRunning:
-		msg = "Create_Process succeeded"
-		if r.Proc != nil {
-			msg += fmt.Sprintf(", pid=%d", r.Proc.PID)
-		}
+		add("dir", r.Dir)
+	case protocol.Running:
+		msg = fmt.Sprintf("Create_Process succeeded, pid=%d", r.Proc.PID)
 		add("cgroup", a.note.Group)
-	case protocol.OpSuspended:
+	case protocol.Suspended:
 		msg = "job suspended"
 		with = append(with, slog.Int("processes", r.Count))
-	case protocol.OpContinued:
+	case protocol.Continued:
 		msg = "job continues"
-	case protocol.OpTransferInStart, protocol.OpTransferOutStart:
-	case protocol.OpTransferInDone, protocol.OpTransferOutDone:
+	case protocol.TransferInDone:
 		with = append(with, slog.Int("files", r.Files), slog.Int64("bytes", r.Bytes))
-	case protocol.OpHeld:
+	case protocol.TransferOutDone:
+		with = append(with, slog.Int("files", r.Files), slog.Int64("bytes", r.Bytes))
+	case protocol.Held:
 		level, msg = slog.LevelWarn, "job is to be held"
-		if r.Hold != nil {
-			with = append(with, slog.Int("code", r.Hold.Code), slog.Int("subcode", r.Hold.Subcode), slog.String("reason", r.Hold.Reason))
-		}
-	case protocol.OpRefused:
+		with = append(with, slog.Int("code", r.Hold.Code), slog.Int("subcode", r.Hold.Subcode), slog.String("reason", r.Hold.Reason))
+	case protocol.Contact:
+		add("address", r.Address)
+	case protocol.Refused:
 		level, msg = slog.LevelWarn, "order refused"
 		add("order", r.Order)
 		add("why", r.Why)
-	case protocol.OpEnded:
+	case protocol.Ended:
 		msg = "activation ended"
-		if rec := r.Record; rec != nil {
-			add("job", rec.Status.String())
-			if rec.Evicted {
-				with = append(with, slog.Int("code", rec.Code), slog.Int("subcode", rec.Subcode))
-				add("asked", rec.Asked)
-				add("reason", rec.Reason)
-			}
-			for _, p := range rec.Problems {
-				log.Warn("problem", "what", p)
-			}
-		}
-	}
-	add("dir", r.Dir)
-	add("address", r.Address)
-	if r.Proc != nil && r.Op != protocol.OpRunning {
-		with = append(with, slog.String("pid", r.Proc.String()))
+		with = a.howEnded(r.Record, with)
 	}
 	log.LogAttrs(context.Background(), level, msg, with...)
 }
 
+// howEnded adds what the log says of an exit record, whose problems it writes.
+func (a *activation) howEnded(rec protocol.ExitRecord, with []slog.Attr) []slog.Attr {
+	with = append(with, slog.String("job", rec.Status.String()))
+	if rec.Evicted {
+		with = append(with, slog.Int("code", rec.Code), slog.Int("subcode", rec.Subcode))
+		for _, why := range []slog.Attr{slog.String("asked", rec.Asked), slog.String("reason", rec.Reason)} {
+			if why.Value.String() != "" {
+				with = append(with, why)
+			}
+		}
+	}
+	for _, p := range rec.Problems {
+		a.log.Warn("problem", "what", p)
+	}
+	return with
+}
+
 // logOrder writes down what the startd orders.
 func (a *activation) logOrder(o protocol.Order) {
-	if log := a.log; log != nil {
-		log.Info("ordered", "what", o.Op, "manner", o.Manner, "asked", o.Asked, "reason", o.Reason, "code", o.Code, "subcode", o.Subcode)
+	if a.log == nil {
+		return
 	}
+	var why protocol.Leave
+	switch o := o.(type) {
+	case protocol.SoftKill:
+		why = o.Leave
+	case protocol.HardKill:
+		why = o.Leave
+	}
+	a.log.Info("ordered", "what", o.Kind(), "manner", string(why.Manner), "asked", why.Asked, "reason", why.Reason, "code", why.Code, "subcode", why.Subcode)
 }

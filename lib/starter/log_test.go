@@ -57,14 +57,14 @@ func TestLog(t *testing.T) {
 	<-a.family.Done()
 	pid := a.family.Main().PID
 	a.logExit(a.family.Status())
-	a.logOrder(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerVacate, Reason: "PREEMPT is true", Code: 1011})
+	a.logOrder(protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerVacate, Reason: "PREEMPT is true", Code: 1011}})
 	for _, r := range []protocol.Report{
-		{Op: protocol.OpSandbox, Dir: "/execute/dir_7"},
-		{Op: protocol.OpRunning, Proc: &host.ProcID{PID: 812, Start: 5}},
-		{Op: protocol.OpUsage, Usage: &host.Usage{}},
-		{Op: protocol.OpTransferOutDone, Files: 2, Bytes: 17},
-		{Op: protocol.OpHeld, Hold: &protocol.Hold{Code: 12, Subcode: 2, Reason: "no such file"}},
-		{Op: protocol.OpEnded, Record: &protocol.ExitRecord{Status: host.ExitStatus{Signal: 15}, Evicted: true, Reason: "PREEMPT is true", Code: 1011, Problems: []string{"odd thing"}}},
+		protocol.Sandbox{Dir: "/execute/dir_7"},
+		protocol.Running{Proc: host.ProcID{PID: 812, Start: 5}},
+		protocol.Usage{},
+		protocol.TransferOutDone{Files: 2, Bytes: 17},
+		protocol.Held{Hold: protocol.Hold{Code: 12, Subcode: 2, Reason: "no such file"}},
+		protocol.Ended{Record: protocol.ExitRecord{Status: host.ExitStatus{Signal: 15}, Evicted: true, Reason: "PREEMPT is true", Code: 1011, Problems: []string{"odd thing"}}},
 	} {
 		a.logReport(r)
 	}
@@ -101,7 +101,7 @@ func TestLog(t *testing.T) {
 	silent := newActivation(Host{OpenLog: func(protocol.LogPlan) (*slog.Logger, time.Time, error) { return nil, time.Time{}, errors.New("full") }}, nil, func(protocol.Report) {})
 	silent.plan = &protocol.Plan{Log: &protocol.LogPlan{}}
 	silent.openLog()
-	silent.logReport(protocol.Report{Op: protocol.OpReady})
+	silent.logReport(protocol.Continued{})
 	silent.logEnd(0)
 	if len(silent.record.Problems) != 1 {
 		t.Errorf("problems: %q", silent.record.Problems)

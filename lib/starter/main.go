@@ -4,14 +4,10 @@
 package starter
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/role"
@@ -20,7 +16,7 @@ import (
 // The exit statuses of a starter.
 const (
 	exitDone   = 0 // the activation ended, well or not, and was told
-	exitSpoken = 1 // the startd said something that is no order
+	exitSpoken = 1 // the startd said something that is no message of this version
 	exitUsage  = 2 // the command line was wrong
 	exitLeft   = 3 // the sandbox could not be removed
 )
@@ -37,34 +33,22 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	return converse(ctx, env, stdin, stdout, stderr, h)
 }
 
-// converse runs one activation over the two streams.
+// converse runs one activation over the two streams, and where the plan wants it for
+// startds that come after the first.
 func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr io.Writer, h Host) (status int) {
-	orders := make(chan protocol.Order, 4)
-	over := make(chan struct{})
-	defer close(over)
+	out := &outbox{to: stdout, there: true, hello: protocol.StarterHello{Program: protocol.Program, Proc: h.Census.Self(), State: protocol.Waiting}}
+	c := &conversation{host: h, out: out, orders: make(chan protocol.Order, 4), over: make(chan struct{})}
+	defer c.close()
 	bad := make(chan error, 1)
-	out := &reporter{to: stdout}
+	_ = out.greet(stdout) // who does not read it is gone, which stdin tells
 	go func() {
 		// It ends with the stream: at the latest with the process.
-		defer close(orders)
-		bad <- readOrders(stdin, func(o protocol.Order) bool {
-			if o.Op != protocol.OpPlan {
-				out.report(protocol.Report{Op: protocol.OpTaken, Order: o.Op, At: time.Now()})
-			}
-			if o.Op == protocol.OpPing {
-				return true
-			}
-			select {
-			case orders <- o:
-				return true
-			case <-over:
-				return false
-			}
-		})
+		bad <- c.first(stdin, stdout)
 	}()
 	a := newActivation(h, env, out.report)
+	a.talk = c
 	defer func() { a.logEnd(status) }()
-	if err := a.run(ctx, orders); err != nil {
+	if err := a.run(ctx, c.orders); err != nil {
 		fmt.Fprintf(stderr, "condor_starter: %v\n", err)
 		return exitLeft
 	}
@@ -77,41 +61,4 @@ func converse(ctx context.Context, env []string, stdin io.Reader, stdout, stderr
 	default:
 	}
 	return exitDone
-}
-
-// readOrders calls each with every order until the stream ends or each has
-// enough. A line that is no order ends it with an error.
-func readOrders(r io.Reader, each func(protocol.Order) bool) error {
-	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 16<<10), protocol.MaxLine)
-	for in.Scan() {
-		var o protocol.Order
-		if err := json.Unmarshal(in.Bytes(), &o); err != nil {
-			return fmt.Errorf("standard input: %w", err)
-		}
-		if !each(o) {
-			return nil
-		}
-	}
-	return in.Err()
-}
-
-// reporter writes reports, one line each. When nobody reads any more it is
-// silent: the record on disk tells the rest.
-type reporter struct {
-	mu   sync.Mutex
-	to   io.Writer
-	dead bool
-}
-
-func (r *reporter) report(rep protocol.Report) {
-	line, err := json.Marshal(rep)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil || r.dead {
-		return
-	}
-	if _, err := r.to.Write(append(line, '\n')); err != nil {
-		r.dead = true
-	}
 }

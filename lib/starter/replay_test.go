@@ -209,8 +209,8 @@ func TestReplayReconnect(t *testing.T) {
 				<-release
 				return writes("result", "42", host.ExitStatus{Exited: true})(h)
 			}, "job")
-			address := p.until(protocol.OpContact).Address
-			p.until(protocol.OpRunning)
+			address := until[protocol.Contact](p).Address
+			until[protocol.Running](p)
 			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 				t.Fatal(err)
 			}

@@ -126,13 +126,9 @@ func TestRunAs(t *testing.T) {
 				p.Settings = configured(t, "STARTER_SETS_HOME_ENV = true\n")
 			})
 			var held *protocol.Hold
-			for op := ""; op != protocol.OpEnded; {
-				var r protocol.Report
-				if err := k.out.Decode(&r); err != nil {
-					t.Fatal(err)
-				}
-				if op = r.Op; op == protocol.OpEnded {
-					held = r.Record.Held
+			for r := k.report(); r != nil; r = k.report() {
+				if e, ok := r.(protocol.Ended); ok {
+					held = e.Record.Held
 				}
 			}
 			<-k.status

@@ -71,9 +71,7 @@ func talkJava(t *testing.T, execute string, j *java) *talk {
 		j.plain, h.runners = plain[0], append(plain, j)
 	})
 	k.plan(func(p *protocol.Plan) { p.JobAd += "JobUniverse = 10\n" })
-	for _, op := range []string{protocol.OpReady, protocol.OpSandbox, protocol.OpTransferInStart, protocol.OpTransferInDone} {
-		k.next(op)
-	}
+	k.hears("sandbox", "transfer-in-start", "transfer-in-done")
 	return k
 }
 
@@ -83,19 +81,17 @@ func TestAnotherRunner(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		j := &java{takes: time.Hour}
 		k := talkJava(t, execute, j)
-		k.next(protocol.OpRunning)
+		next[protocol.Running](k)
 		if d := k.passed(); d != time.Hour {
 			t.Errorf("it runs after %v", d)
 		}
 		if args := k.machine.Families()[0].Spec.Args; !slices.Equal(args, []string{"/bin/job", "-version"}) {
 			t.Errorf("%q", args)
 		}
-		k.send(protocol.Order{Op: protocol.OpSuspend}, protocol.Order{Op: protocol.OpContinue})
-		k.next(protocol.OpSuspended)
-		k.next(protocol.OpContinued)
-		for _, op := range []string{protocol.OpUsage, protocol.OpTransferOutStart, protocol.OpTransferOutDone} {
-			k.next(op)
-		}
+		k.send(protocol.Suspend{}, protocol.Continue{})
+		next[protocol.Suspended](k)
+		next[protocol.Continued](k)
+		k.hears("usage", "transfer-out-start", "transfer-out-done")
 		rec := k.end()
 		if rec.Status != (host.ExitStatus{Exited: true, Code: 4}) || rec.Usage.UserCPU != time.Second || rec.Held != nil {
 			t.Errorf("%+v", rec)
@@ -112,7 +108,7 @@ func TestLeavesWhilePrepared(t *testing.T) {
 		j := &java{takes: time.Hour}
 		k := talkJava(t, execute, j)
 		synctest.Wait()
-		k.send(protocol.Order{Op: protocol.OpHardKill, Reason: "enough"})
+		k.send(protocol.HardKill{Leave: protocol.Leave{Reason: "enough"}})
 		rec := k.end()
 		if !rec.Evicted || rec.Reason != "enough" || rec.Held != nil || k.passed() != 0 || len(k.machine.Families()) != 0 {
 			t.Errorf("after %v: %+v", k.passed(), rec)
@@ -129,7 +125,7 @@ func TestRunnerRefuses(t *testing.T) {
 	inBubble(t, func(t *testing.T, execute string) {
 		j := &java{fails: &runner.Refusal{Code: reason.InvalidDockerImage, Subcode: 7, Text: "no such jar"}}
 		k := talkJava(t, execute, j)
-		if h := k.next(protocol.OpHeld).Hold; h.Code != int(reason.InvalidDockerImage) || h.Subcode != 7 || h.Reason != "Error from slot1@h: no such jar" {
+		if h := next[protocol.Held](k).Hold; h.Code != int(reason.InvalidDockerImage) || h.Subcode != 7 || h.Reason != "Error from slot1@h: no such jar" {
 			t.Errorf("%+v", h)
 		}
 		if rec := k.end(); rec.Held == nil || rec.Fault != nil || rec.Evicted || len(k.machine.Families()) != 0 || j.closed.Load() != 0 {

@@ -168,19 +168,17 @@ func TestScriptEnds(t *testing.T) {
 func lastWord(k *talk) <-chan protocol.ExitRecord {
 	last := make(chan protocol.ExitRecord, 1)
 	go func() {
-		for {
-			var r protocol.Report
-			if err := k.out.Decode(&r); err != nil {
-				k.Errorf("the starter ended without a word: %v", err)
-				close(last)
-				return
-			}
-			if r.Op == protocol.OpEnded {
-				last <- *r.Record
+		for r := k.report(); r != nil; r = k.report() {
+			if e, ok := r.(protocol.Ended); ok {
+				last <- e.Record
+				for k.report() != nil {
+				}
 				<-k.status
 				return
 			}
 		}
+		k.Error("the starter ended without a word")
+		close(last)
 	}()
 	return last
 }
@@ -194,10 +192,10 @@ func TestScriptsAreEnded(t *testing.T) {
 		order      protocol.Order
 		ran        string
 	}{
-		{"before, softly", "pre", protocol.Order{Op: protocol.OpSoftKill, Code: 1010, Reason: "vacate", Deadline: time.Hour}, "pre.sh"},
-		{"before, hard", "pre", protocol.Order{Op: protocol.OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh"},
-		{"job, softly", "job", protocol.Order{Op: protocol.OpSoftKill, Code: 1010, Reason: "vacate", Deadline: time.Hour}, "pre.sh job post"},
-		{"job, hard", "job", protocol.Order{Op: protocol.OpHardKill, Code: 1010, Reason: "vacate"}, "pre.sh job"},
+		{"before, softly", "pre", protocol.SoftKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}, Deadline: time.Hour}, "pre.sh"},
+		{"before, hard", "pre", protocol.HardKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}}, "pre.sh"},
+		{"job, softly", "job", protocol.SoftKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}, Deadline: time.Hour}, "pre.sh job post"},
+		{"job, hard", "job", protocol.HardKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}}, "pre.sh job"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -252,7 +250,7 @@ func TestScriptsAreEnded(t *testing.T) {
 			})
 			last := lastWord(k)
 			time.Sleep(10 * time.Second)
-			k.send(protocol.Order{Op: protocol.OpHardKill, Code: 1010, Reason: "vacate"})
+			k.send(protocol.HardKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}})
 			if rec := <-last; !rec.Evicted || k.passed() > 10*time.Second+20*time.Second || !k.machine.Families()[1].Status().Ended() {
 				t.Errorf("after %v: %+v", k.passed(), rec)
 			}

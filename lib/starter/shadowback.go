@@ -140,12 +140,13 @@ func (s *shadowJob) resume(conn *cedar.Conn, ad *classad.Ad) []duty {
 
 // Vacate ends the job.
 func (v visitors) Vacate(ctx context.Context, why string, code, subcode int, soft bool) error {
-	o := protocol.Order{Op: protocol.OpHardKill, Manner: protocol.MannerVacate, Asked: "shadow", Reason: why, Code: code, Subcode: subcode}
-	if soft {
-		o.Op = protocol.OpSoftKill
-	}
+	leave := protocol.Leave{Manner: protocol.MannerVacate, Asked: "shadow", Reason: why, Code: code, Subcode: subcode}
 	if reason.Holds(reason.Code(code), subcode) {
-		o.Manner = protocol.MannerHold
+		leave.Manner = protocol.MannerHold
+	}
+	var o protocol.Order = protocol.HardKill{Leave: leave}
+	if soft {
+		o = protocol.SoftKill{Leave: leave}
 	}
 	return v.do(ctx, func() []duty { return v.s.a.life.ordered(o) })
 }

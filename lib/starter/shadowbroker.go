@@ -74,7 +74,7 @@ func (b *brokers) await(ctx context.Context) {
 // moved tells that the starter is reached at another address now.
 func (s *shadowJob) moved(address string) {
 	call := func() []duty {
-		s.a.say(protocol.Report{Op: protocol.OpContact, Address: address})
+		s.a.say(protocol.Contact{Address: address})
 		if b := s.brokers; b != nil {
 			select {
 			case <-b.reached:

@@ -65,7 +65,7 @@ func (s *shadowJob) checkpoint(a *activation) {
 	ad.SetInt("JobLastCheckpointTime", a.exitAt.Unix())
 	ad.SetInt("NewlyCommittedTime", int64(a.exitAt.Sub(a.record.Started).Seconds()))
 	plan, err := s.checkpointPlan(number)
-	a.say(protocol.Report{Op: protocol.OpTransferOutStart})
+	a.say(protocol.TransferOutStart{})
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
@@ -86,7 +86,7 @@ func (s *shadowJob) checkpoint(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesOut += sent.Total()
-			a.say(protocol.Report{Op: protocol.OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
+			a.say(protocol.TransferOutDone{Files: sent.Files, Bytes: sent.Total()})
 			if lost {
 				s.log.Warn("the checkpoint was not saved, and the job is held", "checkpoint", number, "err", err)
 				return a.life.finished(&protocol.Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})

@@ -56,19 +56,19 @@ func TestShadowEvictions(t *testing.T) {
 		held     int    // hold code, else the job exits
 		reason   string // VacateReason
 	}{
-		{"soft", "", protocol.Order{Op: protocol.OpSoftKill, Reason: "PREEMPT is true", Code: 1011}, hosttest.SIGTERM, 0, false, 0, "PREEMPT is true"},
-		{"soft with output", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", protocol.Order{Op: protocol.OpSoftKill, Reason: "off", Code: 1013}, hosttest.SIGTERM, 1, false, 0, "off"},
-		{"soft, the last time", "", protocol.Order{Op: protocol.OpSoftKill, Reason: "removed", Code: 1023, Final: true}, hosttest.SIGTERM, 1, true, 0, "removed"},
-		{"removed", "RemoveKillSig = 12\n", protocol.Order{Op: protocol.OpSoftKill, Reason: "removed", Code: 1023}, 12, 0, false, 0, "removed"},
-		{"held by its user", "HoldKillSig = 10\n", protocol.Order{Op: protocol.OpSoftKill, Reason: "held", Code: 1}, 10, 0, false, 0, "held"},
-		{"hard", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", protocol.Order{Op: protocol.OpHardKill, Reason: "KILL", Code: 1009}, hosttest.SIGKILL, 0, false, 0, "KILL"},
+		{"soft", "", protocol.SoftKill{Leave: protocol.Leave{Reason: "PREEMPT is true", Code: 1011}}, hosttest.SIGTERM, 0, false, 0, "PREEMPT is true"},
+		{"soft with output", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", protocol.SoftKill{Leave: protocol.Leave{Reason: "off", Code: 1013}}, hosttest.SIGTERM, 1, false, 0, "off"},
+		{"soft, the last time", "", protocol.SoftKill{Leave: protocol.Leave{Reason: "removed", Code: 1023}, Final: true}, hosttest.SIGTERM, 1, true, 0, "removed"},
+		{"removed", "RemoveKillSig = 12\n", protocol.SoftKill{Leave: protocol.Leave{Reason: "removed", Code: 1023}}, 12, 0, false, 0, "removed"},
+		{"held by its user", "HoldKillSig = 10\n", protocol.SoftKill{Leave: protocol.Leave{Reason: "held", Code: 1}}, 10, 0, false, 0, "held"},
+		{"hard", "WhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n", protocol.HardKill{Leave: protocol.Leave{Reason: "KILL", Code: 1009}}, hosttest.SIGKILL, 0, false, 0, "KILL"},
 		{"held by the startd", "HoldKillSig = 10\nWhenToTransferOutput = \"ON_EXIT_OR_EVICT\"\n",
-			protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7}, 10, 0, false, 21, ""},
+			protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7}}, 10, 0, false, 21, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPool(t, c.ad, untilKilled)
-			p.until(protocol.OpRunning)
+			until[protocol.Running](p)
 			p.send(c.order)
 			rec := p.last()
 			end := <-p.ended
@@ -85,7 +85,7 @@ func TestShadowEvictions(t *testing.T) {
 				}
 				code, _ := end.Held.Ad.EvalInt("HoldReasonCode", nil)
 				sub, _ := end.Held.Ad.EvalInt("HoldReasonSubCode", nil)
-				if text, _ := end.Held.Ad.EvalString("ErrorMsg", nil); code != int64(c.held) || sub != 7 || text != c.order.Reason {
+				if text, _ := end.Held.Ad.EvalString("ErrorMsg", nil); code != int64(c.held) || sub != 7 || text != leaveOf(c.order).Reason {
 					t.Errorf("%s", end.Held.Ad.Text(classad.Old))
 				}
 				return
@@ -94,7 +94,7 @@ func TestShadowEvictions(t *testing.T) {
 				t.Fatalf("%+v", end.Exit)
 			}
 			why, _ := end.Exit.Ad.EvalString("VacateReason", nil)
-			if code, _ := end.Exit.Ad.EvalInt("VacateReasonCode", nil); why != c.reason || code != int64(c.order.Code) {
+			if code, _ := end.Exit.Ad.EvalInt("VacateReasonCode", nil); why != c.reason || code != int64(leaveOf(c.order).Code) {
 				t.Errorf("%s", end.Exit.Ad.Text(classad.Old))
 			}
 		})
@@ -210,10 +210,10 @@ func TestShadowMissedDeferral(t *testing.T) {
 func TestShadowSuspension(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "", untilKilled)
-	p.until(protocol.OpRunning)
-	p.send(protocol.Order{Op: protocol.OpSuspend})
-	p.until(protocol.OpSuspended)
-	p.send(protocol.Order{Op: protocol.OpSoftKill, Reason: "r", Code: 1011})
+	until[protocol.Running](p)
+	p.send(protocol.Suspend{})
+	until[protocol.Suspended](p)
+	p.send(protocol.SoftKill{Leave: protocol.Leave{Reason: "r", Code: 1011}})
 	p.last()
 	<-p.ended
 	var states []string
@@ -233,14 +233,14 @@ func TestShadowSuspension(t *testing.T) {
 func TestShadowMetered(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "", untilKilled)
-	p.until(protocol.OpRunning)
-	p.send(protocol.Order{Op: protocol.OpSlotAd, SlotAd: "Fish = 4\n", Usage: "SQUIDsAverageUsage = 2.5\nSQUIDsMemoryUsage = undefined\n"}, protocol.Order{Op: protocol.OpSuspend})
-	p.until(protocol.OpSuspended)
+	until[protocol.Running](p)
+	p.send(protocol.SlotAd{Slot: "Fish = 4\n", Usage: "SQUIDsAverageUsage = 2.5\nSQUIDsMemoryUsage = undefined\n"}, protocol.Suspend{})
+	until[protocol.Suspended](p)
 	if text, err := os.ReadFile(filepath.Join(p.execute, "dir_1000/htcondor/.update.ad")); string(text) != "Fish = 4\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	p.send(protocol.Order{Op: protocol.OpSlotAd, SlotAd: "Fish = 5\n", Usage: "SQUIDsAverageUsage = 3.5\nSQUIDsMemoryUsage = 9.0\n"},
-		protocol.Order{Op: protocol.OpSlotAd, SlotAd: "Fish = 5\n", Usage: "no ad"}, protocol.Order{Op: protocol.OpSoftKill, Reason: "r", Code: 1011})
+	p.send(protocol.SlotAd{Slot: "Fish = 5\n", Usage: "SQUIDsAverageUsage = 3.5\nSQUIDsMemoryUsage = 9.0\n"},
+		protocol.SlotAd{Slot: "Fish = 5\n", Usage: "no ad"}, protocol.SoftKill{Leave: protocol.Leave{Reason: "r", Code: 1011}})
 	p.last()
 	end := <-p.ended
 	var told []string
@@ -284,8 +284,8 @@ func TestShadowReconnect(t *testing.T) {
 				<-release
 				return writes("result", "42", host.ExitStatus{Exited: true})(h)
 			})
-			address := p.until(protocol.OpContact).Address
-			p.until(protocol.OpRunning)
+			address := until[protocol.Contact](p).Address
+			until[protocol.Running](p)
 			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -323,8 +323,8 @@ func TestShadowReplaced(t *testing.T) {
 		<-release
 		return writes("result", "42", host.ExitStatus{Exited: true})(h)
 	})
-	address := p.until(protocol.OpContact).Address
-	p.until(protocol.OpRunning)
+	address := until[protocol.Contact](p).Address
+	until[protocol.Running](p)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestShadowReplaced(t *testing.T) {
 func TestShadowLeaseOver(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "JobLeaseDuration = 0\n", untilKilled)
-	p.until(protocol.OpRunning)
+	until[protocol.Running](p)
 	p.shadow.Vanish()
 	if rec := p.last(); !rec.Lost || !rec.Evicted || rec.Status.Signal != hosttest.SIGKILL || rec.Code != int(reason.ReconnectFailed) {
 		t.Errorf("%+v", rec)
@@ -409,14 +409,14 @@ func TestShadowLeaseOverWhileAsleep(t *testing.T) {
 			return &watched{Conn: nc, closed: lost}, err
 		}
 	})
-	p.until(protocol.OpRunning)
+	until[protocol.Running](p)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
 	p.shadow.Vanish()
 	<-lost              // from here on only the lease is looked at
 	c.tired.Store(true) // it may have been already: then the next look is the first
-	late := time.AfterFunc(6*leaseLook, func() { p.send(protocol.Order{Op: protocol.OpHardKill, Reason: "the test ends it", Code: 1009}) })
+	late := time.AfterFunc(6*leaseLook, func() { p.send(protocol.HardKill{Leave: protocol.Leave{Reason: "the test ends it", Code: 1009}}) })
 	defer late.Stop()
 	if rec := p.last(); !rec.Lost || rec.Code != int(reason.ReconnectFailed) {
 		t.Errorf("after a sleep of two hours with a lease of one: %+v", rec)
@@ -446,15 +446,15 @@ func TestShadowHeldMeanwhile(t *testing.T) {
 			return &watched{Conn: nc, closed: seen}, err
 		}
 	})
-	address := p.until(protocol.OpContact).Address
-	p.until(protocol.OpRunning)
+	address := until[protocol.Contact](p).Address
+	until[protocol.Running](p)
 	if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 		t.Fatal(err)
 	}
 	p.shadow.Vanish()
 	<-p.ended
 	<-seen
-	p.send(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7})
+	p.send(protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21, Subcode: 7}})
 	p.closed()
 	p.back(address)
 	rec := p.last()
@@ -483,7 +483,7 @@ func silence(p *pool, n int, calls ...shadow.Call) {
 // answer.
 func TestShadowSilent(t *testing.T) {
 	t.Parallel()
-	kill := protocol.Order{Op: protocol.OpHardKill, Reason: "KILL", Code: 1009}
+	kill := protocol.HardKill{Leave: protocol.Leave{Reason: "KILL", Code: 1009}}
 	for _, c := range []struct {
 		name  string
 		call  shadow.Call // that is not answered
@@ -492,7 +492,7 @@ func TestShadowSilent(t *testing.T) {
 		{"the job", shadow.CallGetJobInfo, kill},
 		{"the starter", shadow.CallRegisterStarterInfo, kill},
 		{"the beginning", shadow.CallBeginExecution, kill},
-		{"the beginning of one to be held", shadow.CallBeginExecution, protocol.Order{Op: protocol.OpHardKill, Manner: protocol.MannerHold, Reason: "HOLD", Code: 21}},
+		{"the beginning of one to be held", shadow.CallBeginExecution, protocol.HardKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "HOLD", Code: 21}}},
 		{"the end", shadow.CallJobExit, kill},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -531,12 +531,12 @@ func TestShadowSilentHold(t *testing.T) {
 		if _, err := p.shadow.Wait(ctx, shadow.CallBeginExecution, 0); err != nil {
 			t.Fatal(err)
 		}
-		p.send(protocol.Order{Op: protocol.OpSoftKill, Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21})
-		p.until(protocol.OpEnded)
+		p.send(protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Reason: "WANT_HOLD is true", Code: 21}})
+		until[protocol.Ended](p)
 		if gone {
 			_ = p.in.Close()
 		} else {
-			p.send(protocol.Order{Op: protocol.OpHardKill, Reason: "KILL", Code: 1009})
+			p.send(protocol.HardKill{Leave: protocol.Leave{Reason: "KILL", Code: 1009}})
 		}
 		select {
 		case <-p.status:
@@ -551,7 +551,7 @@ func TestShadowSilentHold(t *testing.T) {
 func TestShadowBackUnnoticed(t *testing.T) {
 	t.Parallel()
 	p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *protocol.Plan) { silence(p, 1, shadow.CallJobExit) })
-	address := p.until(protocol.OpContact).Address
+	address := until[protocol.Contact](p).Address
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := p.shadow.Wait(ctx, shadow.CallJobExit, 0); err != nil {
@@ -575,11 +575,11 @@ func TestShadowOutputAgain(t *testing.T) {
 		<-release
 		return writes("result", "42", host.ExitStatus{Exited: true})(h)
 	})
-	address := p.until(protocol.OpContact).Address
-	p.until(protocol.OpRunning)
+	address := until[protocol.Contact](p).Address
+	until[protocol.Running](p)
 	p.take(shadowtest.Files{}) // the starter's key is wrong now
 	close(release)
-	p.until(protocol.OpTransferOutDone)
+	until[protocol.TransferOutDone](p)
 	if end := <-p.ended; end.Exit != nil || end.Held != nil {
 		t.Fatalf("%+v", end)
 	}
@@ -948,14 +948,14 @@ func TestShadowGoneNothingToWaitFor(t *testing.T) {
 				<-leave
 				return status
 			})
-			p.until(protocol.OpRunning)
+			until[protocol.Running](p)
 			if _, err := p.shadow.Wait(t.Context(), shadow.CallBeginExecution, 0); err != nil {
 				t.Fatal(err)
 			}
 			for _, what := range order {
 				if what == "kill" {
-					p.send(protocol.Order{Op: protocol.OpSoftKill, Reason: "Startd was shutdown", Code: int(reason.StartdShutdown)}, protocol.Order{Op: protocol.OpCheckpoint})
-					p.until(protocol.OpRefused)
+					p.send(protocol.SoftKill{Leave: protocol.Leave{Reason: "Startd was shutdown", Code: int(reason.StartdShutdown)}}, protocol.Checkpoint{})
+					until[protocol.Refused](p)
 					continue
 				}
 				p.shadow.Vanish()
@@ -967,4 +967,12 @@ func TestShadowGoneNothingToWaitFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leaveOf is what an order to leave says.
+func leaveOf(o protocol.Order) protocol.Leave {
+	if h, hard := o.(protocol.HardKill); hard {
+		return h.Leave
+	}
+	return o.(protocol.SoftKill).Leave
 }

@@ -249,7 +249,7 @@ func (s *shadowJob) serveSocket() {
 			s.log.Warn("the starter cannot be reached any more", "err", err)
 		}
 	}()
-	s.a.say(protocol.Report{Op: protocol.OpContact, Address: s.socket.Address()})
+	s.a.say(protocol.Contact{Address: s.socket.Address()})
 }
 
 // read says how the job runs here, away from its access point.
@@ -340,7 +340,7 @@ func (s *shadowJob) share(ctx context.Context) error {
 // start.
 func (s *shadowJob) bring(a *activation) {
 	if a.job.transfer {
-		a.say(protocol.Report{Op: protocol.OpTransferInStart})
+		a.say(protocol.TransferInStart{})
 	}
 	a.beside(func(ctx context.Context) func() []duty {
 		err := s.introduce(ctx)
@@ -376,7 +376,7 @@ func (s *shadowJob) bring(a *activation) {
 			a.record.BytesIn = got.bytes
 			s.streams = opened
 			if a.job.transfer {
-				a.say(protocol.Report{Op: protocol.OpTransferInDone, Files: got.files, Bytes: got.bytes})
+				a.say(protocol.TransferInDone{Files: got.files, Bytes: got.bytes})
 			}
 			switch {
 			case err == nil && missed:

@@ -122,11 +122,7 @@ func startPool(t *testing.T, ad string, program hosttest.Program, change func(*H
 	p.said = make(chan protocol.Report, 100)
 	go func() {
 		defer close(p.said)
-		for {
-			var r protocol.Report
-			if p.out.Decode(&r) != nil {
-				return
-			}
+		for r := p.report(); r != nil; r = p.report() {
 			p.said <- r
 		}
 	}()
@@ -178,32 +174,32 @@ func (p *pool) calls() []string {
 	return names
 }
 
-// until reads reports up to one of op.
-func (p *pool) until(op string) protocol.Report {
+// until reads reports up to an R.
+func until[R protocol.Report](p *pool) (r R) {
 	p.Helper()
-	for r := range p.said {
-		if r.Op == op {
+	for is := range p.said {
+		if r, ok := is.(R); ok {
 			return r
 		}
-		if r.Op == protocol.OpEnded {
-			p.Fatalf("ended instead of %s: %+v", op, r.Record)
+		if e, ok := is.(protocol.Ended); ok {
+			p.Fatalf("ended instead of %s: %+v", r.Kind(), e.Record)
 		}
 	}
-	p.Fatalf("the starter never said %s", op)
-	return protocol.Report{}
+	p.Fatalf("the starter never said %s", r.Kind())
+	return r
 }
 
 // last reads the last word and waits for the starter.
 func (p *pool) last() protocol.ExitRecord {
 	p.Helper()
-	r := p.until(protocol.OpEnded)
+	r := until[protocol.Ended](p)
 	if status := <-p.status; status != exitDone {
 		p.Errorf("the starter exits %d: %s", status, p.stderr.String())
 	}
 	if entries, err := os.ReadDir(p.execute); err != nil || len(entries) != 0 {
 		p.Errorf("EXECUTE holds %v (%v)", entries, err)
 	}
-	return *r.Record
+	return r.Record
 }
 
 // outputs waits until the shadow is done with n transfers of output, which may be
@@ -243,7 +239,7 @@ func writes(name, text string, status host.ExitStatus) hosttest.Program {
 func TestShadowJob(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "", writes("result", "42", host.ExitStatus{Exited: true, Code: 3}))
-	if r := p.until(protocol.OpContact); !strings.HasPrefix(r.Address, "<127.0.0.1:") {
+	if r := until[protocol.Contact](p); !strings.HasPrefix(r.Address, "<127.0.0.1:") {
 		t.Errorf("reached at %s", r.Address)
 	}
 	rec := p.last()

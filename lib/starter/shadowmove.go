@@ -327,7 +327,7 @@ func (s *shadowJob) send(a *activation) {
 	whole := !said || as(a.record.Status, want)
 	final := a.life.evicted == nil || a.life.evicted.final
 	plan, err := s.outputPlan(whole, final)
-	a.say(protocol.Report{Op: protocol.OpTransferOutStart})
+	a.say(protocol.TransferOutStart{})
 	a.beside(func(ctx context.Context) func() []duty {
 		var sent transfer.Stats
 		if err == nil {
@@ -335,7 +335,7 @@ func (s *shadowJob) send(a *activation) {
 		}
 		return func() []duty {
 			a.record.BytesOut = sent.Total()
-			a.say(protocol.Report{Op: protocol.OpTransferOutDone, Files: sent.Files, Bytes: sent.Total()})
+			a.say(protocol.TransferOutDone{Files: sent.Files, Bytes: sent.Total()})
 			return s.sent(sent, err)
 		}
 	})

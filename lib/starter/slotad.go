@@ -13,14 +13,14 @@ import (
 // machine's monitors measure for the next update of the job's ad. HTCondor's
 // starter reads that out of the same file; here it comes beside it, since the text
 // of an ad that shows what a job says of itself is not to be read back.
-func (a *activation) slotAd(o protocol.Order) {
+func (a *activation) slotAd(o protocol.SlotAd) {
 	if a.box == nil || a.life.phase == telling {
 		return
 	}
 	if used, err := classad.ParseAd(o.Usage, classad.Old); err == nil {
 		a.metered = used
 	}
-	if err := a.box.WriteUpdateAd(o.SlotAd); err != nil && a.log != nil {
+	if err := a.box.WriteUpdateAd(o.Slot); err != nil && a.log != nil {
 		a.log.Warn("the job does not see the slot's ad", "err", err)
 	}
 }

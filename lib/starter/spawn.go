@@ -124,7 +124,7 @@ func (a *activation) spawn() (*protocol.Hold, error) {
 	a.family, a.done = run, run.Done()
 	a.record.Started = time.Now()
 	main := run.Main()
-	a.say(protocol.Report{Op: protocol.OpRunning, Proc: &main})
+	a.say(protocol.Running{Proc: main})
 	a.note.Job = main
 	a.problem(a.box.Record(a.note))
 	a.stopWatching() // of an earlier run

@@ -169,7 +169,7 @@ func (st *streams) mend(err error, remote *shadow.Stream, path string) bool {
 	go func() {
 		// The life may be over before it listens.
 		_ = visitors{st.s}.do(st.ctx, func() []duty {
-			return st.s.a.life.ordered(protocol.Order{Op: protocol.OpHardKill, Manner: protocol.MannerHold, Asked: "starter", Reason: h.Reason, Code: h.Code, Subcode: h.Subcode})
+			return st.s.a.life.ordered(protocol.HardKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Asked: "starter", Reason: h.Reason, Code: h.Code, Subcode: h.Subcode}})
 		})
 	}()
 	return false

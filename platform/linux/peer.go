@@ -23,20 +23,9 @@ import (
 // that it is root or the user of this program, who can do with it what they like
 // anyway.
 func PeerUser(c net.Conn) (name string, ours bool, err error) {
-	const op = "linux.PeerUser"
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return "", false, errs.E(op, errs.Invalid, fmt.Sprintf("%T", c), errors.New("not a Unix socket"))
-	}
-	raw, err := u.SyscallConn()
+	cred, err := Peer(c)
 	if err != nil {
-		return "", false, errs.E(op, errs.Broken, "", err)
-	}
-	var cred *unix.Ucred
-	var inner error
-	err = raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(err, inner); err != nil {
-		return "", false, errs.E(op, errs.Broken, "", err)
+		return "", false, err
 	}
 	ours = cred.Uid == 0 || int64(cred.Uid) == int64(os.Geteuid())
 	id := strconv.FormatUint(uint64(cred.Uid), 10)
@@ -45,4 +34,25 @@ func PeerUser(c net.Conn) (name string, ours bool, err error) {
 		return "uid " + id, ours, nil
 	}
 	return who.Username, ours, nil
+}
+
+// Peer is the process at the other end of a Unix socket, as the kernel vouches for it:
+// the one that connected, or the one that listens.
+func Peer(c net.Conn) (*unix.Ucred, error) {
+	const op = "linux.Peer"
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errs.E(op, errs.Invalid, fmt.Sprintf("%T", c), errors.New("not a Unix socket"))
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return nil, errs.E(op, errs.Broken, "", err)
+	}
+	var cred *unix.Ucred
+	var inner error
+	err = raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(err, inner); err != nil {
+		return nil, errs.E(op, errs.Broken, "", err)
+	}
+	return cred, nil
 }

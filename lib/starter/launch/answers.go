@@ -4,6 +4,7 @@
 package launch
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,13 @@ const answerWithin = 10 * time.Second
 const pingWithin = time.Minute
 
 // patient reports whether an order is one by which no job has to leave.
-func patient(op string) bool { return op == protocol.OpPing || op == protocol.OpSlotAd }
+func patient(o protocol.Order) bool {
+	switch o.(type) {
+	case protocol.Ping, protocol.SlotAd:
+		return true
+	}
+	return false
+}
 
 // pingAfter is how long a starter may say nothing before it is asked whether it
 // reads its orders.
@@ -33,7 +40,7 @@ const pingAfter = time.Minute
 
 // answers are those that a starter owes, in the order of the orders.
 type answers struct {
-	late func(op string, after time.Duration) // called at most once
+	late func(order string, after time.Duration) // called at most once
 
 	within time.Duration // half of the time for an answer
 	// unread is how many reports wait for the startd. Behind them the answer may
@@ -41,21 +48,21 @@ type answers struct {
 	unread atomic.Int32
 
 	mu     sync.Mutex
-	owed   []string // operations
+	owed   []Numbered
 	timer  *time.Timer
 	second bool // the first of the two times is over
 	over   bool
 }
 
-func (a *answers) expect(op string) {
+func (a *answers) expect(o Numbered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
 		return
 	}
-	a.owed = append(a.owed, op)
+	a.owed = append(a.owed, o)
 	// An order may be sent while a ping is not answered yet: its time is shorter.
-	if len(a.owed) == 1 || patient(a.owed[0]) && !patient(op) {
+	if len(a.owed) == 1 || patient(a.owed[0].Order) && !patient(o.Order) {
 		a.arm()
 	}
 }
@@ -72,22 +79,26 @@ func (a *answers) arm() {
 
 // half is half of the time that the starter has for the answers it owes.
 func (a *answers) half() time.Duration {
-	for _, op := range a.owed {
-		if !patient(op) {
+	for _, o := range a.owed {
+		if !patient(o.Order) {
 			return a.within
 		}
 	}
 	return max(pingWithin, a.within)
 }
 
-// answered takes the answer to the first order.
-func (a *answers) answered() {
+// answered takes the answer to all orders up to one.
+func (a *answers) answered(order uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.owed) == 0 {
+	n := 0
+	for n < len(a.owed) && a.owed[n].ID <= order {
+		n++
+	}
+	if n == 0 {
 		return // the starter makes it up
 	}
-	a.owed = a.owed[1:]
+	a.owed = a.owed[n:]
 	if len(a.owed) > 0 && !a.over {
 		a.arm()
 	} else if a.timer != nil {
@@ -108,9 +119,16 @@ func (a *answers) due() {
 		return
 	}
 	a.over = true
-	op, after := a.owed[0], 2*a.half()
+	order, after := a.owed[0].Order.Kind(), 2*a.half()
 	a.mu.Unlock()
-	a.late(op, after)
+	a.late(order, after)
+}
+
+// all are the orders that have no answer.
+func (a *answers) all() []Numbered {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.owed)
 }
 
 // stop ends the watch: the starter is gone.

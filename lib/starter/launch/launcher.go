@@ -6,6 +6,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -112,6 +113,9 @@ func (l *Launcher) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn)
 		if err := h.give(plan, nc); err == nil {
 			return h, nil
 		}
+		if !h.speaks() {
+			_ = h.Kill()
+		}
 		l.discard(h) // it died while it waited
 	}
 	spec, _ := l.now()
@@ -120,8 +124,13 @@ func (l *Launcher) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn)
 		return nil, errs.E(op, errs.Broken, plan.Activation, err)
 	}
 	if err := h.give(plan, nc); err != nil {
+		kind := errs.Other
+		if !h.speaks() {
+			kind, err = errs.Broken, fmt.Errorf("%s is no starter for this startd; is STARTER the one that came with it? %w", spec.Path, err)
+			_ = h.Kill()
+		}
 		l.discard(h)
-		return nil, errs.E(op, errs.Other, plan.Activation, err)
+		return nil, errs.E(op, kind, plan.Activation, err)
 	}
 	return h, nil
 }
@@ -235,7 +244,9 @@ func start(spec Spec) (*Handle, error) {
 		stdoutR.Close()
 		return nil, errs.E("launch.start", errs.Broken, spec.Path, err)
 	}
-	return newHandle(spec, family, stdinW, stdoutR), nil
+	h := newHandle(family, stdinW, spec.AnswerWithin, spec.Census, spec.Private, spec.Log)
+	go h.follow(stdoutR)
+	return h, nil
 }
 
 func (l *Launcher) discard(h *Handle) {

@@ -6,11 +6,12 @@ package launch
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,17 +53,37 @@ type launched struct {
 	machine *hosttest.Machine
 	wire    *wire
 	orders  *bufio.Scanner
+	number  uint64 // of the last order that was read
 	log     bytes.Buffer
 	l       *Launcher
 }
 
-func newLaunched(t *testing.T) *launched {
+// greeter has each starter say hello, whatever it does then.
+type greeter struct {
+	host.Spawner
+	hello string
+}
+
+// Spawn implements host.Spawner.
+func (g greeter) Spawn(spec host.SpawnSpec) (host.Family, error) {
+	if _, err := spec.Stdout.WriteString(g.hello); err != nil {
+		return nil, err
+	}
+	return g.Spawner.Spawn(spec)
+}
+
+const hello = `{"v":1,"kind":"hello","body":{"program":"execpoint-test","proc":{"pid":1000,"start":1},"state":"waiting"}}` + "\n"
+
+func newLaunched(t *testing.T) *launched { return launchedWith(t, hello) }
+
+// launchedWith is newLaunched for a starter that says something else.
+func launchedWith(t *testing.T, hello string) *launched {
 	w := &launched{machine: hosttest.New()}
 	w.machine.Install("/starter", func(p *hosttest.Process) host.ExitStatus {
 		return host.ExitStatus{Signal: p.Sleep(time.Hour)}
 	})
 	w.l = NewLauncher(Spec{
-		Spawner: w.machine, Path: "/starter", Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Spawner: greeter{w.machine, hello}, Path: "/starter", Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Channel: func() (*os.File, Channel, error) {
 			null, err := os.Open(os.DevNull)
 			if err != nil {
@@ -89,8 +110,11 @@ func (w *launched) launch(t *testing.T, nc net.Conn) *Handle {
 		h, err = w.l.Launch(t.Context(), &protocol.Plan{Activation: "a"}, nc)
 	}()
 	synctest.Wait()
-	if op := w.read(t).Op; op != protocol.OpPlan {
-		t.Errorf("the first order is %q", op)
+	if m, ok := w.line(t).Message.(protocol.StartdHello); !ok || m.Program != protocol.Program {
+		t.Errorf("the first line is %+v", m)
+	}
+	if _, ok := w.read(t).(*protocol.Plan); !ok {
+		t.Error("the first order is no plan")
 	}
 	if <-done; err != nil {
 		t.Fatal(err)
@@ -98,14 +122,27 @@ func (w *launched) launch(t *testing.T, nc net.Conn) *Handle {
 	return h
 }
 
-func (w *launched) read(t *testing.T) (o protocol.Order) {
+// line reads the next line for the starter.
+func (w *launched) line(t *testing.T) protocol.Line {
 	t.Helper()
 	if !w.orders.Scan() {
-		t.Fatalf("no order: %v", w.orders.Err())
+		t.Fatalf("no line: %v", w.orders.Err())
 	}
-	if err := json.Unmarshal(w.orders.Bytes(), &o); err != nil {
-		t.Error(err)
+	l, err := protocol.Startd.Read(w.orders.Bytes())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return l
+}
+
+// read reads the next order, which has the number after the last one's.
+func (w *launched) read(t *testing.T) protocol.Order {
+	t.Helper()
+	l := w.line(t)
+	if w.number++; l.ID != w.number {
+		t.Errorf("order %+v has number %d, want %d", l.Message, l.ID, w.number)
+	}
+	o, _ := l.Message.(protocol.Order)
 	return o
 }
 
@@ -113,10 +150,10 @@ func (w *launched) read(t *testing.T) (o protocol.Order) {
 func (w *launched) killed(t *testing.T, h *Handle) {
 	t.Helper()
 	<-h.Exited()
-	if h.Status().Signal != hosttest.SIGKILL || !errs.Is(h.Err(), errs.Broken) {
-		t.Errorf("the starter %v: %v", h.Status(), h.Err())
+	if st, err := h.Exit(); st.Signal != hosttest.SIGKILL || !errs.Is(err, errs.Broken) {
+		t.Errorf("the starter %v: %v", st, err)
 	}
-	if err := h.Send(protocol.Order{Op: protocol.OpSuspend}); !errs.Is(err, errs.NotFound) {
+	if err := h.Send(protocol.Suspend{}); !errs.Is(err, errs.NotFound) {
 		t.Errorf("an order for a starter that is gone: %v", err)
 	}
 	if n := strings.Count(w.log.String(), "does not read its orders and is killed"); n != 1 {
@@ -133,7 +170,7 @@ func TestOrderNotRead(t *testing.T) {
 		h := w.launch(t, nil)
 		began := time.Now()
 		for range 3 {
-			if err := h.Send(protocol.Order{Op: protocol.OpSuspend}); err != nil {
+			if err := h.Send(protocol.Suspend{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -157,7 +194,7 @@ func TestTooManyOrders(t *testing.T) {
 		taken := 0
 		var err error
 		for taken = 0; err == nil && taken < 1000; taken++ {
-			err = h.Send(protocol.Order{Op: protocol.OpSuspend})
+			err = h.Send(protocol.Suspend{})
 			synctest.Wait()
 		}
 		if !errs.Is(err, errs.Broken) || taken != mostWaiting+2 { // one is being written, one is too many
@@ -188,12 +225,12 @@ func TestOrdersInOrder(t *testing.T) {
 		}
 		w.wire.mu.Unlock()
 		for i := range mostWaiting {
-			if err := h.Send(protocol.Order{Op: protocol.OpSuspend, Reason: strconv.Itoa(i)}); err != nil {
+			if err := h.Send(protocol.SoftKill{Leave: protocol.Leave{Reason: strconv.Itoa(i)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range mostWaiting {
-			if o := w.read(t); o.Reason != strconv.Itoa(i) {
+			if o := w.read(t).(protocol.SoftKill); o.Reason != strconv.Itoa(i) {
 				t.Fatalf("order %d says %q", i, o.Reason)
 			}
 		}
@@ -201,8 +238,11 @@ func TestOrdersInOrder(t *testing.T) {
 			t.Error(err)
 		}
 		<-h.Exited()
-		if err := h.Send(protocol.Order{Op: protocol.OpSuspend}); !errs.Is(err, errs.NotFound) || h.Err() != nil {
-			t.Errorf("after its end: %v, %v", err, h.Err())
+		if err := h.Send(protocol.Suspend{}); !errs.Is(err, errs.NotFound) {
+			t.Errorf("after its end: %v", err)
+		}
+		if _, err := h.Exit(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -247,19 +287,20 @@ func TestPlanNotRead(t *testing.T) {
 // no orders.
 func TestOrderNotAnswered(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]time.Duration{protocol.OpSoftKill: 20 * time.Second, protocol.OpPing: 3 * time.Minute} {
+	for o, want := range map[protocol.Order]time.Duration{protocol.SoftKill{}: 20 * time.Second, protocol.Ping{}: 3 * time.Minute} {
+		name := o.Kind()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newLaunched(t)
 				h := w.launch(t, nil)
 				began := time.Now()
-				if name != protocol.OpPing {
-					if err := h.Send(protocol.Order{Op: name}); err != nil {
+				if _, ping := o.(protocol.Ping); !ping {
+					if err := h.Send(o); err != nil {
 						t.Error(err)
 					}
 				}
-				if got := w.read(t).Op; got != name {
+				if got := w.read(t).Kind(); got != name {
 					t.Errorf("the order is %q, want %q", got, name)
 				}
 				w.killed(t, h)
@@ -277,7 +318,7 @@ func TestAnswers(t *testing.T) {
 	const never = time.Hour
 	type event struct {
 		at   time.Duration
-		what string // an order, or what is below
+		what any // an order, or what is below
 	}
 	const answer, busy, free, gone = "answer", "the startd is busy", "the startd is free", "the starter is gone"
 	for _, c := range []struct {
@@ -285,33 +326,36 @@ func TestAnswers(t *testing.T) {
 		events []event
 		late   time.Duration // when the answers are late, never if they are not
 	}{
-		{"in time", []event{{0, protocol.OpSuspend}, {19 * time.Second, answer}}, never},
-		{"one of two", []event{{0, protocol.OpSuspend}, {0, protocol.OpSoftKill}, {19 * time.Second, answer}}, 39 * time.Second},
-		{"an order after a ping", []event{{0, protocol.OpPing}, {30 * time.Second, protocol.OpSoftKill}}, 50 * time.Second},
-		{"an order after a slot's ad", []event{{0, protocol.OpSlotAd}, {30 * time.Second, protocol.OpSoftKill}}, 50 * time.Second},
-		{"a slot's ad", []event{{0, protocol.OpSlotAd}, {0, protocol.OpPing}}, 2 * time.Minute},
-		{"a ping after an order", []event{{0, protocol.OpSoftKill}, {5 * time.Second, protocol.OpPing}}, 20 * time.Second},
-		{"the startd itself is slow", []event{{0, busy}, {0, protocol.OpSoftKill}, {5 * time.Minute, free}, {5 * time.Minute, answer}}, never},
-		{"answers that nobody asked for", []event{{0, answer}, {0, answer}, {0, protocol.OpSoftKill}}, 20 * time.Second},
-		{"the starter is gone", []event{{0, protocol.OpSoftKill}, {0, gone}, {0, protocol.OpHardKill}}, never},
+		{"in time", []event{{0, protocol.Suspend{}}, {19 * time.Second, answer}}, never},
+		{"one of two", []event{{0, protocol.Suspend{}}, {0, protocol.SoftKill{}}, {19 * time.Second, answer}}, 39 * time.Second},
+		{"an order after a ping", []event{{0, protocol.Ping{}}, {30 * time.Second, protocol.SoftKill{}}}, 50 * time.Second},
+		{"an order after a slot's ad", []event{{0, protocol.SlotAd{}}, {30 * time.Second, protocol.SoftKill{}}}, 50 * time.Second},
+		{"a slot's ad", []event{{0, protocol.SlotAd{}}, {0, protocol.Ping{}}}, 2 * time.Minute},
+		{"a ping after an order", []event{{0, protocol.SoftKill{}}, {5 * time.Second, protocol.Ping{}}}, 20 * time.Second},
+		{"the startd itself is slow", []event{{0, busy}, {0, protocol.SoftKill{}}, {5 * time.Minute, free}, {5 * time.Minute, answer}}, never},
+		{"answers that nobody asked for", []event{{0, answer}, {0, answer}, {0, protocol.SoftKill{}}}, 20 * time.Second},
+		{"the starter is gone", []event{{0, protocol.SoftKill{}}, {0, gone}, {0, protocol.HardKill{}}}, never},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				late := make(chan struct{})
 				a := &answers{within: answerWithin, late: func(string, time.Duration) { close(late) }}
+				var sent, next uint64
 				began := time.Now()
 				for _, e := range c.events {
 					time.Sleep(e.at - time.Since(began))
 					switch e.what {
 					case answer:
-						a.answered()
+						next++
+						a.answered(next)
 					case busy, free:
-						a.unread.Store(map[string]int32{busy: 3}[e.what])
+						a.unread.Store(map[any]int32{busy: 3}[e.what])
 					case gone:
 						a.stop()
 					default:
-						a.expect(e.what)
+						sent++
+						a.expect(Numbered{sent, e.what.(protocol.Order)})
 					}
 				}
 				select {
@@ -334,24 +378,25 @@ func TestTellSlot(t *testing.T) {
 		w := newLaunched(t)
 		h := w.launch(t, nil)
 		tell := func(n int) {
-			if err := h.TellSlot(protocol.Order{Op: protocol.OpSlotAd, SlotAd: strconv.Itoa(n)}); err != nil {
+			if err := h.Send(protocol.SlotAd{Slot: strconv.Itoa(n)}); err != nil {
 				t.Error(err)
 			}
 		}
 		for n := range 3 * mostWaiting {
 			tell(n)
 		}
-		if o := w.read(t); o.Op != protocol.OpSlotAd || o.SlotAd != "0" {
+		if o := w.read(t); o != (protocol.SlotAd{Slot: "0"}) {
 			t.Errorf("the first is %+v", o)
 		}
-		h.slotTold()
-		if o, want := w.read(t), strconv.Itoa(3*mostWaiting-1); o.SlotAd != want {
-			t.Errorf("the second is %q, want %s", o.SlotAd, want)
+		h.slotTold(w.number - 1) // an order before it
+		h.slotTold(w.number)
+		if o, want := w.read(t).(protocol.SlotAd), strconv.Itoa(3*mostWaiting-1); o.Slot != want {
+			t.Errorf("the second is %q, want %s", o.Slot, want)
 		}
-		h.slotTold()
-		h.slotTold() // which the starter makes up
+		h.slotTold(w.number)
+		h.slotTold(w.number) // which the starter makes up
 		tell(7)
-		if o := w.read(t); o.SlotAd != "7" {
+		if o := w.read(t); o != (protocol.SlotAd{Slot: "7"}) {
 			t.Errorf("the third is %+v", o)
 		}
 		if err := h.Kill(); err != nil {
@@ -361,11 +406,73 @@ func TestTellSlot(t *testing.T) {
 	})
 }
 
-// What is no report ends the conversation, and what came before it is heard.
-func TestNotAReport(t *testing.T) {
+// What is no message ends the conversation, and what came before it is heard, once.
+func TestHear(t *testing.T) {
 	t.Parallel()
-	n := 0
-	if err := readReports(strings.NewReader("{\"op\":\"ready\"}\nnonsense\n"), func(protocol.Report) { n++ }); err == nil || n != 1 {
-		t.Errorf("%d reports were read, then %v", n, err)
+	const report = `{"v":1,"id":%d,"kind":"running","at":"2026-01-02T03:04:05Z","body":{"proc":{"pid":7,"start":8}}}` + "\n"
+	first, second := fmt.Sprintf(report, 1), fmt.Sprintf(report, 5)
+	for _, c := range []struct {
+		name, said string
+		heard      []uint64
+		kind       errs.Kind
+	}{
+		{"all is well", hello + first + second, []uint64{1, 5}, errs.Other},
+		{"some come again", hello + first + first + second + first + second, []uint64{1, 5}, errs.Other},
+		{"nonsense", hello + first + "nonsense\n" + second, []uint64{1}, errs.Broken},
+		{"no hello", first, nil, errs.Broken},
+		{"two", hello + first + hello, []uint64{1}, errs.Broken},
+		{"a number too few", hello + strings.Replace(first, `"id":1,`, "", 1), nil, errs.Broken},
+		{"an order", hello + `{"v":1,"id":1,"kind":"suspend","body":{}}` + "\n", nil, errs.Broken},
+		{"busy", `{"v":1,"kind":"busy","body":{"pid":9}}` + "\n", nil, errs.Conflict},
+	} {
+		h := newHandle(newStranger(host.ProcID{}, nil), nowhere{}, 0, nil, nil, slog.New(slog.DiscardHandler))
+		err := h.hear(strings.NewReader(c.said))
+		close(h.reports)
+		var heard []uint64
+		for r := range h.reports {
+			heard = append(heard, r.ID)
+		}
+		if !slices.Equal(heard, c.heard) || (err != nil) != (c.kind != errs.Other) || err != nil && errs.KindOf(err) != c.kind {
+			t.Errorf("%s: heard %v, then %v; want %v", c.name, heard, err, c.heard)
+		}
+		h.hangUp()
+		h.orders.wait()
+	}
+}
+
+// A starter of another version, or none at all, is given no plan, and the error names
+// both.
+func TestOtherVersion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, says string
+		want       []string
+	}{
+		{"newer", `{"v":2,"kind":"hello","body":{"program":"execpoint-9.9","mood":"good"}}` + "\n", []string{"version 2", "execpoint-9.9", "version 1", protocol.Program}},
+		{"before there were versions", `{"op":"ready","at":"2026-01-02T03:04:05Z","proc":{"pid":7,"start":8}}` + "\n", []string{"no version", "version 1", protocol.Program}},
+		{"no starter", "usage: cat [file]\n", []string{"/starter is no starter"}},
+		{"silent", "", []string{"did not say hello"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := launchedWith(t, c.says)
+				_, err := w.l.Launch(t.Context(), &protocol.Plan{Activation: "a"}, nil)
+				if !errs.Is(err, errs.Broken) {
+					t.Fatal(err)
+				}
+				for _, want := range c.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("the error does not say %q: %v", want, err)
+					}
+				}
+				if w.orders.Scan() {
+					t.Errorf("it was sent %s", w.orders.Text())
+				}
+				if f := w.machine.Families(); len(f) != 1 || f[0].Status().Signal != hosttest.SIGKILL {
+					t.Error("it was not ended")
+				}
+			})
+		})
 	}
 }

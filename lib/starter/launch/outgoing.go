@@ -23,12 +23,20 @@ const sendTimeout = 10 * time.Second
 // of them; behind this many the starter reads none.
 const mostWaiting = 64
 
-// message is one line for a starter, with the connection that goes along.
+// message is an order for a starter as a line, with the connection that goes along.
 type message struct {
-	op   string
-	line []byte
-	nc   net.Conn
-	sent chan error // with room for one; nil if nobody waits for it
+	order Numbered
+	line  []byte
+	nc    net.Conn
+	sent  chan error // with room for one; nil if nobody waits for it
+}
+
+// kind is what the message is called where it goes wrong.
+func (m message) kind() string {
+	if m.order.Order == nil {
+		return "heard"
+	}
+	return m.order.Order.Kind()
 }
 
 // outgoing is a queue that writes lines to a starter in the order they were put, by a goroutine of
@@ -39,17 +47,20 @@ type outgoing struct {
 	work   sync.WaitGroup
 	cancel sync.Once
 	open   answers // which the starter owes
+	ack    func(report uint64) []byte
 
 	mu      sync.Mutex
 	shut    bool // nothing is taken any more
 	waiting []message
+	heard   uint64        // up to where reports are to be acknowledged; 0 when that was said
 	wake    chan struct{} // something waits or the queue is shut
 }
 
 // newOutgoing returns a queue that writes to ch and owns it. A starter has twice
-// within to answer an order. stuck must not call the queue.
-func newOutgoing(ch Channel, within time.Duration, stuck func(why error)) *outgoing {
-	q := &outgoing{to: ch, stuck: stuck, wake: make(chan struct{}, 1)}
+// within to answer an order. stuck must not call the queue. ack is the line by which
+// reports are acknowledged.
+func newOutgoing(ch Channel, within time.Duration, stuck func(why error), ack func(uint64) []byte) *outgoing {
+	q := &outgoing{to: ch, stuck: stuck, ack: ack, wake: make(chan struct{}, 1)}
 	q.open.late, q.open.within = q.silent, cmp.Or(within, answerWithin)
 	q.work.Go(q.write)
 	return q
@@ -62,17 +73,28 @@ func (q *outgoing) put(m message) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shut {
-		return errs.E(op, errs.NotFound, m.op, errGone)
+		return errs.E(op, errs.NotFound, m.kind(), errGone)
 	}
 	if len(q.waiting) >= mostWaiting {
 		q.fail()
-		err := errs.E(op, errs.Broken, m.op, errors.New("the starter does not read its orders, too many wait"))
+		err := errs.E(op, errs.Broken, m.kind(), errors.New("the starter does not read its orders, too many wait"))
 		q.work.Go(func() { q.giveUp(err) })
 		return err
 	}
 	q.waiting = append(q.waiting, m)
 	q.awake()
 	return nil
+}
+
+// acknowledge says up to where reports were dealt with, when the starter reads the
+// next line.
+func (q *outgoing) acknowledge(report uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.shut {
+		q.heard = max(q.heard, report)
+		q.awake()
+	}
 }
 
 var errGone = errors.New("the starter is gone")
@@ -89,7 +111,7 @@ func (q *outgoing) fail() {
 	q.shut = true
 	for _, m := range q.waiting {
 		if m.sent != nil {
-			m.sent <- errs.E("launch.Send", errs.NotFound, m.op, errGone)
+			m.sent <- errs.E("launch.Send", errs.NotFound, m.kind(), errGone)
 		}
 	}
 	q.waiting = nil
@@ -119,6 +141,11 @@ func (q *outgoing) next() (message, bool) {
 			q.mu.Unlock()
 			return m, true
 		}
+		if heard := q.heard; heard > 0 {
+			q.heard = 0
+			q.mu.Unlock()
+			return message{line: q.ack(heard)}, true
+		}
 		q.mu.Unlock()
 		<-q.wake
 	}
@@ -131,8 +158,8 @@ func (q *outgoing) write() {
 		if !ok {
 			return
 		}
-		if m.op != protocol.OpPlan {
-			q.open.expect(m.op)
+		if _, plan := m.order.Order.(*protocol.Plan); !plan && m.order.Order != nil {
+			q.open.expect(m.order)
 		}
 		err := q.one(m)
 		ended := err != nil && !errs.Is(err, errs.Unsupported) // that was refused before a byte was written
@@ -144,7 +171,7 @@ func (q *outgoing) write() {
 		// Who sent it may hang up when it hears of the error, and wait for the end of a
 		// starter that nothing ends any more: so that is killed first.
 		if errs.Is(err, errs.Transient) {
-			q.giveUp(errs.E("launch.Send", errs.Broken, m.op, errors.New("the starter did not read an order for "+sendTimeout.String())))
+			q.giveUp(errs.E("launch.Send", errs.Broken, m.kind(), errors.New("the starter did not read an order for "+sendTimeout.String())))
 		}
 		if m.sent != nil {
 			m.sent <- err
@@ -174,19 +201,19 @@ func (q *outgoing) one(m message) error {
 	case errs.Is(err, errs.Unsupported):
 		kind = errs.Unsupported
 	}
-	return errs.E("launch.Send", kind, m.op, err)
+	return errs.E("launch.Send", kind, m.kind(), err)
 }
 
 // silent ends a starter that has read none of its orders for too long, though the
 // pipe took them.
-func (q *outgoing) silent(op string, after time.Duration) {
+func (q *outgoing) silent(order string, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shut {
 		return
 	}
 	q.fail()
-	err := errs.E("launch.Send", errs.Broken, op, errors.New("the starter did not answer an order for "+after.String()+"; it may have been stopped"))
+	err := errs.E("launch.Send", errs.Broken, order, errors.New("the starter did not answer an order for "+after.String()+"; it may have been stopped"))
 	q.work.Go(func() { q.giveUp(err) })
 }
 

@@ -66,8 +66,8 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		stdin, socket = in, in.Socket
 	}
 	return starter.Host{
-		Socket: socket,
-		Log:    slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)),
+		Socket: socket, Listen: func(dir *os.File, name string) (starter.Door, error) { return handover.Listen(dir, name) },
+		Log: slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)),
 		SharedPort: func(cookie, dir, id string) (listen.NamedSocket, error) {
 			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
 		},

@@ -1,0 +1,210 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
+)
+
+// Return says how a later startd comes back to a starter whose plan said
+// protocol.OrphanStay.
+type Return struct {
+	Dir     string // EXECUTE/dir_<pid>
+	Census  host.Census
+	Private sandbox.Private
+	// Dial knocks at the named door in an open directory, and names the process behind
+	// it.
+	Dial func(dir *os.File, name string) (net.Conn, int, error)
+	Log  *slog.Logger // nil is silence
+
+	// Heard is the last report that was dealt with; those after it come again.
+	// Unanswered are orders of which nobody knows whether they arrived: the starter
+	// carries out those that did not.
+	Heard      uint64
+	Unanswered []Numbered
+}
+
+// look is how often a starter is looked for that is just ending.
+const look = 50 * time.Millisecond
+
+// Reconnect comes back to the starter of a sandbox. Its handle delivers what no startd
+// has heard, and then what the starter says. Of one that has ended meanwhile there is
+// what it left; it is cleared away when the owner has Heard that.
+//
+// A starter that another startd is connected to is a Conflict, one of another version
+// of the protocol Unsupported. NotFound is a sandbox that is not there, Denied one that
+// others could have made. ctx bounds Reconnect itself.
+func Reconnect(ctx context.Context, r Return) (*Handle, error) {
+	const op = "launch.Reconnect"
+	if r.Log == nil {
+		r.Log = slog.New(slog.DiscardHandler)
+	}
+	for {
+		h, err := r.once()
+		switch errs.KindOf(err) {
+		case errs.Conflict, errs.Unsupported, errs.Denied:
+			return nil, errs.E(op, errs.Other, r.Dir, err)
+		case errs.NotFound:
+			if _, serr := os.Lstat(r.Dir); serr != nil {
+				return nil, errs.E(op, errs.NotFound, r.Dir, err)
+			}
+		}
+		if err == nil {
+			return h, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errs.E(op, errs.Transient, r.Dir, errors.Join(err, ctx.Err()))
+		case <-time.After(look): // it has no door yet, or is just ending
+		}
+	}
+}
+
+// once is one attempt.
+func (r Return) once() (*Handle, error) {
+	left, err := sandbox.Open(r.Dir, r.Private)
+	if err != nil {
+		return nil, err
+	}
+	defer left.Own.Close()
+	if left.Record.Boot != r.Census.Boot() || !r.Census.Alive(left.Record.Starter) {
+		return r.dead(left), nil
+	}
+	nc, pid, err := r.Dial(left.Own, sandbox.DoorFile)
+	if err != nil {
+		return nil, err
+	}
+	if pid != left.Record.Starter.PID {
+		nc.Close()
+		return nil, errs.E("launch.Reconnect", errs.Denied, "", fmt.Errorf("process %d listens in the place of the starter %v", pid, left.Record.Starter))
+	}
+	return r.alive(nc, left.Record)
+}
+
+// alive begins a conversation.
+func (r Return) alive(nc net.Conn, record sandbox.Record) (*Handle, error) {
+	h := newHandle(newStranger(record.Starter, r.Census), socket{nc}, 0, r.Census, r.Private, r.Log)
+	h.stays, h.heard = true, r.Heard
+	go h.follow(nc)
+	if err := h.welcome(); err != nil {
+		h.hangUp()
+		return nil, err
+	}
+	hello := h.Hello()
+	if hello.Proc != record.Starter || hello.Activation != record.Activation {
+		h.hangUp()
+		return nil, errs.E("launch.Reconnect", errs.Denied, "", fmt.Errorf("it is the starter %v of %q that answers", hello.Proc, hello.Activation))
+	}
+	if hello.Lost > 0 {
+		r.Log.Warn("a starter had no room for all that nobody heard", "activation", hello.Activation, "lost", hello.Lost)
+	}
+	if err := h.resume(r); err != nil {
+		h.hangUp()
+		return nil, err
+	}
+	h.watch()
+	return h, nil
+}
+
+// resume says hello, and sends again what may not have arrived.
+func (h *Handle) resume(r Return) error {
+	line, err := protocol.Append(nil, protocol.Line{Message: protocol.StartdHello{Program: protocol.Program, Heard: r.Heard}})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.execute, h.number = filepath.Dir(r.Dir), h.hello.Taken
+	if err := h.orders.put(message{line: line}); err != nil {
+		return err
+	}
+	for _, o := range r.Unanswered {
+		if err := h.sendAs(message{}, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dead is a handle for what a starter left that has ended.
+func (r Return) dead(left sandbox.Left) *Handle {
+	h := newHandle(newStranger(left.Record.Starter, r.Census), nowhere{}, 0, r.Census, r.Private, r.Log)
+	h.hangUp()
+	h.heard, h.dealt, h.execute, h.estate = r.Heard, r.Heard, filepath.Dir(r.Dir), make(chan struct{}, 1)
+	h.greet(&protocol.StarterHello{Proc: left.Record.Starter, Activation: left.Record.Activation, State: protocol.Over}, nil)
+	go h.follow(io.NopCloser(bytes.NewReader(left.Unheard)))
+	return h
+}
+
+// inherit waits until the owner has dealt with all that a starter left which had ended.
+func (h *Handle) inherit() {
+	for h.estate != nil {
+		h.mu.Lock()
+		over := h.waived || h.dealt >= h.heard
+		h.mu.Unlock()
+		if over {
+			return
+		}
+		<-h.estate
+	}
+}
+
+// waive gives up what a starter left.
+func (h *Handle) waive() {
+	h.mu.Lock()
+	h.waived = true
+	h.mu.Unlock()
+	h.prod()
+}
+
+func (h *Handle) prod() {
+	if h.estate == nil {
+		return
+	}
+	select {
+	case h.estate <- struct{}{}:
+	default:
+	}
+}
+
+// saidAll reports whether the last word was heard.
+func (h *Handle) saidAll() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+// socket is a Channel by which no connection can be passed.
+type socket struct{ net.Conn }
+
+// Pass refuses.
+func (socket) Pass([]byte, net.Conn) error {
+	return errs.E("launch.Pass", errs.Unsupported, "", errors.New("a connection can be passed with the plan alone"))
+}
+
+// nowhere is the Channel to a starter that has ended.
+type nowhere struct{ socket }
+
+// Write implements Channel.
+func (nowhere) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// SetWriteDeadline implements Channel.
+func (nowhere) SetWriteDeadline(time.Time) error { return nil }
+
+// Close implements Channel.
+func (nowhere) Close() error { return nil }

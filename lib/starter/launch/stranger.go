@@ -1,0 +1,65 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/host"
+)
+
+// stranger is a starter that another startd began: no child of this process, so that
+// nothing tells when it ends, nor how.
+type stranger struct {
+	proc   host.ProcID
+	census host.Census
+	done   chan struct{}
+
+	mu     sync.Mutex
+	status host.ExitStatus
+}
+
+func newStranger(p host.ProcID, c host.Census) *stranger {
+	return &stranger{proc: p, census: c, done: make(chan struct{})}
+}
+
+// Main implements process.
+func (s *stranger) Main() host.ProcID { return s.proc }
+
+// Done implements process.
+func (s *stranger) Done() <-chan struct{} { return s.done }
+
+// Status implements process. One that said its last word counts as well.
+func (s *stranger) Status() host.ExitStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Kill implements process.
+func (s *stranger) Kill() (int, error) {
+	return s.census.KillRemains(host.Remains{Boot: s.census.Boot(), Parent: s.proc, Main: s.proc})
+}
+
+// Close implements process.
+func (s *stranger) Close() (int, error) { return 0, nil }
+
+// await waits until a starter is gone that has hung up, which it does when it ends.
+func (s *stranger) await(well bool) {
+	for pause := time.Millisecond; s.census.Alive(s.proc); pause = min(2*pause, time.Second) {
+		time.Sleep(pause)
+	}
+	s.mu.Lock()
+	s.status = host.ExitStatus{Signal: unknownEnd}
+	if well {
+		s.status = host.ExitStatus{Exited: true}
+	}
+	s.mu.Unlock()
+	close(s.done)
+}
+
+// unknownEnd stands for the signal of a starter that ended without its last word: it was
+// killed, and nobody knows how.
+const unknownEnd = 9
