@@ -16,7 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 	"github.com/execpoint/execpoint/lib/tool/ask"
 )
 
@@ -26,7 +26,7 @@ const remotePatience = 60 * time.Second
 
 // kinds are the daemons that can be looked for by name. HTCondor's tool asks
 // the master where no kind is given.
-var kinds = map[string]pool.Kind{"": pool.Master, "master": pool.Master, "startd": pool.ExecutionPoint, "schedd": pool.AccessPoint}
+var kinds = map[string]directory.Kind{"": directory.Master, "master": directory.Master, "startd": directory.ExecutionPoint, "schedd": directory.AccessPoint}
 
 // fromDaemon answers from what a daemon says that it is set to. Its level READ
 // lets one ask.

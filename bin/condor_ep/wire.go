@@ -11,7 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 	"github.com/execpoint/execpoint/lib/tool/ask"
 )
 
@@ -45,7 +45,7 @@ func (t target) reach(ctx context.Context) (*far, error) {
 	if t.pool != "" {
 		collectors = []string{t.pool}
 	}
-	at, err := ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, collectors, pool.ExecutionPoint, t.name)
+	at, err := ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, collectors, directory.ExecutionPoint, t.name)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,8 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/machine"
 	eppool "github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/collector"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/platform/linux"
@@ -44,7 +46,7 @@ type execPoint struct {
 }
 
 // newEP starts an Execution Point with the configuration of the pool.
-func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Effect)) *execPoint {
+func newEP(t *testing.T, c *condor, lines string, effect func(engine.Turn, ep.Effect)) *execPoint {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	c.Must(err)
@@ -81,7 +83,7 @@ func newEP(t *testing.T, c *condor, lines string, effect func(eppool.Turn, ep.Ef
 	e.pool = eppool.New(eppool.Config{
 		Owner: e.EP, Open: client, Sessions: sessions, Address: func() cedar.Sinful { return address }, Start: e.Start,
 		Clock: system, Log: logger, AdminCommands: func() []int { return admin },
-		Post: func(ctx context.Context, to cedar.Sinful, command int) (eppool.Poster, error) {
+		Post: func(ctx context.Context, to cedar.Sinful, command int) (collector.Poster, error) {
 			return client.Datagrams(ctx, to, command)
 		},
 	}, e.Settings(t))

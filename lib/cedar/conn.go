@@ -103,6 +103,13 @@ func (c *Conn) SetLimits(l Limits) { c.limits = l.withDefaults() }
 // Limits returns the limits in force.
 func (c *Conn) Limits() Limits { return c.limits }
 
+// LimitMessage keeps the messages that come next from being longer than n bytes.
+func (c *Conn) LimitMessage(n int) {
+	l := c.Limits()
+	l.Message = min(l.Message, n)
+	c.SetLimits(l)
+}
+
 // SetRand replaces the source of base IVs, crypto/rand's by default.
 func (c *Conn) SetRand(r io.Reader) { c.random = r }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 )
 
 const jobToRun = smallJob + `ClusterId = 7
@@ -424,7 +424,7 @@ func TestActivationFault(t *testing.T) {
 		}
 		var public *classad.Ad
 		id := s.view("slot2").ID
-		if err := s.Do(t.Context(), func(turn pool.Turn) { public = turn.Engine.PublicAd(id) }); err != nil {
+		if err := s.Do(t.Context(), func(turn engine.Turn) { public = turn.Engine.PublicAd(id) }); err != nil {
 			t.Fatal(err)
 		}
 		if ad := public; ad.Eval("Requirements", nil).String() != "false" || ad.Eval("StartRefusedReason", nil).String() != `"EXECUTE is read-only"` {

@@ -12,7 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 )
 
 // starts has what run does for an activation done by f, beside the owner: f
@@ -20,7 +20,7 @@ import (
 func (s *station) starts(f func(e ep.StartStarter, conn *cedar.Conn, claim claim.Secret)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.starter = func(_ pool.Turn, e ep.StartStarter) {
+	s.starter = func(_ engine.Turn, e ep.StartStarter) {
 		if !s.pool.HasShadow(e.Activation) {
 			s.t.Errorf("%s has no shadow", e.Activation)
 			return
@@ -45,7 +45,7 @@ func (s *station) starts(f func(e ep.StartStarter, conn *cedar.Conn, claim claim
 
 // event tells the engine what happened, unless the station is gone.
 func (s *station) event(ev ep.Event) {
-	_ = s.Do(s.conns, func(t pool.Turn) { t.Step(ev) })
+	_ = s.Do(s.conns, func(t engine.Turn) { t.Step(ev) })
 }
 
 // over ends an activation as a starter does.

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 )
 
@@ -44,13 +45,13 @@ func (f *files) write(path, text string) {
 const theirVersion = "$CondorVersion: 25.14.0 2026-11-20 $\n"
 
 // addressFiles are those of a configuration on the machine ep.example.org.
-func addressFiles(t *testing.T, text string) pool.AddressFiles {
+func addressFiles(t *testing.T, text string) directory.AddressFiles {
 	t.Helper()
 	c, err := config.Parse("test", text, config.Options{Subsystem: "STARTD", Facts: map[string]string{"HOSTNAME": "ep", "FULL_HOSTNAME": "ep.example.org"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pool.AddressFilesFrom(c)
+	return directory.AddressFilesFrom(c)
 }
 
 // A collector of port 0 is where its file says, whatever else its name says. Any
@@ -85,7 +86,7 @@ func TestFindCollector(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			at, err := pool.ParseCollector(tt.at, 9618)
+			at, err := directory.ParseCollector(tt.at, 9618)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +212,7 @@ func FuzzFindCollector(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		files := pool.AddressFiles{Collector: "c"}
+		files := directory.AddressFiles{Collector: "c"}
 		got, err := files.FindCollector(cedar.Sinful{Host: "cm"}, func(string) ([]byte, error) { return []byte(text), nil })
 		if err == nil && got.Port <= 0 || err != nil && !errs.Is(err, errs.Transient) {
 			t.Errorf("%s, %v", got, err)

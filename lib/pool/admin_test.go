@@ -23,6 +23,8 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/collector"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -106,7 +108,7 @@ func TestDrainCommands(t *testing.T) {
 		}{
 			{513, "RequestID = \"77\"", `ErrorCode = 10002; ErrorString = "ep.CancelDrain 77: not found: no matching draining request id 77"; Result = false`, "Unclaimed/Idle"},
 			{513, "", `Result = true`, "Unclaimed/Idle"},
-			{512, "HowFast = 10\nResumeOnCompletion = 9", `ErrorCode = 0; ErrorString = "pool.DRAIN_JOBS ResumeOnCompletion: invalid: want 0 stay drained, 1 resume, 2 exit, 3 restart, 4 reconfigure"; Result = false`, "Unclaimed/Idle"},
+			{512, "HowFast = 10\nResumeOnCompletion = 9", `ErrorCode = 0; ErrorString = "admin.DRAIN_JOBS ResumeOnCompletion: invalid: want 0 stay drained, 1 resume, 2 exit, 3 restart, 4 reconfigure"; Result = false`, "Unclaimed/Idle"},
 			{512, "CheckExpr = Cpus > 100", `ErrorCode = 10003; ErrorString = "ep.Drain: denied: draining check expression is false on slot1@ep.wirev.test: Cpus > 100"; Result = false`, "Unclaimed/Idle"},
 			{512, "HowFast = 0\nDrainReason = \"new disks\"", `RequestID = "1"; Result = true`, "Drained/Idle"},
 			{512, "", "10001", "Drained/Idle"},
@@ -181,7 +183,7 @@ func TestCommandsInAds(t *testing.T) {
 		if got := line(s.askAd(1200, "Command = \"CA_UPDATE_MACHINE_AD\"\nRow = 3")); got != `Result = "Success"` {
 			t.Error(got)
 		}
-		if err := s.Do(t.Context(), func(turn pool.Turn) {
+		if err := s.Do(t.Context(), func(turn engine.Turn) {
 			ad := turn.Engine.PublicAd(s.mustID(turn, "slot2"))
 			rack, _ := ad.EvalInt("Rack", nil)
 			row, _ := ad.EvalInt("Row", nil)
@@ -220,7 +222,7 @@ func TestClaimHolderAddsNothing(t *testing.T) {
 				t.Errorf("%d: %s", number, got)
 			}
 		}
-		if err := s.Do(t.Context(), func(turn pool.Turn) {
+		if err := s.Do(t.Context(), func(turn engine.Turn) {
 			if v, _ := turn.Engine.PublicAd(s.mustID(turn, "slot1")).EvalReal("LoadAvg", nil); v == 99 {
 				t.Error("the holder of a claim id has changed LoadAvg")
 			}
@@ -238,7 +240,7 @@ func manyAttributes(n int) string {
 	return b.String()
 }
 
-func (s *station) mustID(turn pool.Turn, name string) (id slot.ID) {
+func (s *station) mustID(turn engine.Turn, name string) (id slot.ID) {
 	for v := range turn.Engine.Views() {
 		if v.Name == name {
 			return v.ID
@@ -345,7 +347,7 @@ func TestHistoryQuery(t *testing.T) {
 					if tt.off {
 						return
 					}
-					c.History = func(_ context.Context, q pool.OldJobs, found func(*classad.Ad) bool) (int64, error) {
+					c.History = func(_ context.Context, q collector.OldJobs, found func(*classad.Ad) bool) (int64, error) {
 						n := 0
 						if q.Constraint != nil {
 							_ = q.Constraint.Eval(&classad.Env{My: classad.NewAd(), Budget: q.Budget, MaxSteps: 1 << 30})

@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/admin"
 )
 
 // FuzzAdminCommand gives each order of an administrator with any payload. It is
@@ -50,7 +51,7 @@ func FuzzAdminCommand(f *testing.F) {
 		var kept []string
 		reconfigured := make(chan struct{}, 1)
 		s := newStation(t, stationOptions{text: twoStatic, quiet: true, change: func(c *pool.Config) {
-			c.Mover = &pool.Mover{
+			c.Mover = &admin.Mover{
 				Persist:     func(_, lines string) error { kept = append(kept, lines); return nil },
 				Reconfigure: func() { reconfigured <- struct{}{} },
 				Reboot:      func(context.Context, string) error { t.Error("the machine is rebooted"); return errors.ErrUnsupported },

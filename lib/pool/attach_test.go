@@ -20,6 +20,8 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/claims"
+	"github.com/execpoint/execpoint/lib/pool/pooltest"
 )
 
 // submitter is a collector that knows one schedd, and that schedd.
@@ -54,7 +56,7 @@ func (s *submitter) Command(_ context.Context, to cedar.Sinful, command int, o s
 	}
 	switch command {
 	case 6:
-		go answerLookup(s.t, peer, "Scheduler", adOf(s.t, `MyType = "Scheduler"
+		go pooltest.AnswerLookup(s.t, peer, "Scheduler", adOf(s.t, `MyType = "Scheduler"
 Name = "`+s.name+`"
 MyAddress = "`+s.address+`"`))
 	case 531:
@@ -196,7 +198,7 @@ func TestOffersGoOn(t *testing.T) {
 			t.Fatal(g.code)
 		}
 		settings := s.Settings(t)
-		settings.Attach = pool.Attach{Schedd: "<127.0.0.1:9700>", Interval: 20 * time.Second}
+		settings.Claims.Attach = claims.Attach{Schedd: "<127.0.0.1:9700>", Interval: 20 * time.Second}
 		s.pool.Reconfigure(settings)
 		time.Sleep(41 * time.Second)
 		ap.mu.Lock()
@@ -209,7 +211,7 @@ func TestOffersGoOn(t *testing.T) {
 				t.Errorf("offered %v", ids)
 			}
 		}
-		settings.Attach = pool.Attach{}
+		settings.Claims.Attach = claims.Attach{}
 		s.pool.Reconfigure(settings)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -122,7 +123,7 @@ func BenchmarkAllSlots(b *testing.B) {
 	n := int64(slots + 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := e.Do(b.Context(), func(t pool.Turn) { p.Perform(t.Now, ep.UpdateDue{}) }); err != nil {
+		if err := e.Do(b.Context(), func(t engine.Turn) { p.Perform(t.Now, ep.UpdateDue{}) }); err != nil {
 			b.Fatal(err)
 		}
 		n += slots + 1
@@ -141,7 +142,7 @@ func BenchmarkOneSlot(b *testing.B) {
 			n := int64(slots + 1)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := e.Do(b.Context(), func(t pool.Turn) {
+				if err := e.Do(b.Context(), func(t engine.Turn) {
 					p.Perform(t.Now, ep.AdChanged{Slot: slot.ID{N: 1}})
 				}); err != nil {
 					b.Fatal(err)

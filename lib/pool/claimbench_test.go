@@ -4,14 +4,10 @@
 package pool_test
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/execpoint/execpoint/lib/cedar"
-	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
-	"github.com/execpoint/execpoint/lib/pool"
 )
 
 // BenchmarkRequestClaim is a request and the release of what it got, each on a
@@ -56,27 +52,4 @@ func BenchmarkRequestClaim(b *testing.B) {
 		p.know(next)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "claims/s")
-}
-
-// BenchmarkReadRequest is the reading of a request of 3 KiB alone.
-func BenchmarkReadRequest(b *testing.B) {
-	var text strings.Builder
-	text.WriteString(smallJob)
-	for i := range 80 {
-		text.WriteString("Attribute" + itoa(i) + " = \"a value of some length\"\n")
-	}
-	out := cedartest.Encode(b, false, func(c *cedar.Conn) {
-		c.PutSecret("<127.0.0.1:9620>#1#1#[Encryption=\"YES\";]0123456789abcdef")
-		c.PutAd(adOf(b, text.String()), cedar.AdOptions{})
-		c.PutString("<127.0.0.1:9700>")
-		c.PutInt(20)
-		c.PutInt(0)
-	})
-	b.ReportAllocs()
-	b.SetBytes(int64(len(out)))
-	for b.Loop() {
-		if _, err := pool.ReadRequest(cedar.MessageReader(out, cedar.Limits{})); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

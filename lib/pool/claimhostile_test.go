@@ -16,12 +16,9 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
-	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
-	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/pool"
 )
 
 // claimCommands are those with a payload from whoever has a claim's session.
@@ -307,62 +304,4 @@ func TestHostileSchedds(t *testing.T) {
 			})
 		})
 	}
-}
-
-func FuzzReadRequest(f *testing.F) {
-	for _, name := range []string{"ep-claim-job-complete", "ep-claim-minimal-info", "ep-pslot-leftovers"} {
-		for _, c := range cedartest.Load(f, vectors+name+".json").Connections {
-			for _, m := range c.Messages {
-				if m.Note == "REQUEST_CLAIM payload" || m.Note == "ACTIVATE_CLAIM payload" || m.Note == "claim id" {
-					f.Add([]byte(m.Plaintext))
-				}
-			}
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) == 0 {
-			return
-		}
-		ev, err := pool.ReadRequest(cedar.MessageReader(b, cedar.Limits{}))
-		if err != nil {
-			return
-		}
-		if len(ev.Evict) > 1<<12 || ev.DynamicSlots < -1 || ev.DynamicSlots > 1<<12 || ev.AliveInterval < 0 || ev.WholeTime < 0 || ev.Job == nil {
-			t.Errorf("%+v", ev)
-		}
-		for name := range ev.Job.All() {
-			if strings.HasPrefix(strings.ToLower(name), "_condor_send_") {
-				t.Errorf("%s is left in the job", name)
-			}
-		}
-	})
-}
-
-func FuzzReadActivation(f *testing.F) {
-	f.Add(cedartest.Encode(f, false, func(c *cedar.Conn) { c.PutInt(2); c.PutAd(adOf(f, smallJob), cedar.AdOptions{}) }))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) == 0 {
-			return
-		}
-		if job, err := pool.ReadActivation(cedar.MessageReader(b, cedar.Limits{})); err == nil && job == nil {
-			t.Error("no job and no error")
-		}
-	})
-}
-
-func FuzzDrainFrom(f *testing.F) {
-	for _, text := range []string{"HowFast = 10\nResumeOnCompletion = 1\nDeadline = 1795188544\nDrainReason = \"x\"\nCheckExpr = true\nStartExpr = false",
-		"HowFast = -1", "Deadline = 9223372036854775807", "HowFast = \"x\"\nResumeOnCompletion = 5", "DrainReason = DrainReason", "Command = \"CA_UPDATE_MACHINE_AD\""} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		ad, err := classad.ParseAd(text, classad.Old)
-		if err != nil {
-			return
-		}
-		ev, err := pool.DrainFrom(ad)
-		if err == nil && (ev.Then > ep.ThenReconfigure || ev.How > ep.DrainFast) {
-			t.Errorf("%+v", ev)
-		}
-	})
 }

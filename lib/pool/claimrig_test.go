@@ -27,6 +27,9 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/claims"
+	"github.com/execpoint/execpoint/lib/pool/directory"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -78,8 +81,8 @@ type station struct {
 	schedds []func() net.Conn // who answers when we connect, in order
 	dialed  []cedar.Sinful
 	effects []ep.Effect
-	admit   atomic.Pointer[error]            // why a job is not given to a starter
-	starter func(pool.Turn, ep.StartStarter) // nil: no starter begins
+	admit   atomic.Pointer[error]              // why a job is not given to a starter
+	starter func(engine.Turn, ep.StartStarter) // nil: no starter begins
 }
 
 type stationOptions struct {
@@ -88,7 +91,7 @@ type stationOptions struct {
 	start   int64
 	secrets map[int]claim.Secret // of the ids of these numbers
 	change  func(*pool.Config)
-	open    pool.Opener // nil: the station's own
+	open    directory.Opener // nil: the station's own
 	quiet   bool
 }
 
@@ -117,7 +120,7 @@ func newStation(t testing.TB, o stationOptions) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random, next := pool.NewSecret("25.14.0", true), 0
+	random, next := claims.NewSecret("25.14.0", true), 0
 	s.EP = pooltest.New(t, pooltest.Options{
 		Text: open + o.text, Address: o.address, Clock: s.clock, Cpus: 4, Host: "ep.wirev.test",
 		Secret: func() claim.Secret {
@@ -127,7 +130,7 @@ func newStation(t testing.TB, o stationOptions) *station {
 			}
 			return random()
 		},
-		Effect: func(turn pool.Turn, eff ep.Effect) {
+		Effect: func(turn engine.Turn, eff ep.Effect) {
 			s.mu.Lock()
 			s.effects = append(s.effects, eff)
 			starter := s.starter
@@ -308,7 +311,7 @@ func (s *station) find(name string) (ep.SlotView, bool) {
 	s.t.Helper()
 	var v ep.SlotView
 	found := false
-	if err := s.Do(s.t.Context(), func(t pool.Turn) {
+	if err := s.Do(s.t.Context(), func(t engine.Turn) {
 		for x := range t.Engine.Views() {
 			if x.Name == name {
 				v, found = x, true
@@ -323,7 +326,7 @@ func (s *station) find(name string) (ep.SlotView, bool) {
 func (s *station) slots() []string {
 	s.t.Helper()
 	var all []string
-	if err := s.Do(s.t.Context(), func(t pool.Turn) {
+	if err := s.Do(s.t.Context(), func(t engine.Turn) {
 		for v := range t.Engine.Views() {
 			all = append(all, v.Name+" "+v.Pair.String())
 		}

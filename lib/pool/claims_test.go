@@ -15,7 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 )
 
 const twoStatic = `
@@ -457,8 +457,8 @@ func TestClaimIsNoRightToAdminister(t *testing.T) {
 		if got := s.slots()[0]; got != "slot1 Claimed/Idle" {
 			t.Error(got)
 		}
-		if err := s.Do(t.Context(), func(turn pool.Turn) {
-			if _, draining := turn.Engine.Drain(); draining {
+		if err := s.Do(t.Context(), func(turn engine.Turn) {
+			if _, draining := turn.Engine.(*ep.Engine).Drain(); draining {
 				t.Error("it drains")
 			}
 		}); err != nil {
@@ -529,7 +529,7 @@ func TestClosingClaims(t *testing.T) {
 func TestReleasedPartGoesBack(t *testing.T) {
 	bubble(t, inBits, func(t *testing.T, s *station) {
 		amounts := func() (all []string) {
-			if err := s.Do(t.Context(), func(turn pool.Turn) {
+			if err := s.Do(t.Context(), func(turn engine.Turn) {
 				ad := turn.Engine.PublicAd(s.mustID(turn, "slot1"))
 				for _, name := range []string{"Cpus", "Memory", "Disk", "NumDynamicSlots"} {
 					e, _ := ad.Lookup(name)

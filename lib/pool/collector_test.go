@@ -24,6 +24,8 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -70,12 +72,12 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-func newRig(t *testing.T, text string, open pool.Opener, change func(*pool.Config)) *rig {
+func newRig(t *testing.T, text string, open directory.Opener, change func(*pool.Config)) *rig {
 	t.Helper()
 	return newRigOf(t, pooltest.Options{Text: text}, open, change)
 }
 
-func newRigOf(t *testing.T, o pooltest.Options, open pool.Opener, change func(*pool.Config)) *rig {
+func newRigOf(t *testing.T, o pooltest.Options, open directory.Opener, change func(*pool.Config)) *rig {
 	t.Helper()
 	at, err := cedar.ParseSinful(ourAddress)
 	if err != nil {
@@ -84,7 +86,7 @@ func newRigOf(t *testing.T, o pooltest.Options, open pool.Opener, change func(*p
 	r := &rig{t: t, log: &logs{}, ran: make(chan struct{}), began: time.Now(), replies: make(chan ep.Reply, 16)}
 	system := clock.System()
 	o.Address, o.Clock = ourAddress, system
-	o.Effect = func(_ pool.Turn, eff ep.Effect) {
+	o.Effect = func(_ engine.Turn, eff ep.Effect) {
 		if reply, ok := eff.(ep.Reply); ok {
 			r.replies <- reply
 		}
@@ -112,7 +114,7 @@ func newRigOf(t *testing.T, o pooltest.Options, open pool.Opener, change func(*p
 func (r *rig) claim(s slot.ID, request string) ep.Reply {
 	r.t.Helper()
 	var id claim.ID
-	if err := r.Do(r.t.Context(), func(t pool.Turn) { v, _ := t.Engine.SlotView(s); id = v.NextClaim }); err != nil {
+	if err := r.Do(r.t.Context(), func(t engine.Turn) { v, _ := t.Engine.SlotView(s); id = v.NextClaim }); err != nil {
 		r.t.Fatal(err)
 	}
 	return r.claimBy(id, request)
@@ -488,11 +490,11 @@ func TestCollectorsReconfigured(t *testing.T) {
 		r := newRig(t, strings.Replace(twoSlots, "cm:9618", "cm:1, cm:2", 1), pooltest.Collectors{1: a, 2: b, 3: c}, nil)
 		time.Sleep(3 * time.Second)
 		s := r.Settings(t)
-		at, err := pool.ParseCollector("cm:3", 9618)
+		at, err := directory.ParseCollector("cm:3", 9618)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Collectors = []pool.Collector{s.Collectors[1], {Text: "cm:3", At: at}}
+		s.Collector.Collectors = []directory.Collector{s.Collector.Collectors[1], {Text: "cm:3", At: at}}
 		r.pool.Reconfigure(s)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
@@ -564,54 +566,6 @@ func TestDirectAttach(t *testing.T) {
 		m, ok := cm.Ad("Machine/slot1@host.example")
 		if got := text(t, m.Public, "Start"); !ok || got != "Directly attached to schedd ap.example" {
 			t.Errorf("Start = %q", got)
-		}
-	})
-}
-
-func TestParseCollector(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ text, want, err string }{
-		{"cm.example", "<cm.example:9618>", ""},
-		{"cm.example:9700", "<cm.example:9700>", ""},
-		{"10.0.0.1:0", "<10.0.0.1:0>", ""},
-		{"cm:9618?sock=collector", "<cm:9618?sock=collector>", ""},
-		{"<10.0.0.1:9618?alias=cm&sock=c>", "<10.0.0.1:9618?alias=cm&sock=c>", ""},
-		{"[::1]:9700", "<[::1]:9700>", ""},
-		{"[::1]", "<[::1]:9618>", ""},
-		{"fe80::1", "<[fe80::1]:9618>", ""},
-		{"cm:x", "", "the port is no number"},
-		{"cm:70000", "", "the port is no number"},
-		{":9618", "", "there is no host"},
-		{"[::1", "", "bracket"},
-		{"[::1]9", "", "no port"},
-		{"a/b", "", "cannot be one"},
-		{"<", "", "COLLECTOR_HOST"},
-	} {
-		got, err := pool.ParseCollector(tt.text, 9618)
-		if tt.err != "" {
-			if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("ParseCollector(%q): %v, want an error about %q", tt.text, err, tt.err)
-			}
-			continue
-		}
-		if err != nil || got.String() != tt.want {
-			t.Errorf("ParseCollector(%q) = %v, %v; want %s", tt.text, got, err, tt.want)
-		}
-	}
-}
-
-func FuzzParseCollector(f *testing.F) {
-	for _, s := range []string{"cm", "cm:1", "[::1]:9", "<1.2.3.4:5?sock=x>", "cm:9618?sock=a&b", "a:b:c", "[", "", "\x00"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		at, err := pool.ParseCollector(text, 9618)
-		if err != nil {
-			return
-		}
-		again, err := pool.ParseCollector(at.String(), 9618)
-		if err != nil || again.String() != at.String() {
-			t.Errorf("%q is %v, which reads as %v, %v", text, at, again, err)
 		}
 	})
 }

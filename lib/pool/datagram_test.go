@@ -15,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/collector"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 )
 
@@ -93,7 +94,7 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 		asked := 0
 		r := newRig(t, twoSlots+byUDP, cm, func(c *pool.Config) {
 			post := cm.Post
-			c.Post = func(ctx context.Context, to cedar.Sinful, command int) (pool.Poster, error) {
+			c.Post = func(ctx context.Context, to cedar.Sinful, command int) (collector.Poster, error) {
 				asked++
 				if !can {
 					return nil, errs.E("post", errs.Unsupported, "", errors.New("no cipher"))
@@ -118,7 +119,7 @@ func TestDatagramsThatCannotBe(t *testing.T) {
 		}
 		// And back.
 		s := r.Settings(t)
-		s.Datagrams = false
+		s.Collector.Datagrams = false
 		r.pool.Reconfigure(s)
 		time.Sleep(60 * time.Second)
 		synctest.Wait()

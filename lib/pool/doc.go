@@ -1,13 +1,15 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool is the pool's side of an Execution Point: it keeps collectors
-// told of the slots, and turns what negotiators, access points and tools ask
-// into events of the engine and its replies into answers. It owns the ads as
-// they are sent, what each collector was told, and the form of the startd's
-// commands. It must never decide about a slot, hold the engine up, let a slow
-// peer delay another one, or let a claim id out except in a private ad and to
-// its holder.
+// Package pool is the pool's side of an Execution Point, put together: collectors are
+// kept told of the slots (lib/pool/collector), negotiators, schedds and shadows are
+// answered about claims (lib/pool/claims), and administrators about the machine
+// (lib/pool/admin). These three know nothing of one another; what they share is how the
+// engine is reached (lib/pool/engine), how ads are completed (lib/pool/ads) and where
+// daemons are (lib/pool/directory).
+//
+// The package owns the order in which they see the engine's effects, and nothing else.
+// It must never answer a command itself, or hold the engine up.
 //
 //	p := pool.New(pool.Config{Owner: owner, Open: client, Sessions: sessions, …}, settings)
 //	go p.Run(ctx)

@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/collector"
 	"github.com/execpoint/execpoint/lib/pool/pooltest"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -363,7 +364,7 @@ func TestQueriesOfThoseWhoHungUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached := make(chan struct{}, 8)
 		s := newStation(t, stationOptions{text: twoStatic, change: func(c *pool.Config) {
-			c.History = func(ctx context.Context, _ pool.OldJobs, _ func(*classad.Ad) bool) (int64, error) {
+			c.History = func(ctx context.Context, _ collector.OldJobs, _ func(*classad.Ad) bool) (int64, error) {
 				reached <- struct{}{}
 				<-ctx.Done() // a search that finds nothing
 				return 0, context.Cause(ctx)

@@ -17,6 +17,8 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/admin"
+	"github.com/execpoint/execpoint/lib/pool/claims"
 )
 
 // removal is a daemon whose EP moves by command.
@@ -54,7 +56,7 @@ func inBubble(t *testing.T, text string, f func(t *testing.T, r *removal)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &removal{ap: &submitter{t: t, result: 1, name: "new@example", address: "<127.0.0.1:9700>"}}
 		kept := ""
-		m := &pool.Mover{
+		m := &admin.Mover{
 			Persist: func(name, lines string) error {
 				r.note("persist " + name + " " + strings.TrimSpace(strings.ReplaceAll(lines, "\n", " ")))
 				if lines == "" { // taking back always succeeds
@@ -72,7 +74,8 @@ func inBubble(t *testing.T, text string, f func(t *testing.T, r *removal)) {
 				settings := r.Settings(t)
 				for line := range strings.Lines(kept) {
 					if _, value, ok := strings.Cut(line, "SCHEDD_NAME = "); ok {
-						settings.Attach = pool.Attach{Schedd: strings.TrimSpace(value), Interval: time.Minute}
+						settings.Claims.Attach = claims.Attach{Schedd: strings.TrimSpace(value), Interval: time.Minute}
+						settings.Admin.Schedd = settings.Claims.Attach.Schedd
 					}
 				}
 				r.pool.Reconfigure(settings)

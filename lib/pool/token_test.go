@@ -191,28 +191,3 @@ func TestTokenIsNotGiven(t *testing.T) {
 		})
 	}
 }
-
-// Whatever a collector answers is a token, a request or an error, each bounded.
-func FuzzTokenAnswer(f *testing.F) {
-	f.Add("RequestId = \"0012345\"\n")
-	f.Add("Token = \"" + aToken() + "\"\n")
-	f.Add("ErrorString = \"no\\n\"\nErrorCode = 4\nRequestId = \"1\"\n")
-	f.Add("Token = \"\"\n")
-	f.Add("RequestId = \"../../x y\"\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		ad, err := classad.ParseAd(text, classad.Old)
-		if err != nil {
-			return
-		}
-		token, id, err := pool.ReadTokenAnswer(ad)
-		if err != nil {
-			if token != "" || !errs.Is(err, errs.Denied) && !errs.Is(err, errs.Broken) {
-				t.Errorf("%q with %v", token, err)
-			}
-			return
-		}
-		if strings.ContainsAny(token+id, "\n\r\x00 ") || len(token) > 16<<10 || token == "" && len(id) > 64 {
-			t.Errorf("token %q, request %q", token, id)
-		}
-	})
-}

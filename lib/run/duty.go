@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/ads"
 )
 
 // dutyCycle measures which share of the time the goroutine that owns the engine
@@ -123,7 +123,7 @@ func (d *dutyCycle) move(at time.Duration) {
 }
 
 // shares are the shares since the beginning and during the window.
-func (d *dutyCycle) shares() pool.DutyCycle {
+func (d *dutyCycle) shares() ads.DutyCycle {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.move(d.cycle)
@@ -131,5 +131,5 @@ func (d *dutyCycle) shares() pool.DutyCycle {
 	for _, e := range d.recent {
 		recent.add(e)
 	}
-	return pool.DutyCycle{Whole: d.all.duty(), Recent: recent.duty()}
+	return ads.DutyCycle{Whole: d.all.duty(), Recent: recent.duty()}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/ads"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -36,7 +38,7 @@ type Serve struct {
 	// returns our address, for claim ids. duty says how busy the owner is; problems are what could not be made
 	// of the machine. It is called once, before the engine is there; the pool
 	// sees every effect.
-	Join func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error)
+	Join func(owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error)
 	// Starters is given how the starter in a slot reads the configuration in force,
 	// for [Admit]; before Join. nil is not told.
 	Starters func(of func(slot.ID) *config.Snapshot)
@@ -47,11 +49,11 @@ type Serve struct {
 	Asked func(ask func(observe.Request) observe.Response)
 }
 
-// owner reaches the goroutine of a node; it is a pool.Owner.
+// owner reaches the goroutine of a node; it is a engine.Owner.
 type owner struct{ n *node }
 
 // Do has f run by the node's goroutine and waits until it has run.
-func (o owner) Do(ctx context.Context, f func(pool.Turn)) error {
+func (o owner) Do(ctx context.Context, f func(engine.Turn)) error {
 	// Whoever is first decides: the one who asked, that it is too late, or the
 	// owner, that it is done.
 	var taken atomic.Bool
@@ -60,7 +62,7 @@ func (o owner) Do(ctx context.Context, f func(pool.Turn)) error {
 		if !taken.CompareAndSwap(false, true) {
 			return
 		}
-		f(pool.Turn{Now: now, Engine: o.n.eng, Step: func(ev ep.Event) { o.n.step(now, ev) }, Told: o.n.slotTold})
+		f(engine.Turn{Now: now, Engine: o.n.eng, Step: func(ev ep.Event) { o.n.step(now, ev) }, Advertised: o.n.slotTold})
 		close(done)
 	}
 	select {

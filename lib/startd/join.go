@@ -23,12 +23,15 @@ import (
 	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/ads"
+	"github.com/execpoint/execpoint/lib/pool/collector"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
 // join opens the command port and makes the pool's side behind it.
-func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
+func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
 		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
 		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) },
@@ -73,7 +76,7 @@ func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenRequests, r *listen
 }
 
 // post begins to send commands over UDP.
-func (d *daemonState) post(ctx context.Context, to cedar.Sinful, command int) (pool.Poster, error) {
+func (d *daemonState) post(ctx context.Context, to cedar.Sinful, command int) (collector.Poster, error) {
 	p, err := d.client.Datagrams(ctx, to, command)
 	if err != nil {
 		return nil, err
@@ -152,10 +155,10 @@ func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
 }
 
 // measure says what the daemon itself uses.
-func (d *daemonState) measure() (pool.Self, error) {
+func (d *daemonState) measure() (ads.Self, error) {
 	u, err := d.o.Platform.Usage()
 	open, _ := d.port.Connections()
-	return pool.Self{Usage: u, Sockets: open, Sessions: d.sessions.Len()}, err
+	return ads.Self{Usage: u, Sockets: open, Sessions: d.sessions.Len()}, err
 }
 
 // healthy goes through the engine's goroutine, which would not answer if it
@@ -181,7 +184,7 @@ func (d *daemonState) silence() time.Duration {
 }
 
 // history passes on the jobs that ran here, as condor_history asks for them.
-func (d *daemonState) history(ctx context.Context, q pool.OldJobs, found func(*classad.Ad) bool) (malformed int64, err error) {
+func (d *daemonState) history(ctx context.Context, q collector.OldJobs, found func(*classad.Ad) bool) (malformed int64, err error) {
 	o, err := history.OptionsFrom(d.now())
 	if err != nil {
 		return 0, err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/admin"
 )
 
 // ours says why a file of settings may not be trusted: it must belong to who
@@ -37,8 +37,8 @@ func (d *daemonState) mayAct(ctx context.Context, l security.Level, r *security.
 }
 
 // mover moves us to another access point.
-func (d *daemonState) mover() *pool.Mover {
-	return &pool.Mover{
+func (d *daemonState) mover() *admin.Mover {
+	return &admin.Mover{
 		Persist:     d.remote.Persist,
 		Reconfigure: func() { control{d}.Reconfigure(false) },
 		Reboot: func(ctx context.Context, command string) error {

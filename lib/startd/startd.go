@@ -32,6 +32,10 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/ads"
+	"github.com/execpoint/execpoint/lib/pool/claims"
+	"github.com/execpoint/execpoint/lib/pool/directory"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/slot"
 )
@@ -208,8 +212,8 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),
 		Settled: func() { d.settled(ctx, &around) },
 		Serve: &run.Serve{
-			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: pool.NewSecret(config.Version, d.settings.MatchSessions), Orders: d.orders,
-			Join: func(owner pool.Owner, duty func() pool.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
+			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: claims.NewSecret(config.Version, d.settings.Claims.MatchSessions), Orders: d.orders,
+			Join: func(owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
 			Starters: func(of func(slot.ID) *config.Snapshot) { d.starters = of },
@@ -428,7 +432,7 @@ func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	to, err := pool.ParseCollector(address, int(port))
+	to, err := directory.ParseCollector(address, int(port))
 	if err == nil {
 		to, err = d.pool.FindCollector(to)
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 	"github.com/execpoint/execpoint/platform/confio"
 )
 
@@ -100,6 +100,6 @@ func CollectorFinder(snap *config.Snapshot) (func(cedar.Sinful) (cedar.Sinful, e
 	if err != nil {
 		return nil, err
 	}
-	files := pool.AddressFilesFrom(snap)
+	files := directory.AddressFilesFrom(snap)
 	return func(at cedar.Sinful) (cedar.Sinful, error) { return files.FindCollector(at, read) }, nil
 }

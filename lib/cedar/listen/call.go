@@ -9,6 +9,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // Call is one command that arrived and was allowed.
@@ -27,6 +28,25 @@ type Call struct {
 
 	detach func() bool
 	gone   bool
+}
+
+// Ad reads a payload that is one ad of at most that many bytes, to its end.
+func (c *Call) Ad(most int) (*classad.Ad, error) {
+	c.Conn.LimitMessage(most)
+	ad, err := c.Conn.Ad(cedar.AdOptions{})
+	if err == nil {
+		err = c.Conn.EndOfMessage()
+	}
+	return ad, err
+}
+
+// Shown is what a peer calls something, cut to what a line of the log can hold.
+func Shown(name string) string {
+	const most = 200
+	if len(name) <= most {
+		return name
+	}
+	return name[:most] + "…"
 }
 
 // Detach takes the connection from the server: it is the handler's from then

@@ -17,7 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/collector"
 )
 
 // Message is one that a collector was sent.
@@ -29,7 +29,7 @@ type Message struct {
 }
 
 // Collector is a collector in memory, behind sessions that need no
-// negotiation. It implements pool.Opener for the addresses it stands for.
+// negotiation. It implements directory.Opener for the addresses it stands for.
 type Collector struct {
 	Version string // its $CondorVersion string
 
@@ -84,7 +84,7 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 
 // Post begins to take commands over UDP: it is what pool.Config.Post wants. A
 // collector without a version is told in clear.
-func (c *Collector) Post(_ context.Context, to cedar.Sinful, _ int) (pool.Poster, error) {
+func (c *Collector) Post(_ context.Context, to cedar.Sinful, _ int) (collector.Poster, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tried, c.at = append(c.tried, time.Now()), to.String()
@@ -295,7 +295,7 @@ func (c *Collector) Bad() []error {
 // Collectors opens commands at several collectors, by port.
 type Collectors map[int]*Collector
 
-// Command implements pool.Opener.
+// Command implements directory.Opener.
 func (c Collectors) Command(ctx context.Context, to cedar.Sinful, command int, o security.Options) (*cedar.Conn, *security.Session, error) {
 	if one, ok := c[to.Port]; ok {
 		return one.Command(ctx, to, command, o)

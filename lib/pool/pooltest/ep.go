@@ -18,6 +18,8 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/claims"
+	"github.com/execpoint/execpoint/lib/pool/engine"
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
@@ -34,7 +36,7 @@ type Options struct {
 	Text   string
 	Config config.Options
 	// Address is our sinful, for claim ids; Secret makes their secrets, nil:
-	// pool.NewSecret.
+	// claims.NewSecret.
 	Address string
 	Secret  func() claim.Secret
 	// Machine, if not nil, says what the machine is in place of Cpus and Host.
@@ -42,7 +44,7 @@ type Options struct {
 	// Clock is clock.System if nil.
 	Clock clock.Clock
 	// Effect is told of each effect, in the owner's goroutine, after the pool.
-	Effect func(pool.Turn, ep.Effect)
+	Effect func(engine.Turn, ep.Effect)
 }
 
 // EP is an engine and the goroutine that owns it.
@@ -78,7 +80,7 @@ func New(t testing.TB, o Options) *EP {
 		o.Address = "<127.0.0.1:9620>"
 	}
 	if o.Secret == nil {
-		o.Secret = pool.NewSecret(Version, true)
+		o.Secret = claims.NewSecret(Version, true)
 	}
 	now := o.Clock.Now()
 	inv := invented(t, &o, now.Wall)
@@ -214,8 +216,8 @@ func (e *EP) step(ev ep.Event) {
 	e.stepping = false
 }
 
-func (e *EP) turn(now clock.Instant) pool.Turn {
-	return pool.Turn{Now: now, Engine: e.eng, Step: e.step}
+func (e *EP) turn(now clock.Instant) engine.Turn {
+	return engine.Turn{Now: now, Engine: e.eng, Step: e.step}
 }
 
 func (e *EP) perform(now clock.Instant, effects []ep.Effect) {
@@ -230,8 +232,8 @@ func (e *EP) perform(now clock.Instant, effects []ep.Effect) {
 	}
 }
 
-// Do implements pool.Owner.
-func (e *EP) Do(ctx context.Context, f func(pool.Turn)) error {
+// Do implements engine.Owner.
+func (e *EP) Do(ctx context.Context, f func(engine.Turn)) error {
 	ran := make(chan struct{})
 	call := func() {
 		f(e.turn(e.clock.Now()))
@@ -251,7 +253,7 @@ func (e *EP) Do(ctx context.Context, f func(pool.Turn)) error {
 // Step tells the engine of an event and waits until it has.
 func (e *EP) Step(t testing.TB, ev ep.Event) {
 	t.Helper()
-	if err := e.Do(t.Context(), func(turn pool.Turn) { turn.Step(ev) }); err != nil {
+	if err := e.Do(t.Context(), func(turn engine.Turn) { turn.Step(ev) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 )
 
 // Directory is where the address of a daemon can be learnt.
 type Directory struct {
-	Open pool.Opener
+	Open directory.Opener
 	Port int // of collectors that are named without one
 
 	// Find returns where a collector is that is configured with port 0; nil takes
@@ -25,11 +25,11 @@ type Directory struct {
 
 // Locate asks the collectors of a list where a daemon is. Entries that name no
 // collector are a reason only where the others do not know the daemon.
-func (d Directory) Locate(ctx context.Context, list []string, kind pool.Kind, name string) (cedar.Sinful, error) {
+func (d Directory) Locate(ctx context.Context, list []string, kind directory.Kind, name string) (cedar.Sinful, error) {
 	var collectors []cedar.Sinful
 	var bad []error
 	for _, text := range list {
-		at, err := pool.ParseCollector(text, d.Port)
+		at, err := directory.ParseCollector(text, d.Port)
 		if err == nil && d.Find != nil {
 			at, err = d.Find(at)
 		}
@@ -39,7 +39,7 @@ func (d Directory) Locate(ctx context.Context, list []string, kind pool.Kind, na
 		}
 		collectors = append(collectors, at)
 	}
-	at, err := pool.Lookup(ctx, d.Open, collectors, kind, name)
+	at, err := directory.Lookup(ctx, d.Open, collectors, kind, name)
 	if err != nil {
 		return cedar.Sinful{}, errors.Join(append([]error{err}, bad...)...)
 	}
@@ -47,7 +47,7 @@ func (d Directory) Locate(ctx context.Context, list []string, kind pool.Kind, na
 }
 
 // Ping asks whether a daemon lets us in.
-func Ping(ctx context.Context, open pool.Opener, at cedar.Sinful) error {
+func Ping(ctx context.Context, open directory.Opener, at cedar.Sinful) error {
 	conn, _, err := open.Command(ctx, at, command.DCNop, security.Options{})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 )
 
 // Move is a move of an Execution Point to another access point.
@@ -31,7 +31,7 @@ func Rehome(ctx context.Context, d Directory, home []string, ep, schedd string, 
 		if m.Pool != "" {
 			ask = []string{m.Pool}
 		}
-		at, err := d.Locate(ctx, ask, pool.AccessPoint, schedd)
+		at, err := d.Locate(ctx, ask, directory.AccessPoint, schedd)
 		if err == nil {
 			err = Ping(ctx, d.Open, at)
 		}
@@ -39,7 +39,7 @@ func Rehome(ctx context.Context, d Directory, home []string, ep, schedd string, 
 			return fmt.Errorf("cannot reach schedd %s: %w", schedd, err)
 		}
 	}
-	at, err := d.Locate(ctx, home, pool.ExecutionPoint, ep)
+	at, err := d.Locate(ctx, home, directory.ExecutionPoint, ep)
 	if err != nil {
 		return err
 	}

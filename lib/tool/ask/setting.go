@@ -11,7 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 	"github.com/execpoint/execpoint/lib/tool/settings"
 )
 
@@ -19,7 +19,7 @@ import (
 // HTCondor 8.1.2 the line of the file, where that is, the default, and how
 // often the name was asked for; a name that is not defined is no string, or
 // "Not defined" of older ones.
-func Setting(ctx context.Context, open pool.Opener, at cedar.Sinful, name string) (settings.Answer, error) {
+func Setting(ctx context.Context, open directory.Opener, at cedar.Sinful, name string) (settings.Answer, error) {
 	s := settings.Answer{Name: strings.ToUpper(name)}
 	conn, _, err := open.Command(ctx, at, command.DCConfigVal, security.Options{})
 	if err != nil {

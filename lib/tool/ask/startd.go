@@ -15,12 +15,12 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 )
 
 // ExecutionPoint puts a question of the control socket to a daemon of this project. A
 // refusal is an errs.Invalid about name, and what it says stands in the response too.
-func ExecutionPoint(ctx context.Context, open pool.Opener, at cedar.Sinful, name string, req observe.Request) (observe.Response, error) {
+func ExecutionPoint(ctx context.Context, open directory.Opener, at cedar.Sinful, name string, req observe.Request) (observe.Response, error) {
 	const op = "condor_ep.ask" // as scripts know it from condor_ep
 	number, _ := observe.CommandOf(req.Op)
 	text, err := json.Marshal(req)
@@ -57,7 +57,7 @@ func ExecutionPoint(ctx context.Context, open pool.Opener, at cedar.Sinful, name
 // History asks a startd for the jobs that ran there, the newest first, and calls show
 // with each. constraint is an expression over their ads, "" for all; a limit of 0 is
 // none. The error is about the constraint, the wire, or what show said.
-func History(ctx context.Context, open pool.Opener, at cedar.Sinful, constraint string, limit int, show func(*classad.Ad) error) error {
+func History(ctx context.Context, open directory.Opener, at cedar.Sinful, constraint string, limit int, show func(*classad.Ad) error) error {
 	query := classad.NewAd()
 	if constraint == "" {
 		constraint = "true"

@@ -1,0 +1,110 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/pool/ads"
+	"github.com/execpoint/execpoint/lib/pool/engine"
+)
+
+// resultInvalidState has a schedd try again a second later.
+const resultInvalidState = "InvalidState"
+
+// mostCoalesced bounds how many claims may be named to be made one.
+const mostCoalesced = 1 << 12
+
+// coalesceSlots makes one slot of several that the asker has claimed, for a job
+// that has them to itself (condor_now).
+func (s *Server) coalesceSlots(ctx context.Context, c *listen.Call) error {
+	const op = "claims.COALESCE_SLOTS"
+	c.Conn.LimitMessage(jobLength)
+	ad, err := c.Conn.Ad(cedar.AdOptions{})
+	if err != nil {
+		return err
+	}
+	job, err := c.Ad(jobLength)
+	if err != nil {
+		return err
+	}
+	list, ok := ad.EvalString(ads.AttrClaimIDList, nil)
+	names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+	if !ok || len(names) == 0 || len(names) > mostCoalesced {
+		return errs.E(op, errs.Invalid, ads.AttrClaimIDList, errors.New("want a list of claim ids"))
+	}
+	ev := ep.CoalesceRequested{Job: job}
+	var client claim.Client
+	for _, name := range names {
+		id, _ := claim.ParseID(name)
+		ev.Claims = append(ev.Claims, id)
+	}
+	if err := s.cfg.Owner.Do(ctx, func(t engine.Turn) {
+		id, _ := t.Engine.SlotOf(ev.Claims[0])
+		if v, ok := t.Engine.SlotView(id); ok {
+			client = v.Client
+		}
+	}); err != nil {
+		return err
+	}
+	ref, reply := s.requests.New()
+	defer s.requests.Drop(ref)
+	ev.Ref = ref
+	s.keepalives.expect(&ep.ClaimRequested{Ref: ref, Job: job, Client: client}) // what is granted is kept alive
+	defer s.keepalives.forget(ref)
+	if err := s.cfg.Owner.Do(ctx, func(t engine.Turn) { t.Step(ev) }); err != nil {
+		return err
+	}
+	r := <-reply // which came with the step
+	answer, slotAd := classad.NewAd(), classad.NewAd()
+	if r.Err != nil || r.Granted == nil {
+		answer.SetString(ads.AttrResult, coalesceResult(r.Err))
+		answer.SetString(ads.AttrErrorString, coalesceText(r.Err))
+		c.Log.Info("refused to coalesce slots", "claims", len(names), "why", r.Err)
+	} else {
+		g := r.Granted
+		answer.SetString(ads.AttrResult, ads.ResultSuccess)
+		answer.SetString("ClaimId", g.Claim.Wire())
+		slotAd = g.Ad
+		id := s.cfg.Ads.Identity()
+		id.Complete(slotAd)
+		c.Log.Info("slots coalesced", "claims", len(names), "slot", g.Name, "claim", g.Claim.String())
+	}
+	c.Conn.PutAd(answer, cedar.AdOptions{})
+	c.Conn.PutAd(slotAd, cedar.AdOptions{NoPrivate: true})
+	err = c.Conn.EndMessage()
+	if err != nil && r.Granted != nil {
+		s.giveBack(ctx, r.Granted) // nobody knows of it
+	}
+	return err
+}
+
+// coalesceResult says what a schedd is to do about a refusal: to ask again, to
+// give up, or to find its mistake.
+func coalesceResult(err error) string {
+	switch {
+	case errs.Is(err, errs.Transient):
+		return resultInvalidState
+	case errs.Is(err, errs.Invalid), errs.Is(err, errs.NotFound):
+		return ads.ResultInvalid
+	}
+	return ads.ResultFailure
+}
+
+// coalesceText is what the schedd is told, as HTCondor says it.
+func coalesceText(err error) string {
+	var e *errs.Error
+	if coalesceResult(err) == ads.ResultFailure || !errors.As(err, &e) || e.Err == nil {
+		return "Unable to coalesce any slots"
+	}
+	return e.Err.Error()
+}
