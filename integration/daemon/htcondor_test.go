@@ -173,13 +173,13 @@ func assemble(root string, in daemon.Inherit, cookie string, log *slog.Logger) (
 		}
 	}
 	d := &daemon.CommandPort{
-		Network: network, Inherit: in, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Interfaces: endpoint.Interfaces, ReadFile: os.ReadFile, Log: log,
-		Named: func(id string, in *daemon.NamedSocket) (listen.NamedSocket, error) {
+		Network: network, Inherit: in, Subsystem: "STARTD", PID: os.Getpid(), Tag: 0xab12, Log: log,
+		Machine: daemon.Machine{Interfaces: endpoint.Interfaces, ReadFile: os.ReadFile, Named: func(id string, in *daemon.NamedSocket) (listen.NamedSocket, error) {
 			if in != nil {
 				return sharedport.Inherited(in.Descriptor, in.Name)
 			}
 			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: network.SocketDir, ID: id})
-		},
+		}},
 		File: daemon.AddressFile{Path: conf.String("STARTD_ADDRESS_FILE"), Version: version, Platform: "$CondorPlatform: X86_64-Linux $"},
 	}
 	c.door, c.orderly = d, answers.Orders

@@ -34,16 +34,8 @@ type CommandPort struct {
 	Tag       uint16 // by chance; part of the id behind a shared port
 	Port      int    // 0 takes any
 	Server    *listen.Server
+	Machine   Machine
 
-	// Named makes the named socket of an endpoint, or takes over the one that
-	// the parent made. Nil is a system without them: then there is no shared
-	// port.
-	Named func(id string, inherited *NamedSocket) (listen.NamedSocket, error)
-	// Interfaces and Resolve tell about the machine and names of hosts.
-	Interfaces func() ([]endpoint.Interface, error)
-	Resolve    func(ctx context.Context, host string) (netip.Addr, error)
-	// ReadFile reads the ad of the shared port.
-	ReadFile func(path string) ([]byte, error)
 	// Broker opens a connection to a broker for command.CCBRegister, under a
 	// session that is not kept; Dial is listen.Dialer's.
 	Broker func(ctx context.Context, address string) (*cedar.Conn, error)
@@ -57,10 +49,26 @@ type CommandPort struct {
 	Changed func(public cedar.Sinful)
 	Log     *slog.Logger
 
-	sockets endpoint.Sockets
-
+	sockets    endpoint.Sockets
 	refreshing sync.Mutex // one at a time, so that the latest address stays
+	at         address
+}
 
+// Machine is what a command port has to know of the machine it is on.
+type Machine struct {
+	// Named makes the named socket of an endpoint, or takes over the one that
+	// the parent made. Nil is a system without them: then there is no shared
+	// port.
+	Named func(id string, inherited *NamedSocket) (listen.NamedSocket, error)
+	// Interfaces and Resolve tell about its interfaces and names of hosts.
+	Interfaces func() ([]endpoint.Interface, error)
+	Resolve    func(ctx context.Context, host string) (netip.Addr, error)
+	// ReadFile reads the ad of the shared port.
+	ReadFile func(path string) ([]byte, error)
+}
+
+// address is where a daemon is reached now.
+type address struct {
 	mu     sync.Mutex
 	reach  endpoint.Reach
 	public cedar.Sinful
@@ -74,7 +82,7 @@ func (c *CommandPort) Open(ctx context.Context) error {
 	c.sockets = endpoint.Sockets{
 		Network: c.Network, Server: c.Server, Name: c.Name, Brokers: c.Network.Brokers, Broker: c.Broker, Dial: c.Dial, Registered: c.refresh, Log: c.Log,
 	}
-	if !c.Network.SharedPort || c.Named == nil {
+	if !c.Network.SharedPort || c.Machine.Named == nil {
 		return c.openOwn(ctx)
 	}
 	why := c.noSharedPort(ctx)
@@ -104,7 +112,7 @@ func (c *CommandPort) noSharedPort(ctx context.Context) error {
 	if c.Inherit.Endpoint != nil || c.Inherit.ParentAddress != "" {
 		return nil
 	}
-	ad, err := c.ReadFile(c.Network.PortAd)
+	ad, err := c.Machine.ReadFile(c.Network.PortAd)
 	if err != nil {
 		return err
 	}
@@ -137,13 +145,13 @@ func (c *CommandPort) openShared() error {
 	if !listen.ValidID(id) {
 		return errs.E("daemon.CommandPort", errs.Invalid, InheritVariable, fmt.Errorf("the id of the shared port endpoint is %.40q; want letters, digits, '.', '_' and '-'", id))
 	}
-	first, err := c.Named(id, inherited)
+	first, err := c.Machine.Named(id, inherited)
 	if err != nil {
 		return err
 	}
-	c.sockets.Share(id, first, func() (listen.NamedSocket, error) { return c.Named(id, nil) })
+	c.sockets.Share(id, first, func() (listen.NamedSocket, error) { return c.Machine.Named(id, nil) })
 	host := netip.IPv6Loopback()
-	if all, err := c.Interfaces(); err == nil {
+	if all, err := c.Machine.Interfaces(); err == nil {
 		if v4, v6, err := c.Network.Pick(c.Network.Interface, all); err == nil {
 			if host = v6; v4.IsValid() {
 				host = v4
@@ -155,7 +163,7 @@ func (c *CommandPort) openShared() error {
 }
 
 func (c *CommandPort) openOwn(ctx context.Context) error {
-	all, err := c.Interfaces()
+	all, err := c.Machine.Interfaces()
 	if err != nil {
 		return err
 	}
@@ -173,7 +181,7 @@ func (c *CommandPort) openOwn(ctx context.Context) error {
 		}
 	}
 	if f := c.Network.Forwarding; f != "" {
-		if r.Forward, err = c.Resolve(ctx, f); err != nil {
+		if r.Forward, err = c.Machine.Resolve(ctx, f); err != nil {
 			return errs.E("daemon.CommandPort", errs.NotFound, "TCP_FORWARDING_HOST", err)
 		}
 	}
@@ -191,9 +199,9 @@ func (c *CommandPort) openOwn(ctx context.Context) error {
 		return err
 	}
 	r.UDP, r.Port = c.sockets.Datagrams(), c.sockets.Port()
-	c.mu.Lock()
-	c.reach = r
-	c.mu.Unlock()
+	c.at.mu.Lock()
+	c.at.reach = r
+	c.at.mu.Unlock()
 	c.refresh()
 	return nil
 }
@@ -251,7 +259,7 @@ func (c *CommandPort) Serve(ctx context.Context) error {
 	if id, ok := c.sockets.SharedPort(); ok {
 		w := &listen.PortWatch{
 			ID: id, Log: c.Log,
-			Read:    func() ([]byte, error) { return c.ReadFile(c.Network.PortAd) },
+			Read:    func() ([]byte, error) { return c.Machine.ReadFile(c.Network.PortAd) },
 			Changed: func(public cedar.Sinful, _ []cedar.Sinful) { c.set(public, public, true) },
 		}
 		wg.Go(func() { w.Run(ctx) })
@@ -273,36 +281,36 @@ func (c *CommandPort) Name() string {
 // Public returns the address that others are told. It returns false as long
 // as there is none.
 func (c *CommandPort) Public() (cedar.Sinful, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.public, c.known
+	c.at.mu.Lock()
+	defer c.at.mu.Unlock()
+	return c.at.public, c.at.known
 }
 
 // Local returns the address for tools on this machine.
 func (c *CommandPort) Local() cedar.Sinful {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.local
+	c.at.mu.Lock()
+	defer c.at.mu.Unlock()
+	return c.at.local
 }
 
 // refresh works out the address of own ports.
 func (c *CommandPort) refresh() {
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
-	c.mu.Lock()
-	r := c.reach
-	c.mu.Unlock()
+	c.at.mu.Lock()
+	r := c.at.reach
+	c.at.mu.Unlock()
 	r.Contacts = c.sockets.Contacts()
 	c.set(c.Network.Local(r), c.Network.Public(r), true)
 }
 
 // set takes over addresses, writes the file and tells of a change.
 func (c *CommandPort) set(local, public cedar.Sinful, known bool) {
-	c.mu.Lock()
-	changed := known && (!c.known || c.public.String() != public.String())
-	moved := c.local.String() != local.String()
-	c.local, c.public, c.known = local, public, known
-	c.mu.Unlock()
+	c.at.mu.Lock()
+	changed := known && (!c.at.known || c.at.public.String() != public.String())
+	moved := c.at.local.String() != local.String()
+	c.at.local, c.at.public, c.at.known = local, public, known
+	c.at.mu.Unlock()
 	if moved {
 		if err := errors.Join(c.File.Write(local), c.Super.Write(local)); err != nil {
 			c.Log.Error("could not write the address file", "err", err)

@@ -73,11 +73,11 @@ func newCommandPort(t *testing.T, knobs string) (d *CommandPort, changes chan st
 	changes = make(chan string, 8)
 	return &CommandPort{
 		Network: n, Subsystem: "STARTD", PID: 4712, Tag: 0xab12,
-		Server:     &listen.Server{Table: table, Security: bare{}},
-		Interfaces: func() ([]endpoint.Interface, error) { return lab, nil },
-		File:       AddressFile{Path: filepath.Join(t.TempDir(), ".startd_address"), Version: "$CondorVersion: 25.14.0 x $", Platform: "$CondorPlatform: x $"},
-		Changed:    func(s cedar.Sinful) { changes <- s.String() },
-		Log:        slog.New(slog.DiscardHandler),
+		Server:  &listen.Server{Table: table, Security: bare{}},
+		Machine: Machine{Interfaces: func() ([]endpoint.Interface, error) { return lab, nil }},
+		File:    AddressFile{Path: filepath.Join(t.TempDir(), ".startd_address"), Version: "$CondorVersion: 25.14.0 x $", Platform: "$CondorPlatform: x $"},
+		Changed: func(s cedar.Sinful) { changes <- s.String() },
+		Log:     slog.New(slog.DiscardHandler),
 	}, changes
 }
 
@@ -315,7 +315,7 @@ func TestCommandPortBehindSharedPort(t *testing.T) {
 		d, changes := newCommandPort(t, "USE_SHARED_PORT = true\nSHARED_PORT_DAEMON_AD_FILE = /ad\nCCB_ADDRESS = cm.example\n")
 		n := &named{calls: make(chan net.Conn), passed: make(chan net.Conn, 1), done: make(chan struct{})}
 		d.Inherit.Endpoint = &NamedSocket{Name: "cookie/startd_99_cdef", Descriptor: 9}
-		d.Named = func(id string, in *NamedSocket) (listen.NamedSocket, error) {
+		d.Machine.Named = func(id string, in *NamedSocket) (listen.NamedSocket, error) {
 			if id != "startd_99_cdef" || in != d.Inherit.Endpoint {
 				t.Errorf("socket %s, inherited %v", id, in)
 			}
@@ -323,7 +323,7 @@ func TestCommandPortBehindSharedPort(t *testing.T) {
 		}
 		var mu sync.Mutex
 		ad := ""
-		d.ReadFile = func(path string) ([]byte, error) {
+		d.Machine.ReadFile = func(path string) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if path != "/ad" || ad == "" {
@@ -425,13 +425,13 @@ func TestCommandPortsThatDoNotOpen(t *testing.T) {
 		t.Errorf("nobody's address: %v", err)
 	}
 	d, _ = newCommandPort(t, "TCP_FORWARDING_HOST = gate.example\nUSE_SHARED_PORT = false\n")
-	d.Resolve = func(context.Context, string) (netip.Addr, error) { return netip.Addr{}, errors.New("no such host") }
+	d.Machine.Resolve = func(context.Context, string) (netip.Addr, error) { return netip.Addr{}, errors.New("no such host") }
 	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "TCP_FORWARDING_HOST") {
 		t.Errorf("nobody's name: %v", err)
 	}
 	d, _ = newCommandPort(t, "USE_SHARED_PORT = true\n")
 	d.Inherit.Endpoint = &NamedSocket{Name: "cookie/startd 1", Descriptor: 9}
-	d.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return nil, errors.New("must not be asked") }
+	d.Machine.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return nil, errors.New("must not be asked") }
 	if err := d.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "CONDOR_INHERIT") {
 		t.Errorf("a bad id: %v", err)
 	}
@@ -471,13 +471,13 @@ func TestCommandPortWithoutSharedPort(t *testing.T) {
 			var said strings.Builder
 			d.Log = slog.New(slog.NewTextHandler(&said, nil))
 			d.Inherit.ParentAddress = tt.parent
-			d.ReadFile = func(path string) ([]byte, error) {
+			d.Machine.ReadFile = func(path string) ([]byte, error) {
 				if tt.ad == "" {
 					return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 				}
 				return []byte(tt.ad), nil
 			}
-			d.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return &named{}, tt.named }
+			d.Machine.Named = func(string, *NamedSocket) (listen.NamedSocket, error) { return &named{}, tt.named }
 			if err := d.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}

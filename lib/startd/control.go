@@ -28,12 +28,12 @@ const controlNames = 5 * time.Second
 // openControl opens the control socket, at which condor_ep asks, and leaves word
 // where it is. Without it the daemon serves the pool all the same.
 func (d *daemonState) openControl(self host.ProcID) net.Listener {
-	set, _ := observe.LogSettingsFrom(d.snap, subsystem) // was read before
-	record := run.Daemon{Proc: self, Config: d.root(), Log: logPath(d.snap, set)}
-	if o, err := history.OptionsFrom(d.snap); err == nil {
+	set, _ := observe.LogSettingsFrom(d.conf.atStart, subsystem) // was read before
+	record := run.Daemon{Proc: self, Config: d.root(), Log: logPath(d.conf.atStart, set)}
+	if o, err := history.OptionsFrom(d.conf.atStart); err == nil {
 		record.History = o.Path
 	}
-	path, err := run.ControlPath(d.snap, ad.DaemonName(d.snap.String("STARTD_NAME"), d.inv.FullHostname))
+	path, err := run.ControlPath(d.conf.atStart, ad.DaemonName(d.conf.atStart.String("STARTD_NAME"), d.found.inventory.FullHostname))
 	var l net.Listener
 	if err == nil {
 		l, err = d.o.Platform.ListenControl(path)
@@ -66,10 +66,10 @@ func (d *daemonState) mayAsk(r observe.Request) error {
 	level := controlLevel(r.Op)
 	domain := d.now().String("UID_DOMAIN")
 	if domain == "" {
-		domain = d.inv.FullHostname
+		domain = d.found.inventory.FullHostname
 	}
 	who := security.Request{Peer: security.Peer{User: security.Unauthenticated}, Addr: netip.AddrPortFrom(netip.IPv6Loopback(), 0)}
-	methods := d.server.Settings().Policy(level).Methods
+	methods := d.wire.server.Settings().Policy(level).Methods
 	if r.By != "" && !strings.ContainsAny(r.By, " @") && slices.Contains(methods, authn.FS) { // a user without a name has none here
 		who.Peer = security.Peer{User: r.By + "@" + domain, Method: "FS", Name: r.By}
 	}

@@ -42,7 +42,7 @@ func Lines(err error) []string {
 // cannot be written. Standard error is nobody's under condor_master. snap is
 // what could be read of the configuration, and may be nil. Nothing is made but
 // the log itself: a configuration that is wrong may name any directory.
-func TellFatal(cause error, status int, snap *config.Snapshot, p Platform, pid int) {
+func TellFatal(cause error, status int, snap *config.Snapshot, p SystemLog, pid int) {
 	w, debug, err := fatalLog(snap, p)
 	if err != nil {
 		return // standard error has it
@@ -56,7 +56,7 @@ func TellFatal(cause error, status int, snap *config.Snapshot, p Platform, pid i
 }
 
 // fatalLog opens where a fatal error is told.
-func fatalLog(snap *config.Snapshot, p Platform) (io.WriteCloser, observe.Debug, error) {
+func fatalLog(snap *config.Snapshot, p SystemLog) (io.WriteCloser, observe.Debug, error) {
 	debug, _ := observe.ParseDebug()
 	if snap != nil {
 		set, err := observe.LogSettingsFrom(snap, subsystem)

@@ -33,30 +33,30 @@ import (
 // join opens the command port and makes the pool's side behind it.
 func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 	d.pool = pool.New(pool.Config{
-		Owner: owner, Open: d.client, Post: d.post, Sessions: d.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
-		AdminCommands: func() []int { return d.admin }, Updated: func() { close(d.updated) },
-		StoreToken: func(token string) (string, error) { return d.methods.Load().StoreToken(token) },
-		History:    d.history, Self: d.measure, Duty: duty, Mover: d.mover(), Touched: d.kbdd.touch, Admit: d.admit, ReadFile: d.readShown, Clock: d.clock, Log: d.log,
+		Owner: owner, Open: d.wire.client, Post: d.post, Sessions: d.wire.sessions, Address: d.self, Start: d.start.Unix(), Problems: problems,
+		AdminCommands: func() []int { return d.wire.adminCommands }, Updated: func() { close(d.parent.updated) },
+		StoreToken: func(token string) (string, error) { return d.wire.methods.Load().StoreToken(token) },
+		History:    d.history, Self: d.measure, Duty: duty, Mover: d.mover(), Touched: d.kbdd.touch, Admit: d.admit, ReadFile: d.wire.readShown, Clock: d.clock, Log: d.log,
 	}, d.settings)
 	answers := &daemon.Answers{
-		Orders: d.told, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.updated,
-		Remote: d.remote, Allowed: d.mayAct,
+		Orders: d.orders.daemon, Config: d.now, Clock: d.clock, Files: daemon.DiskFiles{}, Ready: d.parent.updated,
+		Remote: d.conf.remote, Allowed: d.mayAct,
 	}
 	_, _ = rand.Read(answers.Instance[:]) // never fails
 	tokens := &daemon.TokenRequests{
-		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
+		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.wire.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
-	table, err := tableOf(d.pool, answers, tokens, d.endpoint.Reverser, d.desk)
+	table, err := tableOf(d.pool, answers, tokens, d.wire.endpoint.Reverser, d.desk)
 	if err != nil {
 		return nil, "", err
 	}
-	d.port.Table, d.server.Commands = table, table.Security()
-	d.admin = table.Security().Valid(security.Administrator, true)
-	if err := d.commandPort.Open(ctx); err != nil {
+	d.wire.listener.Table, d.wire.server.Commands = table, table.Security()
+	d.wire.adminCommands = table.Security().Valid(security.Administrator, true)
+	if err := d.wire.commandPort.Open(ctx); err != nil {
 		return nil, "", err
 	}
 	around.Go(func() {
-		if err := d.commandPort.Serve(ctx); err != nil && ctx.Err() == nil {
+		if err := d.wire.commandPort.Serve(ctx); err != nil && ctx.Err() == nil {
 			d.log.Error("the command socket failed", "err", err)
 		}
 	})
@@ -77,7 +77,7 @@ func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenRequests, r *listen
 
 // post begins to send commands over UDP.
 func (d *daemonState) post(ctx context.Context, to cedar.Sinful, command int) (collector.Poster, error) {
-	p, err := d.client.Datagrams(ctx, to, command)
+	p, err := d.wire.client.Datagrams(ctx, to, command)
 	if err != nil {
 		return nil, err
 	}
@@ -97,26 +97,26 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 	defer limit.Stop()
 	brokers := time.NewTimer(brokerPatience)
 	defer brokers.Stop()
-	late := len(d.commandPort.Network.Brokers) == 0
+	late := len(d.wire.commandPort.Network.Brokers) == 0
 	what := "a broker of CCB_ADDRESS to let us in"
-	if d.commandPort.Network.SharedPort {
-		what = "condor_shared_port to say where we are reached, in " + d.commandPort.Network.PortAd
+	if d.wire.commandPort.Network.SharedPort {
+		what = "condor_shared_port to say where we are reached, in " + d.wire.commandPort.Network.PortAd
 	}
 	defer observe.Waiting(func() { d.say("waiting for " + what) })()
 	for {
-		at, ok := d.commandPort.Public()
-		if ok && (late || len(at.CCB) > 0 || d.commandPort.Network.SharedPort) {
+		at, ok := d.wire.commandPort.Public()
+		if ok && (late || len(at.CCB) > 0 || d.wire.commandPort.Network.SharedPort) {
 			return at, nil
 		}
 		select {
-		case <-d.known:
+		case <-d.wire.moved:
 		case <-brokers.C:
 			late = true
 			if ok {
 				d.log.Warn("no broker has answered; only our own network can reach us until one does", "address", at.String())
 			}
 		case <-limit.C:
-			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, d.commandPort.Network.PortAd, fmt.Errorf("the shared port of condor_master does not say there within %v where we are reached; USE_SHARED_PORT = False takes a port of our own", addressPatience))
+			return cedar.Sinful{}, errs.E("startd.Run", errs.Expired, d.wire.commandPort.Network.PortAd, fmt.Errorf("the shared port of condor_master does not say there within %v where we are reached; USE_SHARED_PORT = False takes a port of our own", addressPatience))
 		case <-ctx.Done():
 			return cedar.Sinful{}, ctx.Err()
 		}
@@ -127,27 +127,27 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
 	d.begin.end()
 	around.Go(func() { d.pool.Run(ctx) })
-	_ = d.notify.Ready()
+	_ = d.parent.notify.Ready()
 	around.Go(func() {
-		if err := d.notify.Watch(ctx, d.healthy); err != nil && ctx.Err() == nil {
+		if err := d.parent.notify.Watch(ctx, d.healthy); err != nil && ctx.Err() == nil {
 			d.log.Warn("the watchdog of the service manager is not told", "err", err)
 		}
 	})
-	parent, err := cedar.ParseSinful(d.inherit.ParentAddress)
-	if d.inherit.ParentAddress == "" || err != nil {
+	parent, err := cedar.ParseSinful(d.parent.inherit.ParentAddress)
+	if d.parent.inherit.ParentAddress == "" || err != nil {
 		return
 	}
 	p := &daemon.Parent{
 		Address: parent, PID: d.o.PID, Log: d.log, Healthy: d.healthy, Silence: d.silence,
 		Send: func(ctx context.Context, to cedar.Sinful, command int) (*cedar.Conn, error) {
-			conn, _, err := d.client.Command(ctx, to, command, security.Options{})
+			conn, _, err := d.wire.client.Command(ctx, to, command, security.Options{})
 			return conn, err
 		},
 	}
 	around.Go(func() { p.KeepAlive(ctx) })
 	around.Go(func() {
 		select {
-		case <-d.updated:
+		case <-d.parent.updated:
 			p.Ready(ctx)
 		case <-ctx.Done():
 		}
@@ -157,8 +157,8 @@ func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
 // measure says what the daemon itself uses.
 func (d *daemonState) measure() (ads.Self, error) {
 	u, err := d.o.Platform.Usage()
-	open, _ := d.port.Connections()
-	return ads.Self{Usage: u, Sockets: open, Sessions: d.sessions.Len()}, err
+	open, _ := d.wire.listener.Connections()
+	return ads.Self{Usage: u, Sockets: open, Sessions: d.wire.sessions.Len()}, err
 }
 
 // healthy goes through the engine's goroutine, which would not answer if it
@@ -210,7 +210,7 @@ type control struct{ d *daemonState }
 // Reconfigure implements daemon.Control.
 func (c control) Reconfigure(bool) {
 	select {
-	case c.d.reload <- struct{}{}:
+	case c.d.orders.reload <- struct{}{}:
 	default: // it is going to be read anyway
 	}
 }
@@ -228,7 +228,7 @@ func (c control) Shutdown(m daemon.Mode) {
 		manner = ep.Fast
 	}
 	select {
-	case c.d.orders <- manner:
+	case c.d.orders.end <- manner:
 	default: // it was told so often that one more says nothing
 	}
 }
@@ -245,11 +245,11 @@ func (d *daemonState) signals(ctx context.Context) {
 			}
 			switch s {
 			case Terminate:
-				d.told.Terminate()
+				d.orders.daemon.Terminate()
 			case Quit:
-				d.told.Quit()
+				d.orders.daemon.Quit()
 			case Hangup:
-				d.told.Hangup()
+				d.orders.daemon.Hangup()
 			}
 		}
 	}

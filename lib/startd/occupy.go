@@ -21,7 +21,7 @@ import (
 // there, and nothing begins without it; those of single slots come back with
 // what is wrong with them.
 func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute string, elsewhere []machine.SlotExecute, errno host.Errno) (*run.Occupied, []machine.SlotExecute, error) {
-	name := ad.DaemonName(d.snap.String("STARTD_NAME"), d.inv.FullHostname)
+	name := ad.DaemonName(d.conf.atStart.String("STARTD_NAME"), d.found.inventory.FullHostname)
 	if err := run.CheckExecute(execute); err != nil {
 		return nil, nil, err
 	}
@@ -34,19 +34,19 @@ func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute stri
 			places = append(places, run.ExecutePlace(fmt.Sprintf("SLOT%d_EXECUTE", x.Slot), x.Path))
 		}
 	}
-	set, err := observe.LogSettingsFrom(d.snap, subsystem)
+	set, err := observe.LogSettingsFrom(d.conf.atStart, subsystem)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !set.Syslog {
-		places = append(places, run.LogPlace("STARTD_LOG", logPath(d.snap, set)))
+		places = append(places, run.LogPlace("STARTD_LOG", logPath(d.conf.atStart, set)))
 	}
-	if lock := d.snap.String("LOCK"); lock != "" {
+	if lock := d.conf.atStart.String("LOCK"); lock != "" {
 		places = append(places, run.NamePlace("STARTD_NAME", name, filepath.Clean(lock)))
 	}
 	occupied, err := run.Occupy(ctx, run.Occupation{
 		Lock: d.o.Platform.Lock, Patience: run.OccupyPatience, Log: d.log,
-		Me: host.Holder{Program: "condor_startd", Name: name, Machine: d.inv.FullHostname, Proc: self, Since: time.Now()},
+		Me: host.Holder{Program: "condor_startd", Name: name, Machine: d.found.inventory.FullHostname, Proc: self, Since: time.Now()},
 	}, places...)
 	return occupied, elsewhere, err
 }

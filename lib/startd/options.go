@@ -18,24 +18,37 @@ import (
 	"github.com/execpoint/execpoint/lib/run"
 )
 
-// Platform is the operating system as the daemon needs it.
+// Platform is the operating system as the daemon needs it: all that it can do.
 type Platform interface {
+	Detector
+	JobHost
+	Owners
+	Sockets
+	Records
+	SystemLog
+	Meter
+}
+
+// Detector finds out what the machine has.
+type Detector interface {
 	Scanners() []machine.Scanner
+	// Volume looks at the file system of EXECUTE, Programs at what can run jobs.
 	Volume(execute string, snap *config.Snapshot) machine.Scanner
 	Programs(snap *config.Snapshot) machine.Scanner
+}
+
+// JobHost is where jobs run.
+type JobHost interface {
 	Host(execute string, snap *config.Snapshot) (run.Host, error)
 	// Sweep clears an EXECUTE directory of what dead starters left.
 	Sweep(execute string) error
-	// Lock is a host.Locker.
-	Lock(path string, share host.Share, me host.Holder) (host.Lock, error)
+}
+
+// Owners tells whose files and sockets are, and reads what is ours.
+type Owners interface {
 	// Credentials reads our secrets and tells whose a directory is; Owners is
 	// nil where the system has no such thing.
 	Credentials() (host.PrivateFiles, host.Owners)
-	// Syslog is the system's log, for a program of this name; Unsupported where
-	// there is none.
-	Syslog(tag string) (io.WriteCloser, error)
-	// Usage measures the calling process.
-	Usage() (host.Usage, error)
 	// Kin is security.Client's, where ids is CONDOR_IDS; nil where the system
 	// cannot tell. It fails for ids that are no uid.gid.
 	Kin(ids string) (func(net.Addr) bool, error)
@@ -43,16 +56,39 @@ type Platform interface {
 	// where they are, and refuses those that may be anybody else's; ids is
 	// CONDOR_IDS.
 	ReadShown(ids string) (func(path string) ([]byte, error), error)
+}
+
+// Sockets makes the sockets that are not the same on every system.
+type Sockets interface {
 	// ListenControl makes a control socket, to which every user may connect.
 	ListenControl(path string) (net.Listener, error)
-	// RunBase is where the user of this process keeps the records of what it
-	// runs, and Private opens it.
-	RunBase() (string, error)
-	Private() host.PrivateDirs
 	// Reuse is listen.Dialer's; nil where the system has no such thing.
 	Reuse() func(*net.Dialer) (lingers func(error) bool)
 	// Named makes the named socket of a shared port endpoint; nil without.
 	Named(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
+}
+
+// Records keeps what tells one run from another on this machine.
+type Records interface {
+	// Lock is a host.Locker.
+	Lock(path string, share host.Share, me host.Holder) (host.Lock, error)
+	// RunBase is where the user of this process keeps the records of what it
+	// runs, and Private opens it.
+	RunBase() (string, error)
+	Private() host.PrivateDirs
+}
+
+// SystemLog is the log that all programs of the machine share.
+type SystemLog interface {
+	// Syslog is that log for a program of this name; Unsupported where there is
+	// none.
+	Syslog(tag string) (io.WriteCloser, error)
+}
+
+// Meter measures the daemon itself.
+type Meter interface {
+	// Usage measures the calling process.
+	Usage() (host.Usage, error)
 }
 
 // Options say which daemon this is. All but Launcher, Reboot, Port, Name, Out and

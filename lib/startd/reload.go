@@ -45,18 +45,18 @@ type secured struct {
 // load reads the configuration again, with the machine as it was found, and
 // prepares to put it in force. The error names everything that cannot be used.
 func (d *daemonState) load(ctx context.Context) (*config.Snapshot, error) {
-	later, err := d.remote.Texts()
+	later, err := d.conf.remote.Texts()
 	if err != nil {
 		return nil, err
 	}
-	snap, err := d.o.Load(context.WithoutCancel(ctx), d.inv, later)
+	snap, err := d.o.Load(context.WithoutCancel(ctx), d.found.inventory, later)
 	if err == nil {
 		err = d.checkPlaces(snap)
 	}
 	if err != nil {
 		return snap, err
 	}
-	d.next, err = d.prepare(ctx, snap)
+	d.conf.prepared, err = d.prepare(ctx, snap)
 	return snap, err
 }
 
@@ -75,20 +75,20 @@ func (d *daemonState) prepare(ctx context.Context, s *config.Snapshot) (*prepare
 // reconfigured puts in force what load has prepared. The engine's goroutine calls
 // it when the engine has taken the configuration over; it waits for nobody.
 func (d *daemonState) reconfigured(s *config.Snapshot) {
-	p := d.next
+	p := d.conf.prepared
 	d.secureBy(p.security)
 	d.pool.Reconfigure(p.pool)
 	d.logs.reconfigure(p.log)
 	d.mu.Lock()
-	d.current = s
+	d.conf.current = s
 	d.mu.Unlock()
-	_ = d.notify.Ready()
+	_ = d.parent.notify.Ready()
 }
 
 // securityFrom reads what a configuration says about security, and looks the names
 // of hosts up until ctx ends.
 func (d *daemonState) securityFrom(ctx context.Context, s *config.Snapshot) (secured, error) {
-	settings, err := security.SettingsFrom(s, d.endpoint.Sources(ctx))
+	settings, err := security.SettingsFrom(s, d.wire.endpoint.Sources(ctx))
 	methods, err2 := authn.SettingsFrom(s, subsystem)
 	return secured{settings, methods}, errors.Join(err, err2)
 }
@@ -98,7 +98,7 @@ func (d *daemonState) secureBy(s secured) {
 	system := d.o.System
 	system.Files, system.Owners = d.o.Platform.Credentials()
 	client := &authn.Client{Settings: s.methods, System: system}
-	d.methods.Store(client)
-	d.client.Configure(s.settings, client)
-	d.server.Configure(s.settings, &authn.Server{Settings: s.methods, System: system, Self: d.self, Mapped: s.settings.Maps})
+	d.wire.methods.Store(client)
+	d.wire.client.Configure(s.settings, client)
+	d.wire.server.Configure(s.settings, &authn.Server{Settings: s.methods, System: system, Self: d.self, Mapped: s.settings.Maps})
 }

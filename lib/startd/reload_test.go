@@ -46,7 +46,7 @@ func TestReloadWaitsForNamesOnlySoLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemonState{endpoint: muted(), logs: &logs{given: true}}
+		d := &daemonState{wire: wire{endpoint: muted()}, logs: &logs{given: true}}
 		began := time.Now()
 		p, err := d.prepare(t.Context(), s)
 		if err != nil {
@@ -72,7 +72,7 @@ func TestPrepareTellsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &daemonState{endpoint: muted(), logs: &logs{given: true}}
+	d := &daemonState{wire: wire{endpoint: muted()}, logs: &logs{given: true}}
 	_, err = d.prepare(t.Context(), s)
 	if err == nil {
 		t.Fatal("nothing is wrong")

@@ -33,13 +33,13 @@ func (d *daemonState) ours(path string) error {
 
 // mayAct reports whether who asked may act at a level.
 func (d *daemonState) mayAct(ctx context.Context, l security.Level, r *security.Request) bool {
-	return d.server.Allowed(l, r, func(addr netip.Addr) []string { return d.endpoint.Names.Within(ctx, addr) })
+	return d.wire.server.Allowed(l, r, func(addr netip.Addr) []string { return d.wire.endpoint.Names.Within(ctx, addr) })
 }
 
 // mover moves us to another access point.
 func (d *daemonState) mover() *admin.Mover {
 	return &admin.Mover{
-		Persist:     d.remote.Persist,
+		Persist:     d.conf.remote.Persist,
 		Reconfigure: func() { control{d}.Reconfigure(false) },
 		Reboot: func(ctx context.Context, command string) error {
 			if d.o.Reboot == nil {

@@ -54,68 +54,94 @@ const (
 
 // daemonState is the daemon while it runs.
 type daemonState struct {
-	o     Options
-	log   *slog.Logger
-	logs  *logs
-	clock clock.Clock
-	start time.Time
+	o       Options
+	clock   clock.Clock
+	start   time.Time
+	version string // our $CondorVersion
+	begin   beginning
 
-	inv     *machine.Inventory
-	unknown []error          // what could not be found out of the machine
-	snap    *config.Snapshot // as it was read at the start
-	inherit daemon.Inherit
-	remote  *daemon.RemoteConfig // what was set from afar
+	mu   sync.Mutex // of logs and of conf.current
+	logs *logs
+	log  *slog.Logger
 
-	account func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
-	// starters is how the starter in a slot reads the configuration in force; given before anybody can ask for a job.
+	found  found
+	conf   configuration
+	parent parent
+	wire   wire
+	orders orders
+
+	pool     *pool.Pool
+	settings pool.Settings
+	account  func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
+	// starters is how the starter in a slot reads the configuration in force; given
+	// before anybody can ask for a job.
 	starters func(slot.ID) *config.Snapshot
+	desk     *desk
+	kbdd     *watched
+}
+
+// found is the machine, and what could not be found out of it.
+type found struct {
+	inventory *machine.Inventory
+	unknown   []error
+}
+
+// configuration is what was read, and what of it is in force.
+type configuration struct {
+	atStart  *config.Snapshot
+	current  *config.Snapshot
+	remote   *daemon.RemoteConfig // what was set from afar
+	prepared *prepared            // what was read again and is not decided yet; of the reload alone
+}
+
+// parent is what a condor_master or a service manager hands down and is told.
+type parent struct {
+	inherit daemon.Inherit
+	notify  *daemon.Notifier
+	updated chan struct{} // closed when a collector has been sent all ads: the daemon is ready
+}
+
+// wire is the daemon on the network: both sides of security, and where it is reached.
+type wire struct {
+	endpoint    *endpoint.Endpoint
+	sessions    *security.Sessions
+	client      *security.Client
+	methods     atomic.Pointer[authn.Client] // how we authenticate now
+	server      *security.Server
+	listener    *listen.Server
+	commandPort *daemon.CommandPort
+	moved       chan struct{} // the address is another one
+	// adminCommands are those that whoever may administrate us may use.
+	adminCommands []int
 	// readShown reads what other daemons of this machine have written.
 	readShown func(path string) ([]byte, error)
+}
 
-	sessions    *security.Sessions
-	server      *security.Server
-	client      *security.Client
-	endpoint    *endpoint.Endpoint
-	port        *listen.Server
-	commandPort *daemon.CommandPort
-	pool        *pool.Pool
-	settings    pool.Settings
-	notify      *daemon.Notifier
-
-	version string // our $CondorVersion
-	orders  chan ep.Manner
-	reload  chan struct{}
-	updated chan struct{}
-	known   chan struct{} // the address is another one
-	admin   []int
-	// told is what tools and the system order; they share whether to be peaceful.
-	told  *daemon.Orders
-	begin beginning
-	desk  *desk
-	kbdd  *watched
-
-	methods atomic.Pointer[authn.Client] // how we authenticate now
-
-	mu      sync.Mutex
-	current *config.Snapshot
-	next    *prepared // what was read again and is not decided yet; of the reload alone
+// orders are what the daemon is told to do.
+type orders struct {
+	end    chan ep.Manner
+	reload chan struct{}
+	// daemon takes them from tools and from the system, which share whether the next
+	// end is to be peaceful.
+	daemon *daemon.Orders
 }
 
 // Run is the life of the daemon; the process exits with what it returns. An
 // error is one that kept it from beginning, and is told where it stays.
 func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
-		o: o, clock: clock.System(), start: time.Now(), orders: make(chan ep.Manner, 8), reload: make(chan struct{}, 1),
-		updated: make(chan struct{}), known: make(chan struct{}, 1),
-		desk: newDesk(),
+		o: o, clock: clock.System(), start: time.Now(), desk: newDesk(),
+		orders: orders{end: make(chan ep.Manner, 8), reload: make(chan struct{}, 1)},
+		parent: parent{updated: make(chan struct{})},
+		wire:   wire{moved: make(chan struct{}, 1)},
 	}
-	d.told = &daemon.Orders{Control: control{d}}
+	d.orders.daemon = &daemon.Orders{Control: control{d}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.begin.cancel = cancel
 	go d.signals(ctx)
 	if status, err = d.endsEarly(ctx, d.live); err != nil && o.Out == nil {
-		TellFatal(err, status, d.snap, o.Platform, o.PID)
+		TellFatal(err, status, d.conf.atStart, o.Platform, o.PID)
 	}
 	return status, err
 }
@@ -130,18 +156,18 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	if err != nil {
 		return d.broken(err)
 	}
-	execute := d.snap.String("EXECUTE")
-	h, err := o.Platform.Host(execute, d.snap)
+	execute := d.conf.atStart.String("EXECUTE")
+	h, err := o.Platform.Host(execute, d.conf.atStart)
 	if err != nil {
 		return daemon.ExitException, err
 	}
 	d.clock, d.account = h.Clock, h.Account
 	d.kbdd = &watched{Sampler: h.Sampler, clock: h.Clock}
 	h.Sampler = d.kbdd
-	if _, err := observe.LogSettingsFrom(d.snap, subsystem); err != nil {
+	if _, err := observe.LogSettingsFrom(d.conf.atStart, subsystem); err != nil {
 		return daemon.ExitException, err
 	}
-	logs, err := openLogs(d.snap, o)
+	logs, err := openLogs(d.conf.atStart, o)
 	if err != nil {
 		return daemon.ExitNoLog, err
 	}
@@ -157,7 +183,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	d.log = d.logs.log
 	banner := observe.Banner{Program: program, Version: d.version, PID: o.PID, UID: os.Getuid(), Touched: d.logs.touched()}
 	banner.Begin(d.log, "config", d.root())
-	elsewhere, err := machine.SlotExecutes(d.snap)
+	elsewhere, err := machine.SlotExecutes(d.conf.atStart)
 	if err != nil {
 		return daemon.ExitException, err
 	}
@@ -185,14 +211,14 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	starterOf := func(s *config.Snapshot) (path string, args []string, err error) {
 		return d.starterProgram(ctx, s, h.Spawner)
 	}
-	starterPath, starterArgs, err := starterOf(d.snap)
+	starterPath, starterArgs, err := starterOf(d.conf.atStart)
 	if err != nil {
 		return daemon.ExitException, err
 	}
-	if d.inherit, err = daemon.ParseInherit(d.env(daemon.InheritVariable), d.env(daemon.PrivateInheritVariable)); err != nil {
+	if d.parent.inherit, err = daemon.ParseInherit(d.env(daemon.InheritVariable), d.env(daemon.PrivateInheritVariable)); err != nil {
 		return daemon.ExitException, err
 	}
-	if d.notify, err = daemon.NewNotifier(d.env, o.PID); err != nil {
+	if d.parent.notify, err = daemon.NewNotifier(d.env, o.PID); err != nil {
 		d.log.Warn("service manager", "err", err)
 	}
 	if err := d.secure(); err != nil {
@@ -205,14 +231,14 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	defer cancel()
 
 	opts := run.Options{
-		Config: d.snap, Inventory: d.inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
+		Config: d.conf.atStart, Inventory: d.found.inventory, Host: h, Execute: execute, SlotExecutes: elsewhere, Version: o.Version,
 		Self: o.StarterPath, StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
-		Programs: o.Programs, Log: d.log, Reload: d.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
+		Programs: o.Programs, Log: d.log, Reload: d.orders.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		Problem: func(error) {}, // they are logged
-		Allow:   d.mayAsk, Dir: d.snap.String("LOG"), User: d.o.System.User + "@" + d.snap.String("UID_DOMAIN"),
+		Allow:   d.mayAsk, Dir: d.conf.atStart.String("LOG"), User: d.o.System.User + "@" + d.conf.atStart.String("UID_DOMAIN"),
 		Settled: func() { d.settled(ctx, &around) },
 		Serve: &run.Serve{
-			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: claims.NewSecret(config.Version, d.settings.Claims.MatchSessions), Orders: d.orders,
+			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: claims.NewSecret(config.Version, d.settings.Claims.MatchSessions), Orders: d.orders.end,
 			Join: func(owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, &around, owner, duty, problems)
 			},
@@ -220,10 +246,10 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 			Asked:    func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
 		},
 	}
-	for _, e := range d.unknown {
+	for _, e := range d.found.unknown {
 		d.log.Warn("machine", "err", e)
 	}
-	for _, w := range d.snap.Warnings() {
+	for _, w := range d.conf.atStart.Warnings() {
 		d.log.Warn("configuration", "err", w.Error())
 	}
 	around.Go(func() { occupied.Keep(ctx) })
@@ -234,14 +260,14 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 	if err != nil {
 		return daemon.ExitException, err
 	}
-	_ = d.notify.Stopping()
+	_ = d.parent.notify.Stopping()
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer done()
 	if err := d.pool.Withdraw(limit); err != nil {
 		d.log.Warn("not every collector was told that we go", "err", err)
 	}
 	cancel()
-	d.port.Wait(limit)
+	d.wire.listener.Wait(limit)
 	status = daemon.ExitOK
 	if res.Ended && !res.Restart {
 		status = daemon.ExitNoRestart
@@ -265,14 +291,14 @@ func paths(all []machine.SlotExecute) []string {
 func (d *daemonState) read(ctx context.Context) error {
 	var inv *machine.Inventory
 	_ = d.during("what can be found out of the machine, such as its name", func() error {
-		inv, d.unknown = machine.Scan(ctx, time.Now(), d.o.Platform.Scanners()...)
+		inv, d.found.unknown = machine.Scan(ctx, time.Now(), d.o.Platform.Scanners()...)
 		return nil
 	})
 	// What could be read says where the log is, if the rest is wrong.
 	load := func(later []config.Text) (snap *config.Snapshot, err error) {
 		err = d.during("the configuration: a command or a file of it", func() error {
 			if snap, err = d.o.Load(ctx, inv, later); snap != nil {
-				d.snap = snap
+				d.conf.atStart = snap
 			}
 			return err
 		})
@@ -282,10 +308,10 @@ func (d *daemonState) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.remote, err = daemon.NewRemoteConfig(snap, subsystem, d.ours); err != nil {
+	if d.conf.remote, err = daemon.NewRemoteConfig(snap, subsystem, d.ours); err != nil {
 		return err
 	}
-	later, err := d.remote.Texts()
+	later, err := d.conf.remote.Texts()
 	if err != nil {
 		return err
 	}
@@ -301,7 +327,7 @@ func (d *daemonState) read(ctx context.Context) error {
 	if err := d.checkPlaces(snap); err != nil {
 		return err
 	}
-	d.inv, d.current = inv, snap
+	d.found.inventory, d.conf.current = inv, snap
 	if d.settings, err = pool.SettingsFrom(snap); err != nil {
 		return err
 	}
@@ -319,11 +345,11 @@ func (d *daemonState) checkPlaces(s *config.Snapshot) error {
 // which is there by now. Its programs are asked by the run, beside the rest.
 func (d *daemonState) detect(ctx context.Context, execute string) error {
 	return d.during("the file system of EXECUTE: "+execute, func() error {
-		for _, e := range d.inv.Apply(ctx, time.Now(), d.o.Platform.Volume(execute, d.snap), machine.ConfigScanner(d.snap)) {
+		for _, e := range d.found.inventory.Apply(ctx, time.Now(), d.o.Platform.Volume(execute, d.conf.atStart), machine.ConfigScanner(d.conf.atStart)) {
 			if errs.Is(e, errs.Invalid) {
 				return e
 			}
-			d.unknown = append(d.unknown, e)
+			d.found.unknown = append(d.found.unknown, e)
 		}
 		return nil
 	})
@@ -340,7 +366,7 @@ func (d *daemonState) env(name string) string {
 
 // root is the file that the configuration begins with.
 func (d *daemonState) root() string {
-	if all := d.snap.Sources(); len(all) > 0 {
+	if all := d.conf.atStart.Sources(); len(all) > 0 {
 		return all[0]
 	}
 	return ""
@@ -350,13 +376,13 @@ func (d *daemonState) root() string {
 func (d *daemonState) now() *config.Snapshot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.current
+	return d.conf.current
 }
 
 // secure makes both sides of security and what they share.
 func (d *daemonState) secure() error {
-	d.sessions = security.NewSessions(d.clock, 0)
-	network, err := endpoint.NetworkFrom(d.snap, subsystem)
+	d.wire.sessions = security.NewSessions(d.clock, 0)
+	network, err := endpoint.NetworkFrom(d.conf.atStart, subsystem)
 	if err != nil {
 		return err
 	}
@@ -364,50 +390,52 @@ func (d *daemonState) secure() error {
 	if err != nil {
 		return err
 	}
-	d.endpoint = endpoint.New(endpoint.Config{
+	d.wire.endpoint = endpoint.New(endpoint.Config{
 		Subsystem: subsystem, Version: d.version, PID: d.o.PID, Network: network, Source: source, Reuse: d.o.Platform.Reuse(),
-		Name: d.name, Address: d.address, Public: d.self, Brokers: func() (*security.Client, error) { return d.client, nil },
+		Name: d.name, Address: d.address, Public: d.self, Brokers: func() (*security.Client, error) { return d.wire.client, nil },
 		Clock: d.clock, Log: d.log,
 	})
-	ids := cmp.Or(d.env("CONDOR_IDS"), d.snap.String("CONDOR_IDS"))
+	ids := cmp.Or(d.env("CONDOR_IDS"), d.conf.atStart.String("CONDOR_IDS"))
 	kin, err := d.o.Platform.Kin(ids)
 	if err != nil {
 		return err
 	}
-	if d.readShown, err = d.o.Platform.ReadShown(ids); err != nil {
+	if d.wire.readShown, err = d.o.Platform.ReadShown(ids); err != nil {
 		return err
 	}
-	d.client = d.endpoint.Client(d.sessions)
-	d.client.Post, d.client.ParentID = d.endpoint.Dialer.Post, d.env(daemon.ParentVariable)
-	d.client.Local, d.client.Kin = endpoint.Local, kin // for the session of the family
-	d.server = d.endpoint.Server(d.inv.Hostname, d.sessions)
-	d.port = &listen.Server{Security: d.server, Datagrams: d.server, Log: d.log}
+	d.wire.client = d.wire.endpoint.Client(d.wire.sessions)
+	d.wire.client.Post, d.wire.client.ParentID = d.wire.endpoint.Dialer.Post, d.env(daemon.ParentVariable)
+	d.wire.client.Local, d.wire.client.Kin = endpoint.Local, kin // for the session of the family
+	d.wire.server = d.wire.endpoint.Server(d.found.inventory.Hostname, d.wire.sessions)
+	d.wire.listener = &listen.Server{Security: d.wire.server, Datagrams: d.wire.server, Log: d.log}
 	var tag [2]byte
 	_, _ = rand.Read(tag[:]) // never fails
 	file := daemon.AddressFile{
-		Path: d.snap.String("STARTD_ADDRESS_FILE"), Version: d.version,
-		Platform: fmt.Sprintf("$CondorPlatform: %s-%s $", d.inv.Arch, d.inv.OpSysAndVer),
+		Path: d.conf.atStart.String("STARTD_ADDRESS_FILE"), Version: d.version,
+		Platform: fmt.Sprintf("$CondorPlatform: %s-%s $", d.found.inventory.Arch, d.found.inventory.OpSysAndVer),
 	}
 	super := file
-	super.Path = d.snap.String("STARTD_SUPER_ADDRESS_FILE")
-	d.commandPort = &daemon.CommandPort{
-		Network: network, Inherit: d.inherit, Subsystem: subsystem, PID: d.o.PID, Tag: binary.BigEndian.Uint16(tag[:]), Port: d.o.Port,
-		Server: d.port, Named: d.o.Platform.Named(d.env(daemon.CookieVariable), network.SocketDir),
-		Interfaces: endpoint.Interfaces, Resolve: endpoint.Resolve, ReadFile: os.ReadFile, Broker: d.broker, Dial: d.endpoint.Dialer.Dial,
+	super.Path = d.conf.atStart.String("STARTD_SUPER_ADDRESS_FILE")
+	d.wire.commandPort = &daemon.CommandPort{
+		Network: network, Inherit: d.parent.inherit, Subsystem: subsystem, PID: d.o.PID, Tag: binary.BigEndian.Uint16(tag[:]), Port: d.o.Port,
+		Server: d.wire.listener, Broker: d.broker, Dial: d.wire.endpoint.Dialer.Dial,
+		Machine: daemon.Machine{
+			Named: d.o.Platform.Named(d.env(daemon.CookieVariable), network.SocketDir), Interfaces: endpoint.Interfaces, Resolve: endpoint.Resolve, ReadFile: os.ReadFile,
+		},
 		File: file, Super: super,
 		Changed: d.addressChanged, Log: d.log,
 	}
-	if k := d.inherit.Family; k != nil {
-		if _, err := d.sessions.AddFamily(*k); err != nil {
+	if k := d.parent.inherit.Family; k != nil {
+		if _, err := d.wire.sessions.AddFamily(*k); err != nil {
 			return err
 		}
 	}
-	if k := d.inherit.Parent; k != nil {
-		if _, err := d.sessions.AddParent(*k, d.inherit.ParentAddress); err != nil {
+	if k := d.parent.inherit.Parent; k != nil {
+		if _, err := d.wire.sessions.AddParent(*k, d.parent.inherit.ParentAddress); err != nil {
 			return err
 		}
 	}
-	set, err := d.securityFrom(context.Background(), d.snap)
+	set, err := d.securityFrom(context.Background(), d.conf.atStart)
 	if err != nil {
 		return err
 	}
@@ -420,10 +448,10 @@ func (d *daemonState) secure() error {
 // owner of a job in comes with this session, and takes a refusal for the end of
 // it. "" where there is none, or SEC_USE_FAMILY_SESSION is false.
 func (d *daemonState) family() claim.Secret {
-	if s := d.client.Settings(); d.inherit.Family == nil || s == nil || !s.FamilySession {
+	if s := d.wire.client.Settings(); d.parent.inherit.Family == nil || s == nil || !s.FamilySession {
 		return ""
 	}
-	return claim.Secret(d.inherit.Family.Reveal())
+	return claim.Secret(d.parent.inherit.Family.Reveal())
 }
 
 // broker opens a connection to an entry of CCB_ADDRESS, to register with it.
@@ -439,22 +467,22 @@ func (d *daemonState) broker(ctx context.Context, address string) (*cedar.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return d.endpoint.Register(ctx, to)
+	return d.wire.endpoint.Register(ctx, to)
 }
 
 func (d *daemonState) self() cedar.Sinful {
-	at, _ := d.commandPort.Public()
+	at, _ := d.wire.commandPort.Public()
 	return at
 }
 
 // address is where a daemon on this machine reaches us.
-func (d *daemonState) address() string { return d.commandPort.Local().String() }
+func (d *daemonState) address() string { return d.wire.commandPort.Local().String() }
 
-func (d *daemonState) name() string { return d.commandPort.Name() }
+func (d *daemonState) name() string { return d.wire.commandPort.Name() }
 
 func (d *daemonState) addressChanged(cedar.Sinful) {
 	select {
-	case d.known <- struct{}{}:
+	case d.wire.moved <- struct{}{}:
 	default: // whoever waits will look anyway
 	}
 }
