@@ -6,6 +6,7 @@ package backtrack_test
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,30 @@ func TestWhatRE2Refuses(t *testing.T) {
 		{`(((a{99}){99}){99}){9}(?=b)`, "a", 0, "error"},
 		{strings.Repeat("(", 3000) + strings.Repeat(")", 3000), "a", 0, "error"},
 		{`^(?:(?=a)a+)+b\1?$`, "a", 0, "error"},
+		{`(?<=(a)\1)b`, "aab", 0, "error"}, // read backwards, the reference would come first
+		{`(?<=(a)(?=\1))a`, "aa", 0, "error"},
+		{`(a)(?<=\1)b`, "ab", 0, "[ab a]"},
+		{`(?<=(a|b){2})c`, "abc", 0, "error"}, // which of the two is the last?
+		{`(?<=(?:a|b){2})c`, "abc", 0, "[c]"},
+		{`(?<=a(?=(b|c){2}))`, "abc", 0, "[ c]"},
+		{`(?(abc)x|y)`, "y", 0, "error"},
+		{`(?(DEFINE)x)y`, "y", 0, "error"},
+		{`(?(R)x|y)(?=)`, "y", 0, "error"},
+		{`(a)(?(-1)b|c)`, "ab", 0, "error"},
+		{`(?(?>a)b|c)`, "ab", 0, "error"},
+		{`(?<n>a)?(?(n)b|c)`, "c", 0, "[c -]"},
+		{`(?P<n>a)?(?(n)b|c)`, "ab", 0, "[ab a]"},
+		{`(?(?<=a)b|c)`, "ab", 0, "[b]"},
+		{`(?(?<!a)c|b)`, "ab", 0, "[b]"},
+		{`(?<n>a)|(?<n>b)\k<n>`, "bb", 0, "error"},
+		{`(?:(?<n>a)){2}(?=b)`, "aab", 0, "[aa a]"},
+		{`a{65536}(?=b)`, "a", 0, "error"},
+		{`(?:ab){65536}(?=b)`, "a", 0, "error"},
+		{`a{65535}(?=b)`, "a", 0, "no"},
+		{`(?xx)(?=.)[a b]`, " ", 0, "error"},
+		{`[(?r)](?=c)`, "rc", 0, "[r]"},
+		{`[](?r)](?=c)`, "]c", 0, "[]]"},
+		{`[^[:alpha:](?r](?=c)`, "?1c", 0, "[1]"},
 		{`^(a+)+(?!b)$`, strings.Repeat("a", 40) + "b", 0, "steps"},
 		{`^(?=(\w|\w\w)*-)`, strings.Repeat("a", 60), 0, "steps"},
 		{`(x+x+)+(?=y)`, strings.Repeat("x", 60), 0, "steps"},
@@ -143,6 +168,54 @@ func TestFindFrom(t *testing.T) {
 	steps = 3
 	if _, ok := p.Find("abab", 0, &steps); ok {
 		t.Error("a match with three steps")
+	}
+}
+
+// What a search does is paid for, also where it is no instruction of its own:
+// the bytes of a repetition that turns out too short, and the assignments that
+// every assertion around another one keeps.
+func TestWorkIsPaidFor(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	for _, tt := range []struct {
+		pattern string
+		least   int // steps
+	}{
+		{fmt.Sprintf(`(?=.)a{%d}`, n+1), n * n / 2},
+		{fmt.Sprintf(`(?=.)a{%d}?`, n+1), n * n / 2},
+		{fmt.Sprintf(`(?=.)a{%d}+`, n+1), n * n / 2},
+		{strings.Repeat(`(?=`, 100) + `(?:(a))*b?` + strings.Repeat(`)`, 100), 100 * 2 * n},
+	} {
+		p, err := backtrack.Compile(tt.pattern, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const granted = 10_000_000
+		steps := granted
+		if _, ok := p.Find(strings.Repeat("a", n), 0, &steps); !ok || granted-steps < tt.least {
+			t.Errorf("%.20s takes %d steps, want %d or more", tt.pattern, granted-steps, tt.least)
+		}
+	}
+}
+
+// A search keeps 16 bytes for a step at most.
+func TestMemoryOfASearch(t *testing.T) {
+	p, err := backtrack.Compile(`(?=(?:(((((((a)))))))|b)*)`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const granted = 1_000_000
+	text, steps := strings.Repeat("a", granted), granted
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, ok := p.Find(text, 0, &steps); ok {
+		t.Fatal("the text is too short")
+	}
+	runtime.ReadMemStats(&after)
+	// A slice that grows by a quarter was copied from smaller ones, which are four
+	// times as large together.
+	if got := after.TotalAlloc - before.TotalAlloc; got > 6*16*granted {
+		t.Errorf("%d bytes for %d steps", got, granted)
 	}
 }
 

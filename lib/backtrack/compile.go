@@ -5,6 +5,8 @@ package backtrack
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 
 	"github.com/dlclark/regexp2/v2/syntax"
@@ -38,9 +40,14 @@ func (c *compiler) node(n *syntax.RegexNode) {
 	case syntax.NtOneloop, syntax.NtNotoneloop, syntax.NtSetloop,
 		syntax.NtOnelazy, syntax.NtNotonelazy, syntax.NtSetlazy,
 		syntax.NtOneloopatomic, syntax.NtNotoneloopatomic, syntax.NtSetloopatomic:
+		c.limited(n)
 		lazy := n.T == syntax.NtOnelazy || n.T == syntax.NtNotonelazy || n.T == syntax.NtSetlazy
 		c.emit(instruction{op: opRun, back: back, set: c.setOf(n), lo: int32(n.M), hi: int32(n.N), lazy: lazy, atomic: n.IsAtomicloopFamily()})
 	case syntax.NtRef:
+		if c.behind[n.M] {
+			c.err = errors.New("a reference to a group of the same assertion that looks behind is not supported")
+			return
+		}
 		c.emit(instruction{op: opRef, back: back, x: c.group(n.M), ignore: n.Options&syntax.IgnoreCase != 0})
 	case syntax.NtConcatenate, syntax.NtGroup:
 		for _, child := range n.Children {
@@ -53,7 +60,7 @@ func (c *compiler) node(n *syntax.RegexNode) {
 	case syntax.NtCapture:
 		c.capture(n)
 	case syntax.NtPosLook, syntax.NtNegLook:
-		c.part(instruction{op: opLook, negate: n.T == syntax.NtNegLook}, n.Children)
+		c.look(n)
 	case syntax.NtAtomic:
 		c.part(instruction{op: opAtomic}, n.Children)
 	case syntax.NtBackRefCond:
@@ -65,6 +72,40 @@ func (c *compiler) node(n *syntax.RegexNode) {
 		c.choice(n.Children[1:], test)
 	default:
 		c.err = errors.New("the pattern has a construct that is not supported")
+	}
+}
+
+// look emits an assertion. What looks behind is read backwards, from its end to
+// its begin, and PCRE reads it forwards: where the two would differ it is
+// refused.
+func (c *compiler) look(n *syntax.RegexNode) {
+	behind, repeated := c.behind, c.repeated
+	defer func() { c.behind, c.repeated = behind, repeated }()
+	c.repeated = 0
+	if n.Options&syntax.RightToLeft != 0 {
+		c.behind = groupsIn(n, maps.Clone(behind))
+	}
+	c.part(instruction{op: opLook, negate: n.T == syntax.NtNegLook}, n.Children)
+}
+
+// groupsIn adds the groups below n to all, which it makes if there is none.
+func groupsIn(n *syntax.RegexNode, all map[int]bool) map[int]bool {
+	if all == nil {
+		all = make(map[int]bool)
+	}
+	if n.T == syntax.NtCapture {
+		all[n.M] = true
+	}
+	for _, child := range n.Children {
+		groupsIn(child, all)
+	}
+	return all
+}
+
+// limited refuses a repetition of more than PCRE takes.
+func (c *compiler) limited(n *syntax.RegexNode) {
+	if n.M > maxRepeat || n.N > maxRepeat && n.N != math.MaxInt32 {
+		c.err = fmt.Errorf("a repetition of more than %d is not supported", maxRepeat)
 	}
 }
 
@@ -116,6 +157,15 @@ func (c *compiler) capture(n *syntax.RegexNode) {
 		c.err = errors.New("groups that take others away are not supported")
 		return
 	}
+	if is, ok := c.nodeOfGroup[n.M]; ok && is != n {
+		c.err = errors.New("two groups have the same name")
+		return
+	}
+	c.nodeOfGroup[n.M] = n
+	if n.Options&syntax.RightToLeft != 0 && c.repeated > 0 {
+		c.err = errors.New("a group in a repetition of an assertion that looks behind is not supported")
+		return
+	}
 	g, r := c.group(n.M), c.register()
 	c.emit(instruction{op: opMark, x: r})
 	for _, child := range n.Children {
@@ -152,6 +202,9 @@ func (c *compiler) choice(branches []*syntax.RegexNode, test int32) {
 // loop emits a repetition: what must be there, written out, and then what may
 // be.
 func (c *compiler) loop(n *syntax.RegexNode) {
+	c.limited(n)
+	c.repeated++
+	defer func() { c.repeated-- }()
 	for range n.M {
 		c.node(n.Children[0])
 		if c.err != nil {

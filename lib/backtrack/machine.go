@@ -17,7 +17,7 @@ type machine struct {
 type entry struct {
 	kind     entryKind
 	pc       int32
-	pos, old int
+	pos, old int32
 }
 
 type entryKind uint8
@@ -34,8 +34,12 @@ const (
 // offsets of its begin and end, and of each group's, -1 for a group that took
 // no part; nil when there is none. What stands before from is seen by
 // assertions. It takes what it uses from steps, about one for an instruction
-// or a byte, and reports false when they do not last.
+// or a byte, and reports false when they do not last. It keeps 16 bytes for a step
+// at most.
 func (p *Program) Find(text string, from int, steps *int) (loc []int, ok bool) {
+	if len(text) > maxText {
+		return nil, false
+	}
 	m := machine{p: p, text: text, steps: *steps - p.groups - p.registers, groups: make([]int, 2*p.groups), registers: make([]int, p.registers)}
 	for i := range m.groups {
 		m.groups[i] = -1
@@ -73,7 +77,7 @@ func (m *machine) run(pc int32, pos int) (end int, ok bool) {
 		case opRun:
 			pos, holds = m.repeat(i, pc, pos)
 		case opSplit:
-			m.stack = append(m.stack, entry{kind: choice, pc: i.y, pos: pos})
+			m.push(choice, i.y, pos, 0)
 			pc = i.x
 			continue
 		case opJump:
@@ -87,6 +91,7 @@ func (m *machine) run(pc int32, pos int) (end int, ok bool) {
 				continue
 			}
 		case opClose:
+			m.steps-- // for the second entry of the stack: no step makes more than one
 			begin := m.registers[i.y]
 			m.setGroup(2*i.x, min(begin, pos))
 			m.setGroup(2*i.x+1, max(begin, pos))
@@ -140,7 +145,8 @@ func (m *machine) look(pc int32, pos int) bool {
 }
 
 // commit gives the choices above base up and keeps what undoes assignments,
-// for a way back further down.
+// for a way back further down. Each part around this one moves those once more,
+// which is work of its own.
 func (m *machine) commit(base int) {
 	kept := m.stack[:base]
 	for _, e := range m.stack[base:] {
@@ -149,6 +155,7 @@ func (m *machine) commit(base int) {
 		}
 	}
 	m.stack = kept
+	m.steps -= len(kept) - base
 }
 
 // undo takes assignments above base back.
@@ -156,6 +163,12 @@ func (m *machine) undo(base int) {
 	for len(m.stack) > base {
 		m.restore(m.pop())
 	}
+}
+
+// push puts an entry on the stack. All its numbers are places of a text, or
+// smaller.
+func (m *machine) push(kind entryKind, pc int32, pos, old int) {
+	m.stack = append(m.stack, entry{kind: kind, pc: pc, pos: int32(pos), old: int32(old)})
 }
 
 func (m *machine) pop() entry {
@@ -168,9 +181,9 @@ func (m *machine) pop() entry {
 func (m *machine) restore(e entry) {
 	switch e.kind {
 	case oldGroup:
-		m.groups[e.pos] = e.old
+		m.groups[e.pos] = int(e.old)
 	case oldRegister:
-		m.registers[e.pos] = e.old
+		m.registers[e.pos] = int(e.old)
 	}
 }
 
@@ -181,21 +194,21 @@ func (m *machine) goBack(base int) (pc int32, pos int, ok bool) {
 		e := m.pop()
 		switch e.kind {
 		case choice:
-			return e.pc, e.pos, true
+			return e.pc, int(e.pos), true
 		case longer:
 			// Down to the least that it may be, one byte at a time.
-			pos := e.pos - m.direction(e.pc)
-			if pos != e.old {
-				m.stack = append(m.stack, entry{kind: longer, pc: e.pc, pos: pos, old: e.old})
+			pos, least := int(e.pos)-m.direction(e.pc), int(e.old)
+			if pos != least {
+				m.push(longer, e.pc, pos, least)
 			}
 			return e.pc + 1, pos, true
 		case shorter:
-			pos, ok := m.one(&m.p.code[e.pc], e.pos)
+			pos, ok := m.one(&m.p.code[e.pc], int(e.pos))
 			if !ok {
 				continue
 			}
-			if e.old > 1 {
-				m.stack = append(m.stack, entry{kind: shorter, pc: e.pc, pos: pos, old: e.old - 1})
+			if most := int(e.old); most > 1 {
+				m.push(shorter, e.pc, pos, most-1)
 			}
 			return e.pc + 1, pos, true
 		default:
@@ -213,12 +226,12 @@ func (m *machine) direction(pc int32) int {
 }
 
 func (m *machine) setGroup(n int32, pos int) {
-	m.stack = append(m.stack, entry{kind: oldGroup, pos: int(n), old: m.groups[n]})
+	m.push(oldGroup, 0, int(n), m.groups[n])
 	m.groups[n] = pos
 }
 
 func (m *machine) setRegister(n int32, pos int) {
-	m.stack = append(m.stack, entry{kind: oldRegister, pos: int(n), old: m.registers[n]})
+	m.push(oldRegister, 0, int(n), m.registers[n])
 	m.registers[n] = pos
 }
 
@@ -238,7 +251,7 @@ func (m *machine) one(i *instruction, pos int) (int, bool) {
 
 // repeat takes a run of bytes, and leaves the choice of another length.
 func (m *machine) repeat(i *instruction, pc int32, pos int) (int, bool) {
-	most, begin := i.hi, pos
+	most, begin, short := i.hi, pos, false
 	if i.lazy {
 		most = i.lo
 	}
@@ -249,9 +262,7 @@ func (m *machine) repeat(i *instruction, pc int32, pos int) (int, bool) {
 		}
 		next, ok := m.one(i, pos)
 		if !ok {
-			if n < i.lo {
-				return pos, false
-			}
+			short = n < i.lo
 			break
 		}
 		pos = next
@@ -259,15 +270,17 @@ func (m *machine) repeat(i *instruction, pc int32, pos int) (int, bool) {
 	if most == i.lo {
 		least = pos
 	}
-	m.steps -= max(pos-begin, begin-pos)
+	m.steps -= max(pos-begin, begin-pos) // also of a run that is too short
 	switch {
+	case short:
+		return pos, false
 	case i.atomic:
 	case i.lazy:
 		if i.hi > i.lo {
-			m.stack = append(m.stack, entry{kind: shorter, pc: pc, pos: pos, old: int(i.hi - i.lo)})
+			m.push(shorter, pc, pos, int(i.hi-i.lo))
 		}
 	case pos != least:
-		m.stack = append(m.stack, entry{kind: longer, pc: pc, pos: pos, old: least})
+		m.push(longer, pc, pos, least)
 	}
 	return pos, true
 }

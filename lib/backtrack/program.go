@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/dlclark/regexp2/v2/syntax"
 )
@@ -21,13 +23,17 @@ const (
 	DotAll
 )
 
-// Limits of a pattern: bytes of its text, instructions of its program, and
-// groups.
+// Limits of a pattern: bytes of its text, instructions of its program, groups,
+// and the number of a repetition.
 const (
 	MaxPattern = 4 << 10
 	maxProgram = 20_000
 	maxGroups  = 256
+	maxRepeat  = math.MaxUint16 // as in PCRE
 )
+
+// maxText is how long a text may be.
+const maxText = math.MaxInt32 - 1
 
 // opcode is what an instruction does.
 type opcode uint8
@@ -98,7 +104,7 @@ func Compile(pattern string, o Options) (*Program, error) {
 	if len(pattern) > MaxPattern {
 		return nil, fmt.Errorf("the pattern has %d bytes, at most %d are taken", len(pattern), MaxPattern)
 	}
-	if err := inlineOptions(pattern); err != nil {
+	if err := refused(pattern); err != nil {
 		return nil, err
 	}
 	options := syntax.RE2
@@ -114,7 +120,10 @@ func Compile(pattern string, o Options) (*Program, error) {
 	if tree.Captop > maxGroups {
 		return nil, fmt.Errorf("the pattern has more than %d groups", maxGroups)
 	}
-	c := &compiler{p: &Program{groups: max(1, tree.Captop)}, setAt: map[byteSet]int32{}}
+	c := &compiler{
+		p: &Program{groups: max(1, tree.Captop)}, setAt: map[byteSet]int32{},
+		setOfNode: map[*syntax.RegexNode]int32{}, nodeOfGroup: map[int]*syntax.RegexNode{},
+	}
 	c.node(tree.Root)
 	c.emit(instruction{op: opDone})
 	if c.err != nil {
@@ -134,30 +143,88 @@ func parse(pattern string, options syntax.RegexOptions) (tree *syntax.RegexTree,
 	return syntax.Parse(pattern, syntax.ParseOptions{RegexOptions: options, MaintainCaptureOrder: true})
 }
 
-// inlineOptions refuses letters of (?...) that mean something else, or
-// nothing, in PCRE.
-func inlineOptions(pattern string) error {
-	for i := 0; i+2 < len(pattern); i++ {
-		if pattern[i] == '\\' {
+// refused looks at the text of a pattern for what the parser accepts and PCRE
+// reads otherwise or refuses: letters of (?...) that mean something else, and a
+// condition that is no assertion and no group.
+func refused(pattern string) error {
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] == '\\':
 			i++
-			continue
-		}
-		if pattern[i] != '(' || pattern[i+1] != '?' {
-			continue
-		}
-		for k := i + 2; k < len(pattern); k++ {
-			switch c := pattern[k]; {
-			case c == 'i' || c == 'm' || c == 's' || c == 'x' || c == '-':
-				continue
-			case k > i+2 || c != 'P':
-				if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
-					return fmt.Errorf("the option %q is not supported", c)
-				}
+		case pattern[i] == '[':
+			i = classEnd(pattern, i)
+		case strings.HasPrefix(pattern[i:], "(?("):
+			if err := condition(pattern, pattern[i+len("(?("):]); err != nil {
+				return err
 			}
-			break
+			i++
+		case strings.HasPrefix(pattern[i:], "(?"):
+			if err := options(pattern[i+len("(?"):]); err != nil {
+				return err
+			}
+			i++
 		}
 	}
 	return nil
+}
+
+// classEnd returns where the class that begins at i ends, the end of the pattern
+// if it does not.
+func classEnd(pattern string, i int) int {
+	i++
+	if i < len(pattern) && pattern[i] == '^' {
+		i++
+	}
+	for first := true; i < len(pattern); i, first = i+1, false {
+		switch {
+		case pattern[i] == '\\':
+			i++
+		case pattern[i] == ']' && !first:
+			return i
+		case strings.HasPrefix(pattern[i:], "[:"):
+			if end := strings.Index(pattern[i:], ":]"); end > 0 {
+				i += end + 1
+			}
+		}
+	}
+	return i
+}
+
+// options looks at what follows (? up to what is no letter of an option.
+func options(rest string) error {
+	for k := range len(rest) {
+		switch c := rest[k]; {
+		case c == 'x' && k > 0 && rest[k-1] == 'x':
+			return errors.New("the option xx is not supported")
+		case strings.IndexByte("imsx-", c) >= 0:
+			continue
+		case c == 'P' && k == 0:
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
+			return fmt.Errorf("the option %q is not supported", c)
+		}
+		break
+	}
+	return nil
+}
+
+// condition looks at what follows (?(. For the parser any pattern may stand
+// there.
+func condition(pattern, rest string) error {
+	for _, look := range []string{"?=", "?!", "?<=", "?<!"} {
+		if strings.HasPrefix(rest, look) {
+			return nil
+		}
+	}
+	name, _, _ := strings.Cut(rest, ")")
+	if _, err := strconv.ParseUint(name, 10, 16); err == nil {
+		return nil // the parser knows which groups there are
+	}
+	for _, begin := range []string{"(?<", "(?P<"} {
+		if name != "" && strings.Contains(pattern, begin+name+">") {
+			return nil
+		}
+	}
+	return errors.New("the condition is neither an assertion nor a group")
 }
 
 // errTooLarge ends the compilation of a pattern whose repetitions, written
@@ -168,7 +235,12 @@ var errTooLarge = errors.New("the pattern is too large with its repetitions writ
 type compiler struct {
 	p     *Program
 	setAt map[byteSet]int32
-	err   error
+	// A repetition that is written out has the same nodes several times.
+	setOfNode   map[*syntax.RegexNode]int32
+	nodeOfGroup map[int]*syntax.RegexNode
+	behind      map[int]bool // the groups of the assertions around that look behind
+	repeated    int          // how many repetitions are around, within the assertion
+	err         error
 }
 
 // emit appends an instruction and returns where it stands.
@@ -212,7 +284,15 @@ func (c *compiler) set(s byteSet) int32 {
 
 // setOf returns the bytes that a node for one character takes.
 func (c *compiler) setOf(n *syntax.RegexNode) int32 {
-	var s byteSet
+	set, ok := c.setOfNode[n]
+	if !ok {
+		set = c.set(bytesOf(n))
+		c.setOfNode[n] = set
+	}
+	return set
+}
+
+func bytesOf(n *syntax.RegexNode) (s byteSet) {
 	for b := range 256 {
 		r := rune(b)
 		var in bool
@@ -228,7 +308,7 @@ func (c *compiler) setOf(n *syntax.RegexNode) int32 {
 			s.add(byte(b))
 		}
 	}
-	return c.set(s)
+	return s
 }
 
 // fold is a byte without regard to case: of letters of ASCII, as in HTCondor.
