@@ -83,7 +83,14 @@ func TestWhatRE2Refuses(t *testing.T) {
 		{`(a)?(?(1)b|c)`, "ab", 0, "[ab a]"},
 		{`^(a)?(?(1)b|c)$`, "c", 0, "[c -]"},
 		{`^(a)?(?(1)b|c)$`, "ac", 0, "no"},
+		{`(\1a|\b){0,2}`, "a", 0, "[a a]"}, // the first time it takes nothing
+		{`(\1a|\b)*`, "a", 0, "[ ]"},
+		{`(\1a|\b){2,}`, "a", 0, "[a ]"},
 		{`(?(?=a)ab|cd)`, "cd", 0, "[cd]"},
+		{`(?(?=a)a|b)(c)`, "ac", 0, "[ac c]"},
+		{`(?(?=(a))(a)|b)(c)\3`, "acc", 0, "[acc a a c]"},
+		{`(?(?<!(x))a|b)(c)`, "ac", 0, "[ac - c]"},
+		{`(?(?!b|c)(a)|b)(?(?=(?<n>c))c|d)(d)`, "acd", 0, "[acd a c d]"},
 		{`(?(?=a)ab|cd)`, "ab", 0, "[ab]"},
 		{`(?(?!a)cd|ab)`, "ab", 0, "[ab]"},
 		{`a{1001}`, strings.Repeat("a", 1001), 0, "[" + strings.Repeat("a", 1001) + "]"},
@@ -141,6 +148,23 @@ func TestWhatRE2Refuses(t *testing.T) {
 	} {
 		if got := find(t, c.pattern, c.text, c.options); got != c.want {
 			t.Errorf("%q in %q: %s, want %s", c.pattern, c.text, got, c.want)
+		}
+	}
+}
+
+// What the parser makes of these is not what PCRE finds. They must go on being
+// different, so that a change is noticed.
+func TestNotAsPCRE(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ pattern, text, want, pcre string }{
+		// One repetition is made of two, also where the inner one gives nothing back.
+		{`^(?>.{2,}){2,}$`, "abcd", "[abcd]", "no"},
+		{`^(?:\b(?>.+)*){2}$(?=)`, "a ", "no", "[a ]"},
+		// Letters beyond ASCII have two cases.
+		{"(?i)(?=.)\u00e9", "\xc9", "[\xc9]", "no"},
+	} {
+		if got := find(t, c.pattern, c.text, 0); got != c.want || got == c.pcre {
+			t.Errorf("%q in %q: %s, want %s, which is not PCRE's %s", c.pattern, c.text, got, c.want, c.pcre)
 		}
 	}
 }

@@ -200,52 +200,73 @@ func (c *compiler) choice(branches []*syntax.RegexNode, test int32) {
 }
 
 // loop emits a repetition: what must be there, written out, and then what may
-// be.
+// be. As in PCRE only a repetition without an end stops at one that takes
+// nothing.
 func (c *compiler) loop(n *syntax.RegexNode) {
 	c.limited(n)
 	c.repeated++
 	defer func() { c.repeated-- }()
-	for range n.M {
+	lazy, endless := n.T == syntax.NtLazyloop, n.N == math.MaxInt32
+	must := n.M
+	if endless {
+		must = max(0, n.M-1)
+	}
+	for range must {
 		c.node(n.Children[0])
 		if c.err != nil {
 			return
 		}
 	}
-	lazy := n.T == syntax.NtLazyloop
-	if n.N == math.MaxInt32 {
-		split, moved := c.optional(n, lazy)
-		c.emit(instruction{op: opJump, x: split})
-		c.leave(split, lazy)
-		c.at(moved).y = c.here()
+	if endless {
+		c.endless(n, lazy)
 		return
 	}
-	var splits, moves []int32
+	var splits []int32
 	for range n.N - n.M {
-		split, moved := c.optional(n, lazy)
-		splits, moves = append(splits, split), append(moves, moved)
+		splits = append(splits, c.split(lazy))
+		c.node(n.Children[0])
 		if c.err != nil {
 			return
 		}
 	}
-	for i := range splits {
-		c.leave(splits[i], lazy)
-		c.at(moves[i]).y = c.here()
+	for _, split := range splits {
+		c.leave(split, lazy)
 	}
 }
 
-// optional emits one repetition that may be left out, and returns where the
-// choice and the look for progress stand.
-func (c *compiler) optional(n *syntax.RegexNode, lazy bool) (split, moved int32) {
+// endless emits a repetition without an end: once, and then as often as it takes
+// something and may be taken again.
+func (c *compiler) endless(n *syntax.RegexNode, lazy bool) {
+	var first int32
+	if n.M == 0 {
+		first = c.split(lazy)
+	}
 	r := c.register()
-	split = c.emit(instruction{op: opSplit})
+	head := c.emit(instruction{op: opMark, x: r})
+	c.node(n.Children[0])
+	moved := c.emit(instruction{op: opMoved, x: r})
+	again := c.split(lazy)
+	if lazy {
+		c.at(again).y = head
+	} else {
+		c.at(again).x = head
+	}
+	c.leave(again, lazy)
+	c.at(moved).y = c.here()
+	if n.M == 0 {
+		c.leave(first, lazy)
+	}
+}
+
+// split emits the choice to take what follows or to leave it out.
+func (c *compiler) split(lazy bool) int32 {
+	split := c.emit(instruction{op: opSplit})
 	if lazy {
 		c.at(split).y = c.here()
 	} else {
 		c.at(split).x = c.here()
 	}
-	c.emit(instruction{op: opMark, x: r})
-	c.node(n.Children[0])
-	return split, c.emit(instruction{op: opMoved, x: r})
+	return split
 }
 
 // leave lets the choice at split end the repetition here.

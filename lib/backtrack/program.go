@@ -104,7 +104,8 @@ func Compile(pattern string, o Options) (*Program, error) {
 	if len(pattern) > MaxPattern {
 		return nil, fmt.Errorf("the pattern has %d bytes, at most %d are taken", len(pattern), MaxPattern)
 	}
-	if err := refused(pattern); err != nil {
+	text, err := readable(pattern)
+	if err != nil {
 		return nil, err
 	}
 	options := syntax.RE2
@@ -113,7 +114,7 @@ func Compile(pattern string, o Options) (*Program, error) {
 			options |= as
 		}
 	}
-	tree, err := parse(pattern, options)
+	tree, err := parse(text, options)
 	if err != nil {
 		return nil, err
 	}
@@ -143,10 +144,12 @@ func parse(pattern string, options syntax.RegexOptions) (tree *syntax.RegexTree,
 	return syntax.Parse(pattern, syntax.ParseOptions{RegexOptions: options, MaintainCaptureOrder: true})
 }
 
-// refused looks at the text of a pattern for what the parser accepts and PCRE
-// reads otherwise or refuses: letters of (?...) that mean something else, and a
-// condition that is no assertion and no group.
-func refused(pattern string) error {
+// readable returns the text of a pattern as the parser reads it right. It refuses
+// what the parser accepts and PCRE reads otherwise or refuses: letters of (?...)
+// that mean something else, and a condition that is no assertion and no group.
+func readable(pattern string) (string, error) {
+	var out strings.Builder
+	done := 0
 	for i := 0; i < len(pattern); i++ {
 		switch {
 		case pattern[i] == '\\':
@@ -154,18 +157,27 @@ func refused(pattern string) error {
 		case pattern[i] == '[':
 			i = classEnd(pattern, i)
 		case strings.HasPrefix(pattern[i:], "(?("):
-			if err := condition(pattern, pattern[i+len("(?("):]); err != nil {
-				return err
+			n, err := condition(pattern, pattern[i+len("(?("):])
+			if err != nil {
+				return "", err
 			}
-			i++
+			i += len("(?(") - 1
+			if n > 0 {
+				// The parser forgets to count the first group behind such a
+				// condition: it is given one of which it keeps no count.
+				i += n
+				out.WriteString(pattern[done:i+1] + "(?n:())")
+				done = i + 1
+			}
 		case strings.HasPrefix(pattern[i:], "(?"):
 			if err := options(pattern[i+len("(?"):]); err != nil {
-				return err
+				return "", err
 			}
 			i++
 		}
 	}
-	return nil
+	out.WriteString(pattern[done:])
+	return out.String(), nil
 }
 
 // classEnd returns where the class that begins at i ends, the end of the pattern
@@ -207,24 +219,24 @@ func options(rest string) error {
 	return nil
 }
 
-// condition looks at what follows (?(. For the parser any pattern may stand
-// there.
-func condition(pattern, rest string) error {
+// condition looks at what follows (?(, and returns how long the beginning of an
+// assertion is there, 0 for a group. For the parser any pattern may stand there.
+func condition(pattern, rest string) (int, error) {
 	for _, look := range []string{"?=", "?!", "?<=", "?<!"} {
 		if strings.HasPrefix(rest, look) {
-			return nil
+			return len(look), nil
 		}
 	}
 	name, _, _ := strings.Cut(rest, ")")
 	if _, err := strconv.ParseUint(name, 10, 16); err == nil {
-		return nil // the parser knows which groups there are
+		return 0, nil // the parser knows which groups there are
 	}
 	for _, begin := range []string{"(?<", "(?P<"} {
 		if name != "" && strings.Contains(pattern, begin+name+">") {
-			return nil
+			return 0, nil
 		}
 	}
-	return errors.New("the condition is neither an assertion nor a group")
+	return 0, errors.New("the condition is neither an assertion nor a group")
 }
 
 // errTooLarge ends the compilation of a pattern whose repetitions, written

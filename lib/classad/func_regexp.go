@@ -62,51 +62,27 @@ type compiled struct {
 
 func (c *compiled) usable() bool { return c.re != nil || c.back != nil }
 
-// matches reports whether the pattern matches in a widened text. What a
-// program that goes back uses is taken from the steps.
+// matches reports whether the pattern matches in a text. What a program that
+// goes back uses is taken from the steps.
 func (ev *evaluator) matches(c *compiled, s string) bool {
 	switch {
 	case ev.failed || !c.usable():
 		return false
 	case c.re != nil:
-		return c.re.MatchString(s)
+		return c.re.MatchString(widen(s))
 	}
-	return ev.findMatch(c, s, 0) != nil
+	return ev.findBack(c, s, 0) != nil
 }
 
-// findMatch returns the first match of a program that goes back, as
-// [regexp.Regexp.FindStringSubmatchIndex] does, in a widened text from an
-// offset on.
-func (ev *evaluator) findMatch(c *compiled, s string, from int) []int {
-	m, ok := findBack(c.back, s, from, &ev.steps)
+// findBack returns the first match of a program that goes back, as
+// [regexp.Regexp.FindStringSubmatchIndex] does, from an offset on. Such a program
+// reads bytes: the text is not widened.
+func (ev *evaluator) findBack(c *compiled, s string, from int) []int {
+	m, ok := c.back.Find(s, from, &ev.steps)
 	if !ok {
 		ev.failed = true
 	}
 	return m
-}
-
-// findBack runs a program over a widened text: the program counts bytes, the
-// text is UTF-8.
-func findBack(p *backtrack.Program, s string, from int, steps *int) ([]int, bool) {
-	text := narrow(s)
-	if len(text) == len(s) {
-		return p.Find(text, from, steps)
-	}
-	m, ok := p.Find(text, utf8.RuneCountInString(s[:from]), steps)
-	if m == nil {
-		return nil, ok
-	}
-	offsets := make([]int, 0, len(text)+1)
-	for i := range s {
-		offsets = append(offsets, i)
-	}
-	offsets = append(offsets, len(s))
-	for i := range m {
-		if m[i] >= 0 {
-			m[i] = offsets[m[i]]
-		}
-	}
-	return m, ok
 }
 
 // pattern compiles a regular expression, or takes it from the call if it is
@@ -138,10 +114,9 @@ func (ev *evaluator) pattern(n *call, text string, flags patternFlags) *compiled
 // step.
 // A program that goes back takes its own steps.
 func (ev *evaluator) scan(c *compiled, size int) {
-	if c.refused {
-		size = 0
+	if !c.refused {
+		ev.spend(16 * size * (1 + c.size))
 	}
-	ev.spend(16 * size * (1 + c.size))
 }
 
 // regexp is regexp(pattern, text[, options]).
@@ -165,7 +140,7 @@ func (ev *evaluator) regexp(n *call) Value {
 		return ErrorValue()
 	}
 	ev.scan(c, int(a.v[1].num))
-	return Bool(ev.matches(c, widen(a.v[1].str())))
+	return Bool(ev.matches(c, a.v[1].str()))
 }
 
 // regexpMember is regexpMember(pattern, list[, options]).
@@ -199,7 +174,7 @@ func (ev *evaluator) regexpMember(n *call) Value {
 			return ErrorValue()
 		}
 		ev.scan(c, int(v.num))
-		if ev.matches(c, widen(v.str())) {
+		if ev.matches(c, v.str()) {
 			return Bool(true)
 		}
 	}
@@ -238,6 +213,13 @@ func (ev *evaluator) substitute(n *call) Value {
 	if !c.usable() {
 		return ErrorValue()
 	}
+	if c.back != nil {
+		s, ok := ev.rewrite(c, a.v[1].str(), a.v[2].str(), flags)
+		if !ok {
+			return ErrorValue()
+		}
+		return ev.text(s)
+	}
 	s, ok := ev.rewrite(c, widen(a.v[1].str()), widen(a.v[2].str()), flags)
 	if !ok {
 		return ErrorValue()
@@ -255,6 +237,7 @@ func (ev *evaluator) rewrite(c *compiled, s, with string, flags patternFlags) (s
 	at := 0
 	for {
 		ev.scan(c, (len(s)-at)/4+16)
+		ev.spend(len(with))
 		if ev.failed {
 			return "", false
 		}
@@ -331,6 +314,9 @@ type searcher struct {
 
 // width returns the length of the character at i.
 func (f *searcher) width(i int) int {
+	if f.c.back != nil {
+		return 1
+	}
 	_, size := utf8.DecodeRuneInString(f.s[i:])
 	return size
 }
@@ -344,7 +330,7 @@ func (f *searcher) next(ev *evaluator) []int {
 	}
 	var m []int
 	if f.c.back != nil {
-		m = ev.findMatch(f.c, f.s, f.from)
+		m = ev.findBack(f.c, f.s, f.from)
 	} else if f.from == 0 {
 		m = f.c.re.FindStringSubmatchIndex(f.s)
 	} else {

@@ -212,7 +212,7 @@ func (ev *evaluator) stringListRegexpMember(n *call) Value {
 	}
 	result := Undefined()
 	for s := range tokens(a.v[1].str(), delims) {
-		if ev.matches(c, widen(s)) {
+		if ev.matches(c, s) {
 			return Bool(true)
 		}
 		result = Bool(false)

@@ -75,8 +75,7 @@ func (c *compiled) parse() bool {
 	if len(c.text) > maxPattern {
 		return false
 	}
-	t := translator{s: widen(c.text), extended: flags&flagExtended != 0, multiline: flags&flagMultiline != 0}
-	source, ok := t.run()
+	source, ok := translate(c.text, flags, endOfText)
 	if !ok {
 		return false
 	}
@@ -94,9 +93,10 @@ func (c *compiled) parse() bool {
 		c.size = programSize(tree)
 		return c.size <= maxProgram
 	}
-	c.source, c.refused = source, true
-	c.size = len(source)
-	return true
+	c.source, c.refused = "", true
+	c.source, ok = translate(c.text, flags, beforeEndOfText)
+	c.size = len(c.source)
+	return ok
 }
 
 // compile makes the program of a pattern that was parsed.
@@ -142,14 +142,25 @@ type translator struct {
 	s                   string
 	i                   int
 	out                 strings.Builder
+	end                 string // what $ and \Z become
 	extended, multiline bool
 	outer               []bool // extended and multiline of each group around
 	groups              int    // that were opened so far
 	properties          int
 }
 
-// endOfText is what $ and \Z mean in PCRE: the end, or before a last newline.
-const endOfText = `(?:\n?\z)`
+// What $ and \Z mean in PCRE: the end, or before a last newline. RE2 cannot look
+// ahead, so that for it the newline belongs to the match.
+const (
+	endOfText       = `(?:\n?\z)`
+	beforeEndOfText = `(?=\n?\z)`
+)
+
+// translate rewrites a pattern, with end for $ and \Z.
+func translate(text string, flags patternFlags, end string) (string, bool) {
+	t := translator{s: widen(text), end: end, extended: flags&flagExtended != 0, multiline: flags&flagMultiline != 0}
+	return t.run()
+}
 
 func (t *translator) run() (string, bool) {
 	for t.i < len(t.s) {
@@ -170,7 +181,7 @@ func (t *translator) run() (string, bool) {
 				return "", false
 			}
 		case c == '$' && !t.multiline:
-			t.out.WriteString(endOfText)
+			t.out.WriteString(t.end)
 			t.i++
 		case strings.HasPrefix(t.s[t.i:], "(?#"):
 			end := strings.IndexByte(t.s[t.i:], ')')
@@ -191,6 +202,7 @@ func (t *translator) run() (string, bool) {
 			t.i++
 		case c == '+' && t.possessive():
 			t.i++
+		case c == '{' && t.repetition():
 		default:
 			t.out.WriteByte(c)
 			t.i++
@@ -230,10 +242,10 @@ func (t *translator) open() bool {
 		t.i += len("(?(<") + len(name) + len(end)
 		return closed
 	case strings.HasPrefix(rest, "(?(") && !strings.HasPrefix(rest, "(?(?"):
-		name, _, closed := strings.Cut(rest, ")")
-		t.out.WriteString(name + ")")
+		name, _, closed := strings.Cut(rest[len("(?("):], ")")
+		t.out.WriteString("(?(" + t.absolute(name) + ")")
 		t.enter()
-		t.i += len(name) + 1
+		t.i += len("(?(") + len(name) + 1
 		return closed
 	case strings.HasPrefix(rest, "(?"):
 		return t.options(rest)
@@ -244,6 +256,22 @@ func (t *translator) open() bool {
 	t.enter()
 	t.i++
 	return true
+}
+
+// absolute returns the number of a group that is named by how far away it is, as
+// -1 is the last one before this place and +1 the next. Any other name stays.
+func (t *translator) absolute(name string) string {
+	n, err := strconv.Atoi(name)
+	switch {
+	case err != nil || name[0] != '-' && name[0] != '+':
+		return name
+	case n < 0:
+		n++
+	}
+	if n += t.groups; n <= 0 {
+		return name // which no engine has
+	}
+	return strconv.Itoa(n)
 }
 
 // enter remembers what the options are outside of a group.
@@ -329,6 +357,27 @@ func (t *translator) reference() bool {
 	return name != ""
 }
 
+// repetition translates a repetition in the two ways of writing it that PCRE has
+// since 10.43 and RE2 takes for text, {,2} and { 1, 2 }.
+func (t *translator) repetition() bool {
+	inner, _, closed := strings.Cut(t.s[t.i+1:], "}")
+	least, most, two := strings.Cut(inner, ",")
+	least, most = strings.Trim(least, " \t"), strings.Trim(most, " \t")
+	number := func(s string) bool { return s == "" || strings.Trim(s, "0123456789") == "" }
+	if !closed || !number(least) || !number(most) || least+most == "" || least == "" && !two {
+		return false
+	}
+	if two {
+		least += ","
+	}
+	if least == "," {
+		least = "0,"
+	}
+	t.out.WriteString("{" + least + most + "}")
+	t.i += len(inner) + len("{}")
+	return true
+}
+
 // possessive reports whether the + here makes the repetition before it
 // possessive and may be dropped, because what follows is a literal that the
 // repeated single literal cannot match, or nothing.
@@ -353,14 +402,13 @@ func (t *translator) possessive() bool {
 // spelling; the second text is for use inside a class, empty if there is none.
 var escapeFor = map[byte][2]string{
 	's': {`[\t-\r ]`, `\t-\r `},
-	'h': {`[\t ]`, `\t `},
-	'H': {`[^\t ]`, ``},
-	'v': {`[\n-\r]`, `\n-\r`},
-	'V': {`[^\n-\r]`, ``},
+	'h': {`[\t \xa0]`, `\t \xa0`},
+	'H': {`[^\t \xa0]`, ``},
+	'v': {`[\n-\r\x85]`, `\n-\r\x85`},
+	'V': {`[^\n-\r\x85]`, ``},
 	'S': {`[^\t-\r ]`, `\S`},
-	'R': {`(?:\r\n|[\n-\r])`, ``},
+	'R': {`(?:\r\n|[\n-\r\x85])`, ``},
 	'N': {`[^\n]`, ``},
-	'Z': {endOfText, ``},
 	'e': {`\x1b`, `\x1b`},
 	'_': {`_`, `_`},
 }
@@ -373,6 +421,11 @@ func (t *translator) escape() bool {
 	c := t.s[t.i+1]
 	if to, ok := escapeFor[c]; ok {
 		t.out.WriteString(to[0])
+		t.i += 2
+		return true
+	}
+	if c == 'Z' {
+		t.out.WriteString(t.end)
 		t.i += 2
 		return true
 	}

@@ -3,7 +3,11 @@
 
 package classad
 
-import "testing"
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
 
 func callOf(fn string, args ...string) Value {
 	nodes := make([]node, len(args))
@@ -108,6 +112,43 @@ func TestPatternIsKept(t *testing.T) {
 		}
 		if before != nil && before.text == step.pattern && c.pattern.Load() != before {
 			t.Errorf("%q was compiled again", step.pattern)
+		}
+	}
+}
+
+// To replace many matches takes memory in proportion to the text: each search
+// goes on in the same text.
+func TestReplaceAllInOneText(t *testing.T) {
+	const n = 3000
+	e := MustParseExpr("replaceAll(\"(?=.)a\", X, \"b\")")
+	a := NewAd()
+	a.SetString("X", "\xe9"+strings.Repeat("a", n))
+	want := "\xe9" + strings.Repeat("b", n-1) + "b"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	v := e.Eval(&Env{My: a})
+	runtime.ReadMemStats(&after)
+	if got, _ := v.AsString(); got != want {
+		t.Errorf("%.20q", got)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 3000*n {
+		t.Errorf("%d bytes for a text of %d", got, n)
+	}
+}
+
+// What is put in place of a match is paid for each time it is read.
+func TestReplacementIsPaidFor(t *testing.T) {
+	t.Parallel()
+	a := NewAd()
+	const n, size = 100, 64_000
+	a.SetString("With", strings.Repeat("\\0", size/2))
+	a.SetString("X", strings.Repeat("a", n))
+	for _, pattern := range []string{"(?=a)", "()a"} {
+		b := NewBudget(1_000_000)
+		e := MustParseExpr("replaceAll(\"" + pattern + "\", X, With)")
+		e.Eval(&Env{My: a, Budget: b})
+		if used := 1_000_000 - b.Left(); used < n*size/64 {
+			t.Errorf("%s takes %d steps", pattern, used)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (m *UserMap) Lookup(method, input string) (string, bool) {
 				best = e
 			}
 		case e.re != nil:
-			if groups := e.groups(widen(input)); groups != nil {
+			if groups := e.groups(input); groups != nil {
 				return narrow(expand(widen(e.result), groups)), true
 			}
 		case e.principal == input:
@@ -112,21 +112,21 @@ func (m *UserMap) Lookup(method, input string) (string, bool) {
 // evaluation's count of steps. A line that uses more does not match.
 const maxMapSteps = 100_000
 
-// groups returns what a pattern and its groups match of a widened input, nil
+// groups returns what a pattern and its groups match of an input, widened, nil
 // for no match.
 func (e *mapping) groups(input string) []string {
 	if e.re.re != nil {
-		return e.re.re.FindStringSubmatch(input)
+		return e.re.re.FindStringSubmatch(widen(input))
 	}
 	steps := maxMapSteps
-	m, ok := findBack(e.re.back, input, 0, &steps)
+	m, ok := e.re.back.Find(input, 0, &steps)
 	if m == nil || !ok {
 		return nil
 	}
 	groups := make([]string, len(m)/2)
 	for g := range groups {
 		if m[2*g] >= 0 {
-			groups[g] = input[m[2*g]:m[2*g+1]]
+			groups[g] = widen(input[m[2*g]:m[2*g+1]])
 		}
 	}
 	return groups
