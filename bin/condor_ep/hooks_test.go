@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"github.com/execpoint/execpoint/lib/tool/record"
 	"os"
 	"path/filepath"
 	"strings"
@@ -249,7 +250,7 @@ func TestSlotsBadPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := slotsRecord{ID: name, Delay: 0.5, Scripts: map[string]string{"other.sh": "#!/bin/sh\n"}}
+			r := record.Question{ID: name, Delay: 0.5, Scripts: map[string]string{"other.sh": "#!/bin/sh\n"}}
 			if tt.script != "" {
 				r.Scripts["c.sh"] = "#!/bin/sh\n" + tt.script + "\n"
 			}

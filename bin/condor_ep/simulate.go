@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/simulate"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/tool/record"
 	"github.com/execpoint/execpoint/platform/confio"
 )
 
@@ -51,12 +52,8 @@ func cmdSimulate(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if fs.NArg() > 0 || fs.NFlag() > 1 {
 			return fs.Misuse("-record stands alone: a record has its own configuration")
 		}
-		status, err := answerReplays(stdin, stdout)
-		if err != nil {
-			printError(stderr, "condor_ep simulate", err)
-			return exitUsage
-		}
-		return status
+		unanswered, err := record.Moves(stdin, stdout)
+		return recorded(unanswered, err, "condor_ep simulate", stderr)
 	}
 	if fs.NArg() != 1 {
 		return fs.Misuse("want one scenario, got %d", fs.NArg())

@@ -156,10 +156,10 @@ func TestSimulateRecord(t *testing.T) {
 {"id":"four","config":"","actions":[],"end":1e300}
 nonsense
 `
-	var stdout bytes.Buffer
-	status, err := answerReplays(strings.NewReader(in), &stdout)
-	if err != nil || status != exitSomeFailed {
-		t.Fatalf("%d %v", status, err)
+	var stdout, stderr bytes.Buffer
+	status := cmdSimulate([]string{"-record"}, strings.NewReader(in), &stdout, &stderr)
+	if stderr.Len() > 0 || status != exitSomeFailed {
+		t.Fatalf("%d %s", status, &stderr)
 	}
 	var got []string
 	dec := json.NewDecoder(&stdout)

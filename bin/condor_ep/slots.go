@@ -9,12 +9,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/tool/record"
 	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
@@ -46,12 +48,8 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if f.config != "" || f.machine != "" || f.json || f.long {
 			return fs.Misuse("-record stands alone: a record has its own configuration and machine")
 		}
-		status, err := answerSlots(stdin, stdout)
-		if err != nil {
-			printError(stderr, "condor_ep slots", err)
-			return exitUsage
-		}
-		return status
+		unanswered, err := answerSlots(stdin, stdout)
+		return recorded(unanswered, err, "condor_ep slots", stderr)
 	}
 	d, err := f.divide()
 	if err != nil {
@@ -91,6 +89,37 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return status
+}
+
+// answerSlots answers the records of -record.
+func answerSlots(stdin io.Reader, stdout io.Writer) (unanswered int, err error) {
+	p, err := thishost.Visit()
+	if err != nil {
+		return 0, err
+	}
+	return record.Slots(stdin, stdout, record.Host{
+		Hooks: p.Hooks, Volume: volumeOf(p), Beside: filepath.Dir(p.Self), Install: install, Now: time.Now, Location: time.Local,
+	})
+}
+
+// install writes a program. A process that is begun meanwhile would hold it open for
+// writing, and what is open for writing cannot be executed.
+func install(path, text string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, []byte(text), 0o755)
+}
+
+// recorded is the exit status of -record.
+func recorded(unanswered int, err error, who string, stderr io.Writer) int {
+	switch {
+	case err != nil:
+		printError(stderr, who, err)
+		return exitUsage
+	case unanswered > 0:
+		return exitSomeFailed
+	}
+	return exitOK
 }
 
 // divide reads what the options name, and divides the machine. Without a

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/tool/record"
 )
 
 // recordedSlots is one line of testdata/slots.jsonl: a configuration, and what
@@ -25,7 +26,7 @@ import (
 // slot and one of the daemon; every other one has what it shows otherwise, or
 // not at all.
 type recordedSlots struct {
-	slotsRecord
+	record.Question
 	Slots    []adDelta
 	Daemon   *adDelta // nil if there was none
 	Exit     *int
@@ -74,7 +75,7 @@ func recordedCases(t *testing.T) (slot, daemon map[string]string, cases []record
 }
 
 // answered puts records to condor_ep slots -record and returns its answers.
-func answered(t *testing.T, records ...slotsRecord) []slotsAnswer {
+func answered(t *testing.T, records ...record.Question) []record.Answer {
 	t.Helper()
 	var in, out bytes.Buffer
 	questions := json.NewEncoder(&in)
@@ -86,16 +87,16 @@ func answered(t *testing.T, records ...slotsRecord) []slotsAnswer {
 	if _, err := answerSlots(&in, &out); err != nil {
 		t.Fatal(err)
 	}
-	var all []slotsAnswer
+	var all []record.Answer
 	answers := json.NewDecoder(&out)
 	for range records {
-		var a slotsAnswer
+		var a record.Answer
 		if err := answers.Decode(&a); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, a)
 	}
-	if err := answers.Decode(new(slotsAnswer)); err != io.EOF {
+	if err := answers.Decode(new(record.Answer)); err != io.EOF {
 		t.Errorf("behind the last answer: %v", err)
 	}
 	return all
@@ -153,8 +154,8 @@ func TestSlotsRecord(t *testing.T) {
 
 // question is the record that is put. Where GPUs are looked for, a script says
 // what the recorded discovery program said, and there are quick benchmarks.
-func (r *recordedSlots) question() slotsRecord {
-	q := r.slotsRecord
+func (r *recordedSlots) question() record.Question {
+	q := r.Question
 	if r.Stdout != "" {
 		q.Scripts = map[string]string{"condor_gpu_discovery": "#!/bin/sh\ncat <<'END'\n" + r.Stdout + "\nEND\n"}
 		q.Config += "\nLIBEXEC = ${DIR}/scripts\n"
@@ -300,8 +301,8 @@ nonsense
 {"id": "e", "config": "", "args": ["-n", "fred"], "detected": {"cpus": 2, "memory_mb": 1000}}
 `
 	var out bytes.Buffer
-	if status, err := answerSlots(strings.NewReader(in), &out); status != exitSomeFailed || err != nil {
-		t.Errorf("status %d, %v", status, err)
+	if unanswered, err := answerSlots(strings.NewReader(in), &out); unanswered != 3 || err != nil {
+		t.Errorf("%d were not answered, %v", unanswered, err)
 	}
 	answers := json.NewDecoder(&out)
 	for _, want := range []struct {
@@ -311,7 +312,7 @@ nonsense
 		{id: "a", name: `"slot1@${HOST}"`}, {err: "not a record"}, {id: "b", err: "NUM_CPUS"}, {id: "c", err: "without directories"},
 		{id: "d", exit: true}, {id: "e", name: `"slot1@fred@${HOST}"`},
 	} {
-		var got slotsAnswer
+		var got record.Answer
 		if err := answers.Decode(&got); err != nil {
 			t.Fatal(err)
 		}

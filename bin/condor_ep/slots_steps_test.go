@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/tool/record"
 	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
@@ -47,7 +48,7 @@ func TestSlotsSteps(t *testing.T) {
 		m := &slots.Machine{
 			Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, Source: "record",
 		}
-		text, dir := quiet+r.Config+"\n", t.TempDir()
+		text, dir := "RunBenchmarks = False\nSTARTD_DETECT_GPUS = false\n"+r.Config+"\n", t.TempDir()
 		var inv *machine.Inventory
 		load := func(i *machine.Inventory) (*config.Snapshot, error) {
 			inv = i
@@ -73,13 +74,13 @@ func TestSlotsSteps(t *testing.T) {
 			d.Ads.Refresh(machine.Sample{At: d.Now}, d.Now)
 			i := 0
 			for _, shown := range d.Each {
-				compareTexts(t, fmt.Sprintf("%s step %d slot %d", r.ID, n+1, i+1), texts(shown, dir), step.Slots[i].over(slotBase), nil, nil)
+				compareTexts(t, fmt.Sprintf("%s step %d slot %d", r.ID, n+1, i+1), record.Texts(shown, dir), step.Slots[i].over(slotBase), nil, nil)
 				i++
 			}
 			if i != len(step.Slots) {
 				t.Errorf("%s: %d slots, want %d", r.ID, i, len(step.Slots))
 			}
-			compareTexts(t, fmt.Sprintf("%s step %d daemon", r.ID, n+1), texts(d.Ads.Daemon(d.Problems, d.Now), dir), step.Daemon.over(daemonBase), nil, nil)
+			compareTexts(t, fmt.Sprintf("%s step %d daemon", r.ID, n+1), record.Texts(d.Ads.Daemon(d.Problems, d.Now), dir), step.Daemon.over(daemonBase), nil, nil)
 		}
 	}
 	if ran != 2 {

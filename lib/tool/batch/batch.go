@@ -104,7 +104,7 @@ var (
 func run(in io.Reader, to io.Writer, answer func(b, line []byte) ([]byte, error)) (unread int, err error) {
 	w := bufio.NewWriterSize(to, 64<<10)
 	var out []byte
-	err = eachLine(flushFirst{in, w}, MaxRecord, func(number int, line []byte, long bool) error {
+	err = EachLine(flushFirst{in, w}, MaxRecord, func(number int, line []byte, long bool) error {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 && !long {
 			return nil
@@ -154,10 +154,10 @@ func (f flushFirst) Read(p []byte) (int, error) {
 	return f.r.Read(p)
 }
 
-// eachLine calls do with each line, its newline taken off, and its number. Of
+// EachLine calls do with each line, its newline taken off, and its number. Of
 // a line longer than limit bytes only that is told; line is then empty. The
 // bytes are do's only until it returns.
-func eachLine(r io.Reader, limit int, do func(number int, line []byte, long bool) error) error {
+func EachLine(r io.Reader, limit int, do func(number int, line []byte, long bool) error) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	var buf []byte
 	long := false

@@ -305,7 +305,7 @@ func TestEachLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			err := eachLine(strings.NewReader(tt.in), limit, func(n int, line []byte, long bool) error {
+			err := EachLine(strings.NewReader(tt.in), limit, func(n int, line []byte, long bool) error {
 				if n != len(got)+1 {
 					t.Errorf("line %d is called %d", len(got)+1, n)
 				}

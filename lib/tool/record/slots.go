@@ -1,10 +1,9 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package record
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,10 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/hook"
@@ -25,9 +22,22 @@ import (
 	"github.com/execpoint/execpoint/lib/tool/slots"
 )
 
-// slotsRecord is one question of condor_ep slots -record: a configuration and
-// the machine it is for. ${DIR} in it is a directory made for the record.
-type slotsRecord struct {
+// Host is what Slots needs of the machine on which it runs.
+type Host struct {
+	Hooks  func(logs string) *hook.Runner // runs the programs of a record
+	Volume func(*config.Snapshot) machine.Scanner
+	Beside string // the folder where the GPU discovery program may be
+
+	// Install writes a program that can be executed at once.
+	Install func(path, text string) error
+
+	Now      func() time.Time
+	Location *time.Location // in which expressions tell the hour
+}
+
+// Question is one of condor_ep slots -record: a configuration and the machine it is
+// for. ${DIR} in it is a directory made for the record.
+type Question struct {
 	ID       string            `json:"id"`
 	Config   string            `json:"config"`
 	Scripts  map[string]string `json:"scripts"`
@@ -39,10 +49,10 @@ type slotsRecord struct {
 	Delay float64 `json:"query_delay_s"` // seconds from the start of the daemon to the question
 }
 
-// slotsAnswer is what the daemon would publish: attributes and the text of
+// Answer is what the daemon would publish: attributes and the text of
 // their expressions. Exit is the status it would end with at once, nil if it
 // goes on.
-type slotsAnswer struct {
+type Answer struct {
 	ID     string              `json:"id"`
 	Slots  []map[string]string `json:"slots"`
 	Daemon map[string]string   `json:"daemon"`
@@ -59,8 +69,8 @@ const exitFatal = 4
 // quiet is the configuration under every record.
 const quiet = "RunBenchmarks = False\nSTARTD_DETECT_GPUS = false\n"
 
-// maxSlotsRecord is the length of the longest line that is read.
-const maxSlotsRecord = 4 << 20
+// MaxQuestion bounds a line of Slots, in bytes.
+const MaxQuestion = 4 << 20
 
 // somebodyElse is the load of the machine of a record, which does not say: as on
 // those that were recorded, the slots are not alone there.
@@ -69,36 +79,25 @@ const somebodyElse = 1.0
 // maxDelay is the longest time for which periodic programs are run.
 const maxDelay = 300 // seconds
 
-// answerSlots answers records, one to a line. A record that cannot be answered
-// gets an error in its answer; the status then is exitSomeFailed.
-func answerSlots(stdin io.Reader, stdout io.Writer) (status int, err error) {
-	lines := bufio.NewScanner(stdin)
-	lines.Buffer(nil, maxSlotsRecord)
-	out := json.NewEncoder(stdout)
-	out.SetEscapeHTML(false)
-	for lines.Scan() {
-		if len(strings.TrimSpace(lines.Text())) == 0 {
-			continue
+// Slots answers questions, one to a line, until the input ends. One that cannot be
+// answered gets an error in its answer, and is counted. The error is the reader's or
+// the writer's.
+func Slots(in io.Reader, out io.Writer, h Host) (unanswered int, err error) {
+	return each(in, out, MaxQuestion, func(line []byte) (any, error) {
+		var q Question
+		if err := json.Unmarshal(line, &q); err != nil {
+			return Answer{Error: notARecord(err)}, err
 		}
-		var r slotsRecord
-		a := slotsAnswer{}
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			a.Error = "not a record: " + err.Error()
-		} else if a, err = r.answer(); err != nil {
+		a, err := q.answer(h)
+		if err != nil {
 			a.Error = err.Error()
 		}
-		if a.Error != "" {
-			status = exitSomeFailed
-		}
-		if err := out.Encode(a); err != nil {
-			return exitUsage, err
-		}
-	}
-	return status, lines.Err()
+		return a, err
+	}, func(why string) any { return Answer{Error: why} })
 }
 
-func (r slotsRecord) answer() (a slotsAnswer, err error) {
-	a = slotsAnswer{ID: r.ID, Slots: []map[string]string{}, Daemon: map[string]string{}}
+func (r Question) answer(h Host) (a Answer, err error) {
+	a = Answer{ID: r.ID, Slots: []map[string]string{}, Daemon: map[string]string{}}
 	text := quiet + r.Config + "\n"
 	switch {
 	case len(r.Args) == 2 && r.Args[0] == "-n":
@@ -114,25 +113,21 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	logs := filepath.Join(dir, "log")
-	if err := errors.Join(os.Mkdir(logs, 0o755), r.install(dir)); err != nil {
-		return a, err
-	}
-	p, err := thishost.Visit()
-	if err != nil {
+	if err := errors.Join(os.Mkdir(logs, 0o755), r.install(dir, h)); err != nil {
 		return a, err
 	}
 	m := &slots.Machine{
 		Host: "${HOST}", Cpus: r.Detected.Cpus, MemoryMiB: r.Detected.MemoryMiB, SwapKiB: r.Detected.MemoryMiB << 10, Source: "record",
 	}
-	hooks := p.Hooks(logs)
+	hooks := h.Hooks(logs)
 	d, err := slots.Divide(context.Background(), slots.Origin{
-		Now: time.Now(), Location: time.Local,
+		Now: h.Now(), Location: h.Location,
 		Load: func(inv *machine.Inventory) (*config.Snapshot, error) {
 			facts := machine.ConfigFacts(inv)
 			facts["LOCAL_DIR"] = dir
 			return config.Parse("config", strings.ReplaceAll(text, "${DIR}", dir), config.Options{Subsystem: "STARTD", Facts: facts})
 		},
-		Scanners: []machine.Scanner{m}, Volume: volumeOf(p), Hooks: hooks, Beside: filepath.Dir(p.Self),
+		Scanners: []machine.Scanner{m}, Volume: h.Volume, Hooks: hooks, Beside: h.Beside,
 		Sample: machine.Sample{LoadAvg: somebodyElse},
 	})
 	if errors.Is(err, machine.ErrNoMemory) || errors.Is(err, hook.ErrInventory) {
@@ -153,11 +148,11 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 	overlay := d.Rehearse(hooks, time.Duration(r.Delay*float64(time.Second)))
 	d.Owners()
 	for _, shown := range d.Each {
-		a.Slots = append(a.Slots, texts(shown, dir))
+		a.Slots = append(a.Slots, Texts(shown, dir))
 	}
 	daemon := d.Ads.Daemon(d.Problems, d.Now)
 	overlay(daemon)
-	a.Daemon = texts(daemon, dir)
+	a.Daemon = Texts(daemon, dir)
 	for _, w := range d.Warnings {
 		if text := strings.ReplaceAll(w.Error(), dir, "${DIR}"); !slices.Contains(a.Warnings, text) {
 			a.Warnings = append(a.Warnings, text)
@@ -167,7 +162,7 @@ func (r slotsRecord) answer() (a slotsAnswer, err error) {
 }
 
 // install writes the scripts of a record into the directory scripts below dir.
-func (r slotsRecord) install(dir string) error {
+func (r Question) install(dir string, h Host) error {
 	if len(r.Scripts) == 0 {
 		return nil
 	}
@@ -175,23 +170,19 @@ func (r slotsRecord) install(dir string) error {
 	if err := os.Mkdir(place, 0o755); err != nil {
 		return err
 	}
-	// A process that is begun meanwhile would hold a script open for writing,
-	// and what is open for writing cannot be executed.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
 	for name, text := range r.Scripts {
 		if name != filepath.Base(name) || !filepath.IsLocal(name) {
 			return fmt.Errorf("script %q: want the name of a file, without directories", name)
 		}
-		if err := os.WriteFile(filepath.Join(place, name), []byte(strings.ReplaceAll(text, "${DIR}", dir)), 0o755); err != nil {
+		if err := h.Install(filepath.Join(place, name), strings.ReplaceAll(text, "${DIR}", dir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// texts is an ad as attributes and the texts of their expressions.
-func texts(ad *classad.Ad, dir string) map[string]string {
+// Texts is an ad as attributes and the texts of their expressions, with ${DIR} for dir.
+func Texts(ad *classad.Ad, dir string) map[string]string {
 	out := make(map[string]string, ad.Len())
 	for name, e := range ad.All() {
 		out[name] = strings.ReplaceAll(e.Text(classad.Old), dir, "${DIR}")
