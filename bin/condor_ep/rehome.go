@@ -13,11 +13,13 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/pooltool"
+	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/tool/ask"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // rehomeFlags are the options of condor_ep rehome.
@@ -104,7 +106,7 @@ func poolTool() (*config.Snapshot, *security.Client, error) { return poolToolOf(
 func poolToolOf(root string) (*config.Snapshot, *security.Client, error) {
 	var err error
 	if root == "" {
-		root, err = machineRoot()
+		root, err = system.RootFile("")
 	} else {
 		root, err = filepath.Abs(root)
 	}
@@ -112,7 +114,9 @@ func poolToolOf(root string) (*config.Snapshot, *security.Client, error) {
 		return nil, nil, err
 	}
 	var facts map[string]string
-	if inv := inventory(); inv != nil {
+	if p, err := thishost.Visit(); err == nil {
+		// What a scanner could not find stays unknown.
+		inv, _ := machine.Scan(context.Background(), time.Now(), p.Scanners()...)
 		facts = machine.ConfigFacts(inv)
 	}
 	return pooltool.Open(root, facts)

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +34,7 @@ import (
 	"github.com/execpoint/execpoint/lib/submit"
 	"github.com/execpoint/execpoint/lib/tool/progress"
 	"github.com/execpoint/execpoint/lib/tool/words"
-	"github.com/execpoint/execpoint/platform/confio"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // runFlags are the options of condor_ep run.
@@ -385,33 +383,14 @@ func recordedRuns(p *thishost.Platform) ([]run.Dir, []run.Owner, error) {
 // partitionable slot and any job runs. What the configuration does not say
 // about places is put below dir.
 func loadConfig(root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
-	return loadConfigBy(confio.RunCommand, root, localName, dir, inv)
+	return loadConfigBy(nil, root, localName, dir, inv)
 }
 
 // loadConfigBy is loadConfig with another way to run what the configuration
 // names.
 func loadConfigBy(command func(string) ([]byte, error), root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
-	facts := machine.ConfigFacts(inv)
-	facts["LOCAL_DIR"] = dir
-	facts["PID"] = strconv.Itoa(os.Getpid())
-	if u, err := user.Current(); err == nil {
-		facts["USERNAME"], facts["TILDE"] = u.Username, u.HomeDir
-	}
-	o := config.Options{
-		Root: root, Env: os.Environ(), Facts: facts, Subsystem: "STARTD", LocalName: localName,
-		ReadFile: os.ReadFile, ReadDir: confio.ReadDir, RunCommand: command, Seed: rand.Uint64(),
-	}
-	if root = orFromEnv(root); root == "" {
-		return checked(config.Parse("<no configuration>", "", o))
-	}
-	// CONFIG_ROOT must not depend on where a job or a later reading stands.
-	if o.Root = root; !strings.HasSuffix(strings.TrimSpace(root), "|") {
-		var err error
-		if o.Root, err = filepath.Abs(root); err != nil {
-			return nil, err
-		}
-	}
-	return checked(config.Load(o))
+	c := system.Configuration{File: orFromEnv(root), Dir: dir, LocalName: localName, Command: command}
+	return c.Read(context.Background(), inv, nil)
 }
 
 // orFromEnv is root, or where there is none what CONDOR_CONFIG names.
@@ -438,17 +417,6 @@ func saveConfig(snap *config.Snapshot, path string) error {
 // warningText is what a warning says, without the word itself: the line it is
 // shown in begins with it.
 func warningText(w error) string { return strings.Replace(w.Error(), " warning:", "", 1) }
-
-// checked refuses a configuration with values that keep a daemon from beginning.
-func checked(s *config.Snapshot, err error) (*config.Snapshot, error) {
-	if err != nil {
-		return nil, err
-	}
-	if fatal, _ := s.Sort(); fatal.Failed() {
-		return nil, fatal
-	}
-	return s, nil
-}
 
 // sound refuses whatever is wrong: who tries a policy out wants to know at once
 // that it is not what was written.

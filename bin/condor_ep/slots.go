@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/tool/record"
 	"github.com/execpoint/execpoint/lib/tool/slots"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // slotsFlags are the options of condor_ep slots.
@@ -122,13 +123,20 @@ func recorded(unanswered int, err error, who string, stderr io.Writer) int {
 	return exitOK
 }
 
+// nowhere reports whether nobody has configured anything on this machine. A
+// CONDOR_CONFIG that names what is not there is another matter.
+func nowhere() bool {
+	_, err := system.RootFile("")
+	return err != nil && os.Getenv(config.RootKnob) == ""
+}
+
 // divide reads what the options name, and divides the machine. Without a
 // configuration it is that of condor_ep run.
 func (f slotsFlags) divide() (*slots.Division, error) {
 	root := f.config
 	if root == "" && !nowhere() {
 		var err error
-		if root, err = machineRoot(); err != nil {
+		if root, err = system.RootFile(""); err != nil {
 			return nil, err
 		}
 	}

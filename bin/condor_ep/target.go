@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // target says which Execution Points of this machine are meant: those of one
@@ -118,7 +119,7 @@ func recordedDaemons(p *thishost.Platform) ([]run.Daemon, error) {
 // machineConfig is the configuration of this machine, nil if there is none or it
 // is of no use: whoever asks about what runs does not ask about that.
 func machineConfig(localName string) *config.Snapshot {
-	root, err := machineRoot()
+	root, err := system.RootFile("")
 	if err != nil {
 		return nil
 	}

@@ -17,19 +17,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/execpoint/execpoint/bin/internal/asstarter"
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
-	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/startd"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
-	"github.com/execpoint/execpoint/platform/confio"
 	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
@@ -121,7 +116,7 @@ func serve(f flags, stderr io.Writer) (int, error) {
 	if err != nil {
 		return daemon.ExitException, err
 	}
-	root, err := rootFile(f.config)
+	root, err := system.RootFile(f.config)
 	if err != nil {
 		if !f.terminal {
 			startd.TellFatal(err, daemon.ExitException, nil, p, os.Getpid())
@@ -140,21 +135,4 @@ func serve(f flags, stderr io.Writer) (int, error) {
 		o.Out, o.StarterLog = stderr, os.Stderr
 	}
 	return startd.Run(context.Background(), o)
-}
-
-// rootFile is the file that the configuration begins with, as HTCondor looks
-// for it; "" where only the environment counts.
-func rootFile(given string) (string, error) {
-	places := config.Places{Env: os.Environ(), Open: confio.IsDir}
-	if given != "" {
-		places.Env = []string{config.RootKnob + "=" + given} // -c stands above it
-	}
-	if condor, err := user.Lookup("condor"); err == nil {
-		places.Tilde = condor.HomeDir
-	}
-	root, _, err := config.FindRoot(places)
-	if err != nil || root == "" || strings.HasSuffix(strings.TrimSpace(root), "|") {
-		return root, err
-	}
-	return filepath.Abs(root)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
-	"github.com/execpoint/execpoint/lib/pool"
+	"github.com/execpoint/execpoint/lib/pool/directory"
 )
 
 // Here is this machine, whose daemons write into files where they are.
@@ -24,7 +24,7 @@ type Here struct {
 }
 
 // subsystems are the prefixes of knobs about daemons of a kind.
-var subsystems = map[pool.Kind]string{pool.ExecutionPoint: "STARTD", pool.AccessPoint: "SCHEDD", pool.Master: "MASTER"}
+var subsystems = map[directory.Kind]string{directory.ExecutionPoint: "STARTD", directory.AccessPoint: "SCHEDD", directory.Master: "MASTER"}
 
 // Find looks for a daemon as HTCondor's tools do that are given no pool: one of this
 // machine, which is meant by its name or by none, is where its files say. asked is the
@@ -34,7 +34,7 @@ var subsystems = map[pool.Kind]string{pool.ExecutionPoint: "STARTD", pool.Access
 // The files are, in this order, the one for root (also with USE_SUPER_PORT), the copy of
 // the daemon's ad, and its address file. What a file says is not tried: where a daemon
 // that ended has left it, the connection fails, as with HTCondor's tools.
-func (h Here) Find(kind pool.Kind, name string) (at cedar.Sinful, asked string, ok bool) {
+func (h Here) Find(kind directory.Kind, name string) (at cedar.Sinful, asked string, ok bool) {
 	subsystem := subsystems[kind]
 	full := h.Config.String("FULL_HOSTNAME")
 	if name == "" {
