@@ -33,6 +33,7 @@ import (
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/submit"
 	"github.com/execpoint/execpoint/lib/tool/progress"
+	"github.com/execpoint/execpoint/lib/tool/scenario"
 	"github.com/execpoint/execpoint/lib/tool/words"
 	"github.com/execpoint/execpoint/platform/linux/system"
 )
@@ -146,7 +147,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		begin.during("the configuration", func() { snap, err = loadConfigBy(begin.command(ctx), f.config, f.local, dir, inv) })
 		return snap, err
 	}
-	snap, err := sound(configured(os.TempDir())) // nobody's machine depends on this run
+	snap, err := scenario.Sound(configured(os.TempDir())) // nobody's machine depends on this run
 	if err != nil {
 		return res, err
 	}
@@ -417,18 +418,6 @@ func saveConfig(snap *config.Snapshot, path string) error {
 // warningText is what a warning says, without the word itself: the line it is
 // shown in begins with it.
 func warningText(w error) string { return strings.Replace(w.Error(), " warning:", "", 1) }
-
-// sound refuses whatever is wrong: who tries a policy out wants to know at once
-// that it is not what was written.
-func sound(s *config.Snapshot, err error) (*config.Snapshot, error) {
-	if err != nil {
-		return nil, err
-	}
-	if problems := s.Check(); problems.Failed() {
-		return nil, problems
-	}
-	return s, nil
-}
 
 // currentUser names who runs this as "user@domain".
 func currentUser(snap *config.Snapshot, inv *machine.Inventory) (string, error) {

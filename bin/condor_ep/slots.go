@@ -50,7 +50,7 @@ func cmdSlots(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			return fs.Misuse("-record stands alone: a record has its own configuration and machine")
 		}
 		unanswered, err := answerSlots(stdin, stdout)
-		return recorded(unanswered, err, "condor_ep slots", stderr)
+		return answered(unanswered, err, "condor_ep slots", stderr)
 	}
 	d, err := f.divide()
 	if err != nil {
@@ -111,8 +111,8 @@ func install(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o755)
 }
 
-// recorded is the exit status of -record.
-func recorded(unanswered int, err error, who string, stderr io.Writer) int {
+// answered is the exit status of -record.
+func answered(unanswered int, err error, who string, stderr io.Writer) int {
 	switch {
 	case err != nil:
 		printError(stderr, who, err)

@@ -74,8 +74,8 @@ func recordedCases(t *testing.T) (slot, daemon map[string]string, cases []record
 	return slot, daemon, cases
 }
 
-// answered puts records to condor_ep slots -record and returns its answers.
-func answered(t *testing.T, records ...record.Question) []record.Answer {
+// answersTo puts records to condor_ep slots -record and returns its answers.
+func answersTo(t *testing.T, records ...record.Question) []record.Answer {
 	t.Helper()
 	var in, out bytes.Buffer
 	questions := json.NewEncoder(&in)
@@ -113,7 +113,7 @@ func TestSlotsRecord(t *testing.T) {
 	for _, r := range cases {
 		t.Run(r.ID, func(t *testing.T) {
 			t.Parallel()
-			got := answered(t, r.question())[0]
+			got := answersTo(t, r.question())[0]
 			if got.ID != r.ID || got.Error != "" {
 				t.Fatalf("%s: error %q\n%s", got.ID, got.Error, r.Config)
 			}

@@ -7,6 +7,6 @@
 // there, what the owner says of it, the slots, their ads), the form in which a machine
 // is described, and how slots are shown. It runs the inventory and periodic programs of
 // the configuration where the caller hands it a hook.Runner, and no others. It must
-// never claim a slot, open a file or find out the machine by itself: scanners, the
-// time and the configuration are handed in.
+// never claim a slot, open another file than the description of a machine, or find out
+// the machine by itself: scanners, the time and the configuration are handed in.
 package slots

@@ -7,8 +7,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -89,6 +92,24 @@ func isName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// ReadMachine reads a description from a file. elsewhere is the host name of who looks.
+func ReadMachine(path, elsewhere string) (*Machine, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, MaxMachine+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	d, err := ParseMachine(path, text)
+	if err != nil {
+		return nil, err
+	}
+	d.Elsewhere = elsewhere
+	return d, nil
 }
 
 func describedResource(name string, raw json.RawMessage) (*classad.Ad, error) {
