@@ -4,8 +4,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/tool/drain"
+	"github.com/execpoint/execpoint/lib/tool/here"
 )
 
 // drainFlags are the options of condor_ep drain.
@@ -104,37 +105,29 @@ func tell(asJSON bool, stdout, stderr io.Writer, who, said string, object any) i
 
 // askOne puts a request to the one EP that is meant.
 func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
-	var f found
-	var resp observe.Response
-	var err error
-	if t.isFar() {
-		resp, err = t.askFar(req)
-	} else {
-		if f, err = t.find(); err != nil {
-			printError(stderr, who, err)
-			return observe.Response{}, exitUsage
-		}
-		socket, status := f.one(who, t.pid, stderr)
-		if status != exitOK {
-			return observe.Response{}, status
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-		defer cancel()
-		resp, err = observe.Call(ctx, socket, req)
-	}
+	f, resp, err := t.askOne(req)
+	var unread *unreadable
+	var which *unclear
+	status := exitSomeFailed
 	switch {
 	case err == nil:
 		return resp, exitOK
-	case asJSON && (t.isFar() || !errs.Is(err, errs.NotFound)):
-		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": sentence(err).Error(), "code": resp.Code}) != exitOK {
-			return observe.Response{}, exitUsage
+	case errors.As(err, &unread):
+		printError(stderr, who, err)
+		status = exitUsage
+	case several(err):
+		fmt.Fprintf(stderr, "%s: %v\n", who, err)
+		status = exitUsage
+	case errors.Is(err, here.ErrNone), !t.isFar() && !errors.As(err, &which) && errs.Is(err, errs.NotFound):
+		f.Nothing(stderr)
+	case asJSON && !errors.As(err, &which):
+		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": here.Sentence(err).Error(), "code": resp.Code}) != exitOK {
+			status = exitUsage
 		}
-	case !t.isFar() && errs.Is(err, errs.NotFound):
-		f.nothing(stderr)
 	case resp.Code != 0:
-		fmt.Fprintf(stderr, "%s: %v (%d)\n", who, sentence(err), resp.Code)
+		printError(stderr, who, fmt.Errorf("%w (%d)", here.Sentence(err), resp.Code))
 	default:
-		fmt.Fprintf(stderr, "%s: %v\n", who, sentence(err))
+		printError(stderr, who, here.Sentence(err))
 	}
-	return observe.Response{}, exitSomeFailed
+	return observe.Response{}, status
 }

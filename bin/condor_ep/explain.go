@@ -65,6 +65,9 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	f.subject = fs.Arg(0)
 	// A configuration with which an Execution Point runs is that one's.
 	offline := f.machine != "" || f.set.ad != nil || f.config != "" && !f.isFar() && !f.runs()
+	if f.isFar() && (f.machine != "" || f.set.ad != nil) {
+		return fs.Misuse("-machine and -set try what an Execution Point would do, -name and -pool ask one that runs: want one of the two")
+	}
 	if fs.NArg() > 1 {
 		return fs.Misuse("want one slot (slot1_1) or job (3.0), or none, got %s", spelling.Count(fs.NArg(), "word"))
 	}
@@ -92,7 +95,7 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 
 // runs reports whether an Execution Point runs here with the configuration.
 func (f *explainFlags) runs() bool {
-	_, answers, refusals, err := askAll(f.target, observe.Request{Op: observe.OpStatus})
+	_, answers, refusals, err := f.askAll(observe.Request{Op: observe.OpStatus})
 	return err == nil && len(answers)+len(refusals) > 0
 }
 
@@ -107,17 +110,17 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 		}
 		req.Job = job.Text(classad.Old)
 	}
-	where, answers, refusals, err := askAll(f.target, req)
+	where, answers, refusals, err := f.askAll(req)
 	if err != nil {
 		printError(stderr, "condor_ep explain", err)
 		return nil, exitUsage
 	}
 	if len(answers) == 0 {
 		for _, r := range refusals {
-			fmt.Fprintf(stderr, "condor_ep explain: %v\n", r)
+			printError(stderr, "condor_ep explain", r)
 		}
 		if len(refusals) == 0 {
-			where.nothing(stderr)
+			where.Nothing(stderr)
 			fmt.Fprintln(stderr, "with -config it is tried what one would do")
 		}
 		return nil, exitSomeFailed

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -70,7 +69,7 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 				return status
 			}
 		} else {
-			fmt.Fprintf(stderr, "%s: %v\n", who, err)
+			printError(stderr, who, err)
 		}
 		return exitSomeFailed
 	}

@@ -109,7 +109,9 @@ func TestSeesStartd(t *testing.T) {
 		s.refused(t, exitSomeFailed, "", args("drain")...)
 		s.accepted(t, "cancelled the draining", args("drain", "-cancel")...)
 		s.accepted(t, "vacating every slot", args("vacate", "-all")...)
-		s.accepted(t, "ID", args("history")...)
+		if status, _, stderr := s.ep(t, args("history")...); status != exitOK || !strings.Contains(stderr, "no job has been recorded; looked in "+filepath.Join(s.dir, "log", "startd_history")) {
+			t.Errorf("%v: status %d: %s", with, status, stderr)
+		}
 	}
 	s.end()
 	for _, args := range [][]string{{"status"}, {"status", "-config", conf}} {

@@ -4,23 +4,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/config"
-	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/run"
+	"github.com/execpoint/execpoint/lib/tool/here"
 	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
@@ -42,69 +36,30 @@ func (t *target) flags(fs *commands.Flags) {
 	fs.StringVar(&t.pool, "pool", "", "")
 }
 
-// found are the Execution Points that can be asked.
-type found struct {
-	sockets []string
-	// named are those of the configuration that CONDOR_CONFIG names: whoever sets
-	// it means the daemon of that one.
-	named []string
-	ended []run.Daemon // daemons of this user that do not run any more
-}
-
-// find looks for Execution Points: the runs and daemons that this user's records
-// name, and the daemons whose control socket is in RUN of the configuration. That
-// is the one of -config, which then stands alone, or that of this machine.
-func (t target) find() (found, error) {
-	var f found
+// find looks for the Execution Points that are meant.
+func (t target) find() (here.Found, error) {
 	p, err := thishost.New()
 	if err != nil {
-		return f, err
+		return here.Found{}, err
 	}
 	if t.config != "" {
 		inv, err := thisMachine()
 		if err != nil {
-			return f, err
+			return here.Found{}, err
 		}
 		snap, err := loadConfig(t.config, t.local, os.TempDir(), inv)
 		if err != nil {
-			return f, err
+			return here.Found{}, err
 		}
-		f.sockets = run.ControlSockets(snap)
-		f.ended = []run.Daemon{{Log: snap.String("STARTD_LOG")}}
-		return f, nil
+		return here.Of(snap), nil
 	}
-	dirs, owners, err := recordedRuns(p)
-	if err != nil {
-		return f, err
-	}
-	for i, d := range dirs {
-		if !owners[i].Proc.IsZero() && p.Census.Alive(owners[i].Proc) {
-			f.sockets = append(f.sockets, d.Socket())
-		}
-	}
-	daemons, err := recordedDaemons(p)
-	if err != nil {
-		return f, err
-	}
-	for _, d := range daemons {
-		if d.Socket != "" && p.Census.Alive(d.Proc) {
-			f.sockets = append(f.sockets, d.Socket)
-		} else {
-			f.ended = append(f.ended, d)
-		}
-	}
-	if snap := machineConfig(t.local); snap != nil {
-		here := run.ControlSockets(snap)
-		if os.Getenv(config.RootKnob) != "" {
-			f.named = here
-		}
-		for _, path := range here {
-			if !slices.Contains(f.sockets, path) {
-				f.sockets = append(f.sockets, path)
-			}
-		}
-	}
-	return f, nil
+	return here.Machine{
+		Runs:    func() ([]run.Dir, []run.Owner, error) { return recordedRuns(p) },
+		Daemons: func() ([]run.Daemon, error) { return recordedDaemons(p) },
+		Alive:   p.Census.Alive,
+		Config:  func() *config.Snapshot { return machineConfig(t.local) },
+		Named:   os.Getenv(config.RootKnob) != "",
+	}.Find()
 }
 
 // recordedDaemons lists the daemons of this user that are recorded here.
@@ -117,7 +72,7 @@ func recordedDaemons(p *thishost.Platform) ([]run.Daemon, error) {
 }
 
 // machineConfig is the configuration of this machine, nil if there is none or it
-// is of no use: whoever asks about what runs does not ask about that.
+// is of no use.
 func machineConfig(localName string) *config.Snapshot {
 	root, err := system.RootFile("")
 	if err != nil {
@@ -137,6 +92,9 @@ func machineConfig(localName string) *config.Snapshot {
 // isFar reports whether one in a pool is meant.
 func (t target) isFar() bool { return t.name != "" || t.pool != "" }
 
+// farTimeout bounds how long one in a pool may take to be found and to answer.
+const farTimeout = 60 * time.Second
+
 // askFar puts a request to the one in a pool that -name names.
 func (t target) askFar(req observe.Request) (observe.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
@@ -146,107 +104,61 @@ func (t target) askFar(req observe.Request) (observe.Response, error) {
 		return observe.Response{}, err
 	}
 	resp, err := far.ask(ctx, req)
-	return resp, sentence(err)
+	return resp, here.Sentence(err)
 }
 
-// farTimeout bounds how long one in a pool may take to be found and to answer.
-const farTimeout = 60 * time.Second
-
-// answer is what one Execution Point says.
-type answer struct {
-	socket string
-	resp   observe.Response
-	err    error // its refusal
-}
-
-// ask puts a request to each of the Execution Points that are found.
-func (f found) ask(req observe.Request) []answer {
-	var all []answer
-	for _, socket := range f.sockets {
-		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-		resp, err := observe.Call(ctx, socket, req)
-		cancel()
-		switch {
-		case errs.Is(err, errs.NotFound) && !errors.Is(err, fs.ErrPermission): // it is just starting or ending
-		case err != nil:
-			all = append(all, answer{socket, resp, sentence(err)})
-		default:
-			all = append(all, answer{socket, resp, nil})
+// askAll puts a request to every Execution Point that is meant.
+func (t target) askAll(req observe.Request) (f here.Found, answers []observe.Response, refusals []error, err error) {
+	if t.isFar() {
+		resp, err := t.askFar(req)
+		if err != nil {
+			return f, nil, []error{err}, nil
+		}
+		return f, []observe.Response{resp}, nil, nil
+	}
+	if f, err = t.find(); err != nil {
+		return f, nil, nil, err
+	}
+	for _, a := range f.Ask(context.Background(), req) {
+		if a.Err != nil {
+			refusals = append(refusals, a.Err)
+		} else {
+			answers = append(answers, a.Said)
 		}
 	}
-	return all
+	return f, answers, refusals, nil
 }
 
-// one is the socket of the one Execution Point that is meant: what changes
-// something is never told to several. Without one the status to exit with.
-func (f found) one(who string, pid int, stderr io.Writer) (socket string, status int) {
-	if pid == 0 && len(f.sockets) == 1 {
-		return f.sockets[0], exitOK
+// askOne puts a request to the one Execution Point that is meant. The errors are those
+// of here.Found.One, of what could not be read, and the answer's.
+func (t target) askOne(req observe.Request) (f here.Found, resp observe.Response, err error) {
+	if t.isFar() {
+		resp, err = t.askFar(req)
+		return f, resp, err
 	}
-	var pids []int
-	var named []string
-	for _, a := range f.ask(observe.Request{Op: observe.OpStatus}) {
-		if a.err == nil && a.resp.Status != nil {
-			if a.resp.Status.PID == pid {
-				return a.socket, exitOK
-			}
-			socket, pids = a.socket, append(pids, a.resp.Status.PID)
-			if slices.Contains(f.named, a.socket) {
-				named = append(named, a.socket)
-			}
-		}
+	if f, err = t.find(); err != nil {
+		return f, resp, &unreadable{err}
 	}
-	switch {
-	case len(pids) == 0:
-		f.nothing(stderr)
-		return "", exitSomeFailed
-	case pid != 0:
-		fmt.Fprintf(stderr, "%s: no Execution Point of this user has pid %d; there are %v\n", who, pid, pids)
-		return "", exitSomeFailed
-	case len(pids) == 1:
-		return socket, exitOK
-	case len(named) == 1:
-		return named[0], exitOK
-	}
-	fmt.Fprintf(stderr, "%s: several Execution Points of this user run here; -pid or CONDOR_CONFIG says which: %v\n", who, pids)
-	return "", exitUsage
-}
-
-// nothing says that nothing runs, and what the last ones said before they ended.
-func (f found) nothing(stderr io.Writer) {
-	fmt.Fprintln(stderr, "no Execution Point of this user is running here")
-	for _, d := range f.ended {
-		if line := lastLine(d.Log); line != "" {
-			fmt.Fprintf(stderr, "the log of one that ended, %s, ends with:\n  %s\n", d.Log, line)
-		}
-	}
-}
-
-// mostLastLine bounds the last line of a log, in bytes.
-const mostLastLine = 4096
-
-// lastLine is the last line of a file, "" if there is none.
-func lastLine(path string) string {
-	f, err := os.Open(path)
+	socket, err := f.One(context.Background(), t.pid)
 	if err != nil {
-		return ""
+		return f, resp, &unclear{err}
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return ""
-	} else if _, err := f.Seek(-min(info.Size(), mostLastLine), io.SeekEnd); err != nil {
-		return ""
-	}
-	last := ""
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if text := strings.TrimSpace(s.Text()); text != "" {
-			last = text
-		}
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return -1
-		}
-		return r
-	}, last)
+	resp, err = here.Call(context.Background(), socket, req)
+	return f, resp, err
+}
+
+// unreadable is what keeps Execution Points from being looked for.
+type unreadable struct{ error }
+
+func (e *unreadable) Unwrap() error { return e.error }
+
+// unclear is why it is not known which one is meant.
+type unclear struct{ error }
+
+func (e *unclear) Unwrap() error { return e.error }
+
+// several reports whether more than one may be meant.
+func several(err error) bool {
+	var e *here.Several
+	return errors.As(err, &e)
 }
