@@ -13,33 +13,49 @@ import (
 
 // options is a command line, read.
 type options struct {
-	names []string // asked for; a template begins with ^
+	names  []string         // asked for; a template begins with ^
+	show   settings.Printer // how, with neither of its writers
+	what   what
+	read   read
+	write  write
+	daemon daemon
 
-	raw, expand, def, evaluate bool
-	verbose, dump, trace, info bool
-	macro, macroPath           bool
-	listSources                bool
-	used, unused               bool
+	help, version bool
+}
 
+// what is printed besides names.
+type what struct {
+	dump, trace      bool
+	macro, macroPath bool
+	sources          bool   // -config
+	condition        string // of -check-if
+	hasCondition     bool
+	owner, home      bool
+}
+
+// read is what is read, and as whom.
+type read struct {
 	subsystem, localName string
 	root                 string // of -root-config
 	rootGiven            bool
 	snapshot             string
-	condition            string // of -check-if
-	hasCondition         bool
+}
 
-	write     string // file, - for stdout, "" for none
-	summary   bool
-	writeOpts settings.WriteOptions
+// write is what is written.
+type write struct {
+	file    string // - for stdout, "" for none
+	summary bool
+	how     settings.WriteOptions
+}
 
-	daemon  string // the kind of daemon that is asked, "" for any
-	remote  bool   // a daemon is asked
+// daemon is the daemon that is asked.
+type daemon struct {
+	asked   bool
+	kind    string // "" for any
 	address string // where it is
 	pool    string // the collectors that know it
 	name    string // what it is called
-	change  string // the option that would change what a daemon has, "" for none
-
-	owner, condorHome, help, version bool
+	change  string // the option that would change what it has, "" for none
 }
 
 // isPrefix reports whether arg is a beginning of word with at least least
@@ -74,25 +90,25 @@ func flagOf(set func(o *options)) func(*options, string, string, []string) error
 }
 
 func askKind(o *options, word, _ string, _ []string) error {
-	o.daemon, o.remote = word, true
+	o.daemon.kind, o.daemon.asked = word, true
 	return nil
 }
 
 func change(o *options, word, _ string, _ []string) error {
-	o.change = word
+	o.daemon.change = word
 	return nil
 }
 
 // table is in the order in which abbreviations are tried.
 func table() []option {
 	return []option{
-		{word: "name", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.name, o.remote = arg, true; return nil }},
-		{word: "address", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.address, o.remote = arg, true; return nil }},
-		{word: "pool", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.pool = arg; return nil }},
-		{word: "local-name", least: 2, arg: true, do: func(o *options, _, arg string, _ []string) error { o.localName = arg; return nil }},
-		{word: "subsystem", least: 3, arg: true, do: func(o *options, _, arg string, _ []string) error { o.subsystem = arg; return nil }},
-		{word: "owner", least: 1, do: flagOf(func(o *options) { o.owner = true })},
-		{word: "tilde", least: 1, do: flagOf(func(o *options) { o.condorHome = true })},
+		{word: "name", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.daemon.name, o.daemon.asked = arg, true; return nil }},
+		{word: "address", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.daemon.address, o.daemon.asked = arg, true; return nil }},
+		{word: "pool", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.daemon.pool = arg; return nil }},
+		{word: "local-name", least: 2, arg: true, do: func(o *options, _, arg string, _ []string) error { o.read.localName = arg; return nil }},
+		{word: "subsystem", least: 3, arg: true, do: func(o *options, _, arg string, _ []string) error { o.read.subsystem = arg; return nil }},
+		{word: "owner", least: 1, do: flagOf(func(o *options) { o.what.owner = true })},
+		{word: "tilde", least: 1, do: flagOf(func(o *options) { o.what.home = true })},
 		{word: "master", least: 2, do: askKind},
 		{word: "schedd", least: 2, do: askKind},
 		{word: "startd", least: 2, do: askKind},
@@ -103,64 +119,64 @@ func table() []option {
 		{word: "rset", least: 3, do: change},
 		{word: "runset", least: 5, do: change},
 		{word: "mixedcase", least: 2, do: flagOf(func(*options) {})},
-		{word: "raw", least: 3, do: flagOf(func(o *options) { o.raw = true })},
+		{word: "raw", least: 3, do: flagOf(func(o *options) { o.show.Raw = true })},
 		{word: "default", least: 3, do: func(o *options, _, _ string, _ []string) error {
-			o.def = true
+			o.show.Default = true
 			return o.contradiction()
 		}},
-		{word: "config", least: 2, do: flagOf(func(o *options) { o.listSources = true })},
+		{word: "config", least: 2, do: flagOf(func(o *options) { o.what.sources = true })},
 		{word: "verbose", least: 1, colon: true, do: func(o *options, _, _ string, _ []string) error {
-			o.verbose = true
+			o.show.Verbose = true
 			return o.contradiction()
 		}},
-		{word: "dump", least: 1, do: flagOf(func(o *options) { o.dump = true })},
-		{word: "trace", least: 2, do: flagOf(func(o *options) { o.trace = true })},
-		{word: "info", least: 3, colon: true, do: flagOf(func(o *options) { o.info, o.verbose = true, true })},
-		{word: "expanded", least: 2, do: flagOf(func(o *options) { o.expand = true })},
+		{word: "dump", least: 1, do: flagOf(func(o *options) { o.what.dump = true })},
+		{word: "trace", least: 2, do: flagOf(func(o *options) { o.what.trace = true })},
+		{word: "info", least: 3, colon: true, do: flagOf(func(o *options) { o.show.Info, o.show.Verbose = true, true })},
+		{word: "expanded", least: 2, do: flagOf(func(o *options) { o.show.Expand = true })},
 		{word: "macro", least: 3, colon: true, do: func(o *options, _, _ string, sub []string) error {
-			o.macro = true
-			o.macroPath = len(sub) > 0 && isPrefix(sub[0], "path", 4)
+			o.what.macro = true
+			o.what.macroPath = len(sub) > 0 && isPrefix(sub[0], "path", 4)
 			return nil
 		}},
-		{word: "evaluate", least: 2, do: flagOf(func(o *options) { o.evaluate = true })},
-		{word: "unused", least: 4, do: flagOf(func(o *options) { o.used, o.unused = false, true })},
-		{word: "used", least: 2, do: flagOf(func(o *options) { o.used, o.unused = true, false })},
+		{word: "evaluate", least: 2, do: flagOf(func(o *options) { o.show.Evaluate = true })},
+		{word: "unused", least: 4, do: flagOf(func(o *options) { o.show.Used, o.show.Unused = false, true })},
+		{word: "used", least: 2, do: flagOf(func(o *options) { o.show.Used, o.show.Unused = true, false })},
 		{word: "summary", least: 3, colon: true, do: summary},
 		{word: "writeconfig", least: 3, arg: true, colon: true, do: writeConfig},
-		{word: "root-config", least: 4, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.root, o.rootGiven = arg, true; return nil }},
-		{word: "snapshot", least: 2, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.snapshot = arg; return nil }},
+		{word: "root-config", least: 4, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.read.root, o.read.rootGiven = arg, true; return nil }},
+		{word: "snapshot", least: 2, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.read.snapshot = arg; return nil }},
 		{word: "debug", least: 2, colon: true, do: flagOf(func(*options) {})},
 		{word: "help", least: 2, two: true, do: flagOf(func(o *options) { o.help = true })},
 		{word: "version", least: 3, two: true, do: flagOf(func(o *options) { o.version = true })},
-		{word: "check-if", least: -1, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.condition, o.hasCondition = arg, true; return nil }},
+		{word: "check-if", least: -1, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.what.condition, o.what.hasCondition = arg, true; return nil }},
 	}
 }
 
 func (o *options) contradiction() error {
-	if o.def && o.verbose {
+	if o.show.Default && o.show.Verbose {
 		return &usageError{message: "-default cannot be used with -verbose"}
 	}
 	return nil
 }
 
 func summary(o *options, _, _ string, sub []string) error {
-	if o.write != "" && !o.summary {
+	if o.write.file != "" && !o.write.summary {
 		return &usageError{message: "-summary cannot be used with -writeconfig"}
 	}
-	o.writeOpts = settings.WriteOptions{HideObsolete: true, Header: commands.CondorVersion}
-	o.summary, o.write = true, "-"
+	o.write.how = settings.WriteOptions{HideObsolete: true, Header: commands.CondorVersion}
+	o.write.summary, o.write.file = true, "-"
 	for _, word := range sub {
-		o.writeOpts.Detected.Show = o.writeOpts.Detected.Show || isPrefix(word, "detected", 3)
+		o.write.how.Detected.Show = o.write.how.Detected.Show || isPrefix(word, "detected", 3)
 	}
 	return nil
 }
 
 func writeConfig(o *options, _, arg string, sub []string) error {
-	if o.summary {
+	if o.write.summary {
 		return &usageError{message: "-writeconfig cannot be used with -summary"}
 	}
-	o.write = arg
-	o.writeOpts = parseWriteOptions(sub)
+	o.write.file = arg
+	o.write.how = parseWriteOptions(sub)
 	return nil
 }
 
@@ -202,7 +218,7 @@ func parseWriteOptions(words []string) settings.WriteOptions {
 
 // parse reads a command line. note is told of what is wrong without ending it.
 func parse(args []string, note func(string)) (*options, error) {
-	o := &options{subsystem: "TOOL"}
+	o := &options{read: read{subsystem: "TOOL"}}
 	all := table()
 	for i := 0; i < len(args); i++ {
 		arg := args[i]

@@ -21,27 +21,27 @@ func TestAbbreviations(t *testing.T) {
 		arg string
 		ok  func(o *options) bool // nil for what is refused
 	}{
-		{"-raw", func(o *options) bool { return o.raw }}, {"-ra", nil},
-		{"-def", func(o *options) bool { return o.def }}, {"-d", func(o *options) bool { return o.dump }},
-		{"-de", func(o *options) bool { return !o.def && !o.dump }}, // -debug
-		{"-v", func(o *options) bool { return o.verbose }}, {"-verbose:use", func(o *options) bool { return o.verbose }}, {"-verboses", nil},
-		{"-ex", func(o *options) bool { return o.expand }}, {"-ev", func(o *options) bool { return o.evaluate }}, {"-e", nil},
-		{"-t", func(o *options) bool { return o.condorHome }}, {"-tr", func(o *options) bool { return o.trace }},
-		{"-mi", func(o *options) bool { return true }}, {"-mac", func(o *options) bool { return o.macro && !o.macroPath }}, {"-m", nil},
-		{"-macro:path", func(o *options) bool { return o.macroPath }}, {"-macro:pat", func(o *options) bool { return !o.macroPath }},
-		{"-us", func(o *options) bool { return o.used && !o.unused }}, {"-unus", func(o *options) bool { return o.unused && !o.used }}, {"-u", nil},
-		{"-sum", func(o *options) bool { return o.summary && o.write == "-" }}, {"-summary:det", func(o *options) bool { return o.writeOpts.Detected.Show }},
-		{"-co", func(o *options) bool { return o.listSources }}, {"-col", func(o *options) bool { return o.daemon == "collector" }},
-		{"-ma", func(o *options) bool { return o.daemon == "master" }}, {"-st", func(o *options) bool { return o.daemon == "startd" }},
-		{"--root-config", func(o *options) bool { return o.root == "next" && o.rootGiven }}, {"--raw", nil}, {"-roo", nil},
-		{"-lo", func(o *options) bool { return o.localName == "next" }}, {"-sub", func(o *options) bool { return o.subsystem == "next" }}, {"-su", nil},
+		{"-raw", func(o *options) bool { return o.show.Raw }}, {"-ra", nil},
+		{"-def", func(o *options) bool { return o.show.Default }}, {"-d", func(o *options) bool { return o.what.dump }},
+		{"-de", func(o *options) bool { return !o.show.Default && !o.what.dump }}, // -debug
+		{"-v", func(o *options) bool { return o.show.Verbose }}, {"-verbose:use", func(o *options) bool { return o.show.Verbose }}, {"-verboses", nil},
+		{"-ex", func(o *options) bool { return o.show.Expand }}, {"-ev", func(o *options) bool { return o.show.Evaluate }}, {"-e", nil},
+		{"-t", func(o *options) bool { return o.what.home }}, {"-tr", func(o *options) bool { return o.what.trace }},
+		{"-mi", func(o *options) bool { return true }}, {"-mac", func(o *options) bool { return o.what.macro && !o.what.macroPath }}, {"-m", nil},
+		{"-macro:path", func(o *options) bool { return o.what.macroPath }}, {"-macro:pat", func(o *options) bool { return !o.what.macroPath }},
+		{"-us", func(o *options) bool { return o.show.Used && !o.show.Unused }}, {"-unus", func(o *options) bool { return o.show.Unused && !o.show.Used }}, {"-u", nil},
+		{"-sum", func(o *options) bool { return o.write.summary && o.write.file == "-" }}, {"-summary:det", func(o *options) bool { return o.write.how.Detected.Show }},
+		{"-co", func(o *options) bool { return o.what.sources }}, {"-col", func(o *options) bool { return o.daemon.kind == "collector" }},
+		{"-ma", func(o *options) bool { return o.daemon.kind == "master" }}, {"-st", func(o *options) bool { return o.daemon.kind == "startd" }},
+		{"--root-config", func(o *options) bool { return o.read.root == "next" && o.read.rootGiven }}, {"--raw", nil}, {"-roo", nil},
+		{"-lo", func(o *options) bool { return o.read.localName == "next" }}, {"-sub", func(o *options) bool { return o.read.subsystem == "next" }}, {"-su", nil},
 		{"-wri", func(o *options) bool {
-			return o.write == "next" && o.writeOpts.Matching == settings.Kind{Show: true, Comment: true}
+			return o.write.file == "next" && o.write.how.Matching == settings.Kind{Show: true, Comment: true}
 		}},
 		{"-writeconfig:com,def,env", func(o *options) bool {
-			return o.writeOpts.Defaults == settings.Kind{Show: true, Comment: true} && o.writeOpts.Environment.Comment && !o.writeOpts.Matching.Show
+			return o.write.how.Defaults == settings.Kind{Show: true, Comment: true} && o.write.how.Environment.Comment && !o.write.how.Matching.Show
 		}},
-		{"-check-if", func(o *options) bool { return o.hasCondition && o.condition == "next" }}, {"-check", nil},
+		{"-check-if", func(o *options) bool { return o.what.hasCondition && o.what.condition == "next" }}, {"-check", nil},
 		{"-", nil}, {"--", nil}, {"-raw:x", nil},
 	} {
 		o, err := parse([]string{tt.arg, "next"}, func(string) {})

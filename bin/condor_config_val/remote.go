@@ -31,10 +31,10 @@ var kinds = map[string]directory.Kind{"": directory.Master, "master": directory.
 // fromDaemon answers from what a daemon says that it is set to. Its level READ
 // lets one ask.
 func (r *run) fromDaemon() int {
-	switch _, known := kinds[r.daemon]; {
-	case !known && r.address == "":
-		return r.fail("-" + r.daemon + " is found by -address alone; by name a master, startd or schedd is")
-	case r.dump || r.write != "" || r.listSources || r.hasCondition || r.macro || r.evaluate:
+	switch _, known := kinds[r.daemon.kind]; {
+	case !known && r.daemon.address == "":
+		return r.fail("-" + r.daemon.kind + " is found by -address alone; by name a master, startd or schedd is")
+	case r.what.dump || r.write.file != "" || r.what.sources || r.what.hasCondition || r.what.macro || r.show.Evaluate:
 		return r.fail("of a daemon only names can be asked, with -raw, -default, -verbose or none of these")
 	case len(r.names) == 0:
 		fmt.Fprint(r.stderr, usage())
@@ -42,8 +42,8 @@ func (r *run) fromDaemon() int {
 	}
 	facts, _ := r.facts(nil)
 	root, _, err := config.FindRoot(config.Places{Env: r.env, Tilde: r.tilde, Windows: r.windows, Registry: r.registry, Open: r.open})
-	if r.rootGiven {
-		root, err = r.root, nil
+	if r.read.rootGiven {
+		root, err = r.read.root, nil
 	}
 	if err != nil {
 		r.ReportAll(err)
@@ -58,8 +58,8 @@ func (r *run) fromDaemon() int {
 	defer cancel()
 	at, err := r.locate(ctx, snap, client)
 	if err != nil {
-		kind := cmp.Or(r.daemon, "daemon")
-		return r.fail(fmt.Sprintf("Can't find address for %s '%s' in %s\n%v", kind, cmp.Or(r.name, r.address, "default"), cmp.Or(r.pool, "local pool"), err))
+		kind := cmp.Or(r.daemon.kind, "daemon")
+		return r.fail(fmt.Sprintf("Can't find address for %s '%s' in %s\n%v", kind, cmp.Or(r.daemon.name, r.daemon.address, "default"), cmp.Or(r.daemon.pool, "local pool"), err))
 	}
 	status := exitOK
 	for _, name := range r.names {
@@ -80,20 +80,20 @@ func (r *run) fromDaemon() int {
 // locate finds the daemon that the options name: at an address, of this machine by the
 // files that it writes, or by a name that a collector knows.
 func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *security.Client) (cedar.Sinful, error) {
-	if r.address != "" {
-		text := r.address
+	if r.daemon.address != "" {
+		text := r.daemon.address
 		if !strings.HasPrefix(text, "<") {
 			text = "<" + text + ">"
 		}
 		return cedar.ParseSinful(text)
 	}
-	name := r.name
-	if r.pool == "" {
+	name := r.daemon.name
+	if r.daemon.pool == "" {
 		read, err := pooltool.ReadShown(snap)
 		if err != nil {
 			return cedar.Sinful{}, err
 		}
-		at, asked, found := ask.Here{Config: snap, Read: read, Root: os.Geteuid() == 0}.Find(kinds[r.daemon], r.name)
+		at, asked, found := ask.Here{Config: snap, Read: read, Root: os.Geteuid() == 0}.Find(kinds[r.daemon.kind], r.daemon.name)
 		if found {
 			return at, nil
 		}
@@ -105,8 +105,8 @@ func (r *run) locate(ctx context.Context, snap *config.Snapshot, client *securit
 		return cedar.Sinful{}, err
 	}
 	list := snap.List("COLLECTOR_HOST")
-	if r.pool != "" {
-		list = []string{r.pool}
+	if r.daemon.pool != "" {
+		list = []string{r.daemon.pool}
 	}
-	return ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, list, kinds[r.daemon], name)
+	return ask.Directory{Open: client, Port: int(port), Find: find}.Locate(ctx, list, kinds[r.daemon.kind], name)
 }

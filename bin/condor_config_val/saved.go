@@ -13,19 +13,19 @@ import (
 // fromSnapshot answers from what a running Execution Point wrote, as HTCondor's
 // tool does when it asks a daemon.
 func (r *run) fromSnapshot() int {
-	if r.write != "" || r.macro || r.listSources || r.trace || r.hasCondition || r.rootGiven {
+	if r.write.file != "" || r.what.macro || r.what.sources || r.what.trace || r.what.hasCondition || r.read.rootGiven {
 		return r.fail("-snapshot answers names and -dump; all else needs the files")
 	}
-	data, err := r.readFile(r.snapshot)
+	data, err := r.readFile(r.read.snapshot)
 	if err != nil {
 		return r.fail("cannot read the snapshot: " + err.Error())
 	}
 	saved, err := config.ReadSaved(bytes.NewReader(data))
 	if err != nil {
-		return r.fail(r.snapshot + ": " + err.Error())
+		return r.fail(r.read.snapshot + ": " + err.Error())
 	}
-	if r.dump {
-		r.DumpSaved(saved, r.snapshot, r.names)
+	if r.what.dump {
+		r.DumpSaved(saved, r.read.snapshot, r.names)
 		return exitOK
 	}
 	if len(r.names) == 0 {

@@ -71,20 +71,18 @@ func (r *run) main(args []string) int {
 		return exitOK
 	}
 	r.options = o
-	r.Printer = settings.Printer{
-		Out: r.stdout, Err: r.stderr, Raw: o.raw, Expand: o.expand, Default: o.def, Evaluate: o.evaluate,
-		Verbose: o.verbose, Info: o.info, Used: o.used, Unused: o.unused,
-	}
+	r.Printer = o.show
+	r.Out, r.Err = r.stdout, r.stderr
 	switch {
 	case o.version:
 		return commands.PrintVersion(r.stdout)
-	case o.pool != "" && o.name == "":
+	case o.daemon.pool != "" && o.daemon.name == "":
 		return r.fail("Error: you must specify -name with -pool")
-	case o.change != "":
-		return r.fail("-" + o.change + " changes what a daemon is set to, which is not supported; HTCondor's condor_config_val does it, of daemons of this project too")
-	case o.remote:
+	case o.daemon.change != "":
+		return r.fail("-" + o.daemon.change + " changes what a daemon is set to, which is not supported; HTCondor's condor_config_val does it, of daemons of this project too")
+	case o.daemon.asked:
 		return r.fromDaemon()
-	case o.snapshot != "":
+	case o.read.snapshot != "":
 		return r.fromSnapshot()
 	}
 	return r.fromFiles()
@@ -100,24 +98,24 @@ func (r *run) fromFiles() int {
 	if done, status := r.load(); done {
 		return status
 	}
-	if r.listSources {
+	if r.what.sources {
 		r.Sources(r.snap)
 	}
-	if r.hasCondition {
-		r.Condition(r.snap, r.condition)
+	if r.what.hasCondition {
+		r.Condition(r.snap, r.what.condition)
 		return exitOK
 	}
-	if r.write != "" {
+	if r.write.file != "" {
 		if err := r.writeConfiguration(); err != nil {
 			fmt.Fprintln(r.stderr, err)
 			return exitNotSaved
 		}
 	}
 	switch {
-	case r.dump:
+	case r.what.dump:
 		r.Dump(r.snap, r.names)
 		return exitOK
-	case len(r.names) == 0 && (r.listSources || r.write != ""):
+	case len(r.names) == 0 && (r.what.sources || r.write.file != ""):
 		return exitOK
 	case len(r.names) == 0:
 		fmt.Fprint(r.stderr, usage())
@@ -130,23 +128,23 @@ func (r *run) fromFiles() int {
 func (r *run) load() (done bool, status int) {
 	facts, _ := r.facts(nil)
 	switch {
-	case r.owner:
+	case r.what.owner:
 		fmt.Fprintln(r.stdout, facts["USERNAME"])
 		return true, exitOK
-	case r.condorHome && r.tilde != "":
+	case r.what.home && r.tilde != "":
 		fmt.Fprintln(r.stdout, r.tilde)
 		return true, exitOK
-	case r.condorHome:
+	case r.what.home:
 		return true, r.fail("Error: Specified -tilde but can't find condor's home directory")
 	}
 	o := config.Options{
-		Root: r.root, Env: r.env, Facts: facts, Subsystem: r.subsystem, LocalName: r.localName, Seed: rand.Uint64(), Windows: r.windows,
+		Root: r.read.root, Env: r.env, Facts: facts, Subsystem: r.read.subsystem, LocalName: r.read.localName, Seed: rand.Uint64(), Windows: r.windows,
 		ReadFile: r.readFile, ReadDir: r.readDir, RunCommand: r.runCommand, WriteFile: r.writeFile,
 	}
-	if r.trace {
-		o.Trace = r.Tracer(r.names, r.dump)
+	if r.what.trace {
+		o.Trace = r.Tracer(r.names, r.what.dump)
 	}
-	if !r.rootGiven {
+	if !r.read.rootGiven {
 		root, _, err := config.FindRoot(config.Places{Env: r.env, Tilde: r.tilde, Windows: r.windows, Registry: r.registry, Open: r.open})
 		if err != nil {
 			r.ReportAll(err)
@@ -194,15 +192,15 @@ func (r *run) refused(root string, err error) {
 
 // writeConfiguration writes the file of -writeconfig, or the summary.
 func (r *run) writeConfiguration() error {
-	if r.write == "-" {
-		return settings.Write(r.stdout, r.snap, r.writeOpts)
+	if r.write.file == "-" {
+		return settings.Write(r.stdout, r.snap, r.write.how)
 	}
 	var b bytes.Buffer
-	if err := settings.Write(&b, r.snap, r.writeOpts); err != nil {
+	if err := settings.Write(&b, r.snap, r.write.how); err != nil {
 		return err
 	}
-	if err := r.writeFile(r.write, b.Bytes()); err != nil {
-		return fmt.Errorf("failed to create configuration file %s: %w", r.write, err)
+	if err := r.writeFile(r.write.file, b.Bytes()); err != nil {
+		return fmt.Errorf("failed to create configuration file %s: %w", r.write.file, err)
 	}
 	return nil
 }
@@ -215,12 +213,12 @@ func (r *run) printNames() int {
 		switch {
 		case strings.HasPrefix(name, "^"):
 			r.Template(name[1:])
-		case r.macro:
-			ok = r.Macro(r.snap, name, r.macroPath)
+		case r.what.macro:
+			ok = r.Macro(r.snap, name, r.what.macroPath)
 		default:
 			ok = r.Print(name, settings.Look(r.snap, name))
 		}
-		if !ok && !r.info {
+		if !ok && !r.show.Info {
 			status = exitFailed
 		}
 	}
