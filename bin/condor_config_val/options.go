@@ -102,8 +102,14 @@ func change(o *options, word, _ string, _ []string) error {
 // table is in the order in which abbreviations are tried.
 func table() []option {
 	return []option{
-		{word: "name", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.daemon.name, o.daemon.asked = arg, true; return nil }},
-		{word: "address", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.daemon.address, o.daemon.asked = arg, true; return nil }},
+		{word: "name", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error {
+			o.daemon.name, o.daemon.asked = arg, true
+			return nil
+		}},
+		{word: "address", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error {
+			o.daemon.address, o.daemon.asked = arg, true
+			return nil
+		}},
 		{word: "pool", least: 1, arg: true, do: func(o *options, _, arg string, _ []string) error { o.daemon.pool = arg; return nil }},
 		{word: "local-name", least: 2, arg: true, do: func(o *options, _, arg string, _ []string) error { o.read.localName = arg; return nil }},
 		{word: "subsystem", least: 3, arg: true, do: func(o *options, _, arg string, _ []string) error { o.read.subsystem = arg; return nil }},
@@ -143,12 +149,18 @@ func table() []option {
 		{word: "used", least: 2, do: flagOf(func(o *options) { o.show.Used, o.show.Unused = true, false })},
 		{word: "summary", least: 3, colon: true, do: summary},
 		{word: "writeconfig", least: 3, arg: true, colon: true, do: writeConfig},
-		{word: "root-config", least: 4, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.read.root, o.read.rootGiven = arg, true; return nil }},
+		{word: "root-config", least: 4, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error {
+			o.read.root, o.read.rootGiven = arg, true
+			return nil
+		}},
 		{word: "snapshot", least: 2, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.read.snapshot = arg; return nil }},
 		{word: "debug", least: 2, colon: true, do: flagOf(func(*options) {})},
 		{word: "help", least: 2, two: true, do: flagOf(func(o *options) { o.help = true })},
 		{word: "version", least: 3, two: true, do: flagOf(func(o *options) { o.version = true })},
-		{word: "check-if", least: -1, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error { o.what.condition, o.what.hasCondition = arg, true; return nil }},
+		{word: "check-if", least: -1, arg: true, two: true, do: func(o *options, _, arg string, _ []string) error {
+			o.what.condition, o.what.hasCondition = arg, true
+			return nil
+		}},
 	}
 }
 

@@ -6,7 +6,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/eventlog"
-	"github.com/execpoint/execpoint/lib/host"
 )
 
 // watch runs condor_ep in the background. What it prints can be read while it
@@ -397,34 +395,5 @@ func TestStrangersBeside(t *testing.T) {
 	again, out2, _ := p.cmd(t, "run", "-json", "job.sub")
 	if err := again.Run(); err != nil || strings.Contains(out2.String(), fmt.Sprintf("process %d ", w.pid)) || strings.Contains(out2.String(), fmt.Sprintf("process %d ", daemon.Process.Pid)) {
 		t.Errorf("they have ended: %v\n%s", err, out2)
-	}
-}
-
-// TestStrangers words what is found, and bounds it.
-func TestStrangers(t *testing.T) {
-	t.Parallel()
-	self := host.ProcID{PID: 1, Start: 1}
-	found := []host.Program{
-		{Proc: self, Name: "condor_ep", Args: []string{"condor_ep", "run", "x"}},
-		{Proc: host.ProcID{PID: 2}, Name: "condor_ep", Args: []string{"condor_ep", "starter"}},
-		{Proc: host.ProcID{PID: 3}, Name: "condor_ep", Args: []string{"condor_ep"}},
-		{Proc: host.ProcID{PID: 4}, Name: "condor_ep"},
-		{Proc: host.ProcID{PID: 5}, UID: 7, Name: "condor_ep", Args: []string{"\x1b", "run"}},
-	}
-	for pid := 10; pid < 30; pid++ {
-		found = append(found, host.Program{Proc: host.ProcID{PID: pid}, Name: "condor_startd"})
-	}
-	told := strangers(found, map[host.ProcID]bool{self: true}, func(uid uint32) string { return fmt.Sprintf("u%d", uid) })
-	all, err := json.Marshal(told)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"another condor_ep run (process 5 of u7)", "(process 10 of u0)", "(process 12 of u0)", "17 more processes are called condor_startd"} {
-		if !strings.Contains(string(all), want) {
-			t.Errorf("no %q in %q", want, told)
-		}
-	}
-	if len(told) != 5 || strings.ContainsAny(string(all), "\x1b") {
-		t.Errorf("%q", told)
 	}
 }

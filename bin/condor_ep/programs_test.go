@@ -211,33 +211,3 @@ func TestLoudProgram(t *testing.T) {
 		}
 	}
 }
-
-func TestWantsPrograms(t *testing.T) {
-	t.Parallel()
-	job := func(requirements string) []*classad.Ad {
-		ad := classad.NewAd()
-		if err := ad.SetText("Requirements", requirements); err != nil {
-			t.Fatal(err)
-		}
-		return []*classad.Ad{classad.NewAd(), ad}
-	}
-	for _, tt := range []struct {
-		config string
-		jobs   []*classad.Ad
-		want   bool
-	}{
-		{"", nil, false},
-		{"START = Memory > 5", job("TARGET.HasFileTransfer"), false},
-		{"", job("TARGET.hasjava =?= true"), true},
-		{"", job(`versionGE(SingularityVersion, "3")`), true},
-		{"START = HasDocker", job("true"), true},
-	} {
-		snap, err := config.Parse("ep.conf", tt.config, config.Options{Subsystem: "STARTD"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := wantsPrograms(tt.jobs, snap); got != tt.want {
-			t.Errorf("%q: %v", tt.config, got)
-		}
-	}
-}

@@ -32,6 +32,7 @@ import (
 	"github.com/execpoint/execpoint/lib/run"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/submit"
+	"github.com/execpoint/execpoint/lib/tool/prepare"
 	"github.com/execpoint/execpoint/lib/tool/progress"
 	"github.com/execpoint/execpoint/lib/tool/scenario"
 	"github.com/execpoint/execpoint/lib/tool/words"
@@ -151,7 +152,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	var by submitter
+	var by prepare.Submitter
 	begin.during("whose directory the submit file is in", func() { by, err = submitterOf(p, snap, f.job) })
 	if err != nil {
 		return res, err
@@ -160,9 +161,9 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	if by.user != nil {
+	if by.User != nil {
 		_, domain, _ := strings.Cut(who, "@")
-		who = by.user.Name + "@" + domain
+		who = by.User.Name + "@" + domain
 	}
 
 	var removed []string
@@ -208,15 +209,15 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	var jobs []*classad.Ad
 	var warnings []string
 	begin.during("the submit file "+sourceName(f.job)+" and the files that it names", func() {
-		err = asOwner(p, by.user, func() (err error) {
-			jobs, warnings, err = readJobs(f.job, p.Writable, dir.Number, who, ownEnv(by.user), snap, inv)
+		err = by.As(func() (err error) {
+			jobs, warnings, err = readJobs(f.job, p.Writable, dir.Number, who, by.Env(os.Environ()), snap, inv)
 			return err
 		})
 	})
 	if err != nil {
 		return res, err
 	}
-	told, err := by.told(p, snap, jobs)
+	told, err := by.Told(snap, jobs)
 	if err != nil {
 		return res, err
 	}
@@ -224,7 +225,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	if err := by.letIn(p, snap, dir, execute); err != nil {
+	if err := by.LetIn(snap, dir, execute); err != nil {
 		return res, err
 	}
 	h, err := p.Host(execute, snap)
@@ -239,7 +240,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 		scanErrs = append(scanErrs, e)
 	}
 	var probe func(*config.Snapshot) machine.Scanner
-	if wantsPrograms(jobs, snap) {
+	if prepare.WantsPrograms(jobs, snap) {
 		probe = p.Programs
 		begin.during("Java, Docker and Singularity to say what they can", func() {
 			scanErrs = append(scanErrs, inv.Apply(ctx, time.Now(), p.Programs(snap))...)
@@ -302,7 +303,7 @@ func runJobs(f runFlags, stdout, stderr io.Writer) (res run.Result, err error) {
 	res, err = run.Run(ctx, run.Options{
 		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: elsewhere, Socket: dir.Socket(), Dir: dir.Files, Version: version,
 		Self: p.Self, StarterPath: starterPath, StarterArgs: starterArgs, Starter: starterOf, StarterEnv: os.Environ(), StarterLog: starterLog,
-		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: by.user, Keep: f.keep, Log: log, Name: "condor_ep run",
+		Programs: filepath.Dir(p.Self), Standby: 1, Jobs: jobs, User: who, RunAs: by.User, Keep: f.keep, Log: log, Name: "condor_ep run",
 		Interrupt: interrupt, Settled: begin.settled, Waiting: begin.waiting,
 		Reload: reloads(orFromEnv(f.config)), Load: func() (*config.Snapshot, error) { return loadConfig(f.config, f.local, dir.Files, inv) },
 		Probe:        probe,
@@ -347,6 +348,22 @@ func reporter(asJSON bool, w io.Writer, width func(*os.File) (columns int, ok bo
 		}
 		return most
 	})
+}
+
+// submitterOf finds out whose the jobs of a submit file are.
+func submitterOf(p *thishost.Platform, snap *config.Snapshot, file string) (prepare.Submitter, error) {
+	find, files := p.Others()
+	_, owners := p.Credentials()
+	return prepare.SubmitterOf(prepare.Users{Find: find, Files: files, Owners: owners}, snap, file, file == standardInput)
+}
+
+// besides tells of what else gives all of this machine to its jobs.
+func besides(p *thishost.Platform, number int) []string {
+	_, owners := p.Credentials()
+	return prepare.Machine{
+		Runs:  func() ([]run.Dir, []run.Owner, error) { return recordedRuns(p) },
+		Alive: p.Census.Alive, Running: p.Running, UserName: owners.UserName,
+	}.Others(number)
 }
 
 // occupy keeps startds from directories of sandboxes that are not below our own

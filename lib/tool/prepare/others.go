@@ -1,13 +1,13 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package prepare
 
 import (
 	"fmt"
 
-	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/run"
 )
 
 // What is said of others that use this machine.
@@ -21,16 +21,24 @@ const (
 // start many that are called so.
 const mostBesides = 3
 
-// besides tells of what else gives all of this machine to its jobs: the runs of
+// Machine is where others are looked for.
+type Machine struct {
+	Runs     func() ([]run.Dir, []run.Owner, error) // that are recorded of this user
+	Alive    func(host.ProcID) bool
+	Running  func(names ...string) ([]host.Program, error) // the processes of these programs
+	UserName func(uid uint32) (string, error)
+}
+
+// Others tells of what else gives all of this machine to its jobs: the runs of
 // this user that are recorded, and what the processes of the machine seem to be.
-// They know nothing of one another.
-func besides(p *thishost.Platform, number int) (told []string) {
+// They know nothing of one another. number is that of this run.
+func (m Machine) Others(number int) (told []string) {
 	recorded := make(map[host.ProcID]bool)
 	// The records were read a moment ago, when this run began.
-	if dirs, owners, err := recordedRuns(p); err == nil {
+	if dirs, owners, err := m.Runs(); err == nil {
 		for i, d := range dirs {
 			proc := owners[i].Proc
-			if proc.PID == 0 || !p.Census.Alive(proc) {
+			if proc.PID == 0 || !m.Alive(proc) {
 				continue
 			}
 			if recorded[proc] = true; d.Number != number {
@@ -38,13 +46,12 @@ func besides(p *thishost.Platform, number int) (told []string) {
 			}
 		}
 	}
-	found, err := p.Running("condor_ep", "condor_startd")
+	found, err := m.Running("condor_ep", "condor_startd")
 	if err != nil {
 		return told // it was a hint
 	}
-	_, owners := p.Credentials()
 	return append(told, strangers(found, recorded, func(uid uint32) string {
-		name, err := owners.UserName(uid)
+		name, err := m.UserName(uid)
 		if err != nil {
 			return fmt.Sprintf("user %d", uid)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package prepare
 
 import (
 	"strings"
@@ -11,10 +11,10 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 )
 
-// wantsPrograms reports whether a job or the configuration mentions what only
+// WantsPrograms reports whether a job or the configuration mentions what only
 // a probe of the programs tells. A run without a pool that does not ask needs
 // no probe: it would cost more than a short job.
-func wantsPrograms(jobs []*classad.Ad, snap *config.Snapshot) bool {
+func WantsPrograms(jobs []*classad.Ad, snap *config.Snapshot) bool {
 	var text strings.Builder
 	for _, name := range snap.Names() {
 		if s, ok := snap.Lookup(name); ok && !s.IsDefault {
