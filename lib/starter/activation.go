@@ -43,6 +43,10 @@ type Host struct {
 	// jobs are over before it would be worth its cost. nil where there is no
 	// such thing.
 	Stop func() <-chan struct{}
+	// Rest is called once, when the job has run for a moment: what the start of a
+	// job needs of memory may go back. Like Stop it is not worth its cost to most
+	// jobs. nil where nothing can be given back.
+	Rest func()
 	Home string // home directory of the user that jobs run as, "" if unknown
 	// Access is for jobs of another user; nil where there can be none.
 	Access host.Access
@@ -197,6 +201,9 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			a.noteStrays()
 			if a.host.Stop != nil {
 				stop = a.host.Stop()
+			}
+			if a.host.Rest != nil {
+				a.host.Rest()
 			}
 		case <-stop:
 			stop = nil

@@ -89,6 +89,7 @@ func (n Network) ListenDatagrams(ctx context.Context, beside []net.Listener) ([]
 func listenAt(ctx context.Context, hosts []netip.Addr, port int) ([]net.Listener, error) {
 	var all []net.Listener
 	var lc net.ListenConfig
+	lc.SetMultipathTCP(false) // no peer asks for it, and each starter would pay for the socket
 	for _, h := range hosts {
 		network := "tcp4"
 		if h.Is6() {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +87,9 @@ func NewLauncher(spec Spec) *Launcher {
 		spec.Channel = openPipe
 	}
 	spec.Env = append(slices.DeleteFunc(slices.Clone(spec.Env), protocol.IsLean), protocol.Lean...)
+	if !slices.ContainsFunc(spec.Env, func(entry string) bool { return strings.HasPrefix(entry, "GODEBUG=") }) {
+		spec.Env = append(spec.Env, protocol.NoLimits)
+	}
 	l := &Launcher{spec: spec}
 	l.refill()
 	return l

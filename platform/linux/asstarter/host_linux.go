@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -77,6 +78,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		System: Credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
 		OpenLog: openLog, OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) }, Outside: access.Outside,
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
+		Rest:   debug.FreeOSMemory, // the collector is off until then (starter.NewLauncher)
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()

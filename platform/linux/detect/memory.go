@@ -10,9 +10,8 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/machine/proctext"
 )
 
 // memory finds out how much RAM and swap space there is, and how much of the
@@ -25,30 +24,24 @@ var errNoTotal = errors.New("no line MemTotal")
 
 func (m memory) Scan(_ context.Context, inv *machine.Inventory) error {
 	path := filepath.Join(m.Root.Proc, "meminfo")
-	procFS, err := procfs.NewFS(m.Root.Proc)
+	text, err := readText(maxText, path)
 	if err != nil {
 		return err
 	}
-	info, err := procFS.Meminfo()
-	if err != nil {
-		return err
-	}
-	if info.MemTotal == nil {
+	total, ok := proctext.MemKiB(text, "MemTotal")
+	if !ok {
 		return broken(path, errNoTotal)
 	}
-	totalKiB := clampKiB(*info.MemTotal)
+	totalKiB := clampKiB(uint64(total))
 	inv.PhysicalMemoryMiB = totalKiB / 1024
 	inv.DetectedMemoryMiB = inv.PhysicalMemoryMiB
 	inv.Learn(path, "PhysicalMemoryMiB", "DetectedMemoryMiB", "UsableMemoryMiB")
 	// A kernel built without swap has no such lines; it has no swap then.
-	var free uint64
-	if info.SwapFree != nil {
-		free = *info.SwapFree
+	free, _ := proctext.MemKiB(text, "SwapFree")
+	if swap, ok := proctext.MemKiB(text, "SwapTotal"); ok {
+		inv.SwapTotalKiB = clampKiB(uint64(swap))
 	}
-	if info.SwapTotal != nil {
-		inv.SwapTotalKiB = clampKiB(*info.SwapTotal)
-	}
-	inv.SwapKiB = clampKiB(free) + totalKiB
+	inv.SwapKiB = clampKiB(uint64(free)) + totalKiB
 	inv.Learn(path, "SwapTotalKiB", "SwapKiB")
 
 	groups, err := groupsOf(m.Root)
