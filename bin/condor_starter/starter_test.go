@@ -47,6 +47,9 @@ func TestMain(m *testing.M) {
 	case "startd":
 		beStartd()
 	default:
+		if path, ok := strings.CutPrefix(role, "knock:"); ok {
+			knockAt(path)
+		}
 		hide(role)
 	}
 }

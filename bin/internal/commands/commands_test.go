@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md")
@@ -194,6 +195,9 @@ func TestPlatform(t *testing.T) {
 	}
 	if behavesAs != config.Version {
 		t.Errorf("the programs say that they behave as %s, the configuration language says %s", behavesAs, config.Version)
+	}
+	if want := "execpoint-" + Version; protocol.Program != want {
+		t.Errorf("startds and starters say that they are %s, this is %s", protocol.Program, want)
 	}
 	var b bytes.Buffer
 	if PrintVersion(&b) != OK || !strings.HasPrefix(b.String(), CondorVersion+"\n$CondorPlatform: ") {

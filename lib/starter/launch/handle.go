@@ -4,6 +4,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"log/slog"
@@ -188,7 +189,7 @@ func (h *Handle) follow(from io.ReadCloser) {
 	defer close(h.exited)
 	err := h.hear(from)
 	from.Close()
-	h.greet(nil, errors.Join(errs.E("launch.hear", errs.Broken, "", errors.New("the starter did not say hello")), err))
+	h.greet(nil, cmp.Or(err, errs.E("launch.hear", errs.Broken, "", errors.New("the starter did not say hello"))))
 	close(h.reports)
 	if s, ok := h.starter.(*stranger); ok {
 		h.inherit()

@@ -27,7 +27,11 @@ func (h *Handle) hear(r io.Reader) error {
 	for in.Scan() {
 		line, err := protocol.Starter.Read(in.Bytes())
 		if err != nil {
-			return errs.E("launch.hear", errs.Broken, "", err)
+			kind := errs.Broken
+			if errs.Is(err, errs.Unsupported) {
+				kind = errs.Unsupported
+			}
+			return errs.E("launch.hear", kind, "", err)
 		}
 		h.heardOf()
 		switch m := line.Message.(type) {

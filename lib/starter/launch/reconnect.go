@@ -98,27 +98,36 @@ func (r Return) once() (*Handle, error) {
 
 // alive begins a conversation.
 func (r Return) alive(nc net.Conn, record sandbox.Record) (*Handle, error) {
-	h := newHandle(newStranger(record.Starter, r.Census), socket{nc}, 0, r.Census, r.Private, r.Log)
+	s := newStranger(record.Starter, r.Census)
+	h := newHandle(s, socket{nc}, 0, r.Census, r.Private, r.Log)
 	h.stays, h.heard = true, r.Heard
 	go h.follow(nc)
-	if err := h.welcome(); err != nil {
-		h.hangUp()
-		return nil, err
+	err := h.welcome()
+	if err == nil {
+		err = h.known(record)
 	}
-	hello := h.Hello()
-	if hello.Proc != record.Starter || hello.Activation != record.Activation {
-		h.hangUp()
-		return nil, errs.E("launch.Reconnect", errs.Denied, "", fmt.Errorf("it is the starter %v of %q that answers", hello.Proc, hello.Activation))
+	if err == nil {
+		err = h.resume(r)
 	}
-	if hello.Lost > 0 {
-		r.Log.Warn("a starter had no room for all that nobody heard", "activation", hello.Activation, "lost", hello.Lost)
-	}
-	if err := h.resume(r); err != nil {
+	if err != nil {
+		close(s.leave) // whoever has it waits for it
 		h.hangUp()
 		return nil, err
 	}
 	h.watch()
 	return h, nil
+}
+
+// known says why the starter that said hello is not the one of a record.
+func (h *Handle) known(record sandbox.Record) error {
+	hello := h.Hello()
+	if hello.Proc != record.Starter || hello.Activation != record.Activation {
+		return errs.E("launch.Reconnect", errs.Denied, "", fmt.Errorf("it is the starter %v of %q that answers", hello.Proc, hello.Activation))
+	}
+	if hello.Lost > 0 {
+		h.log.Warn("a starter had no room for all that nobody heard", "activation", hello.Activation, "lost", hello.Lost)
+	}
+	return nil
 }
 
 // resume says hello, and sends again what may not have arrived.
@@ -129,7 +138,7 @@ func (h *Handle) resume(r Return) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.execute, h.number = filepath.Dir(r.Dir), h.hello.Taken
+	h.number = h.hello.Taken
 	if err := h.orders.put(message{line: line}); err != nil {
 		return err
 	}
@@ -138,6 +147,7 @@ func (h *Handle) resume(r Return) error {
 			return err
 		}
 	}
+	h.execute = filepath.Dir(r.Dir) // from now on it is ours to clear away
 	return nil
 }
 

@@ -16,13 +16,14 @@ type stranger struct {
 	proc   host.ProcID
 	census host.Census
 	done   chan struct{}
+	leave  chan struct{} // closed when nobody waits for its end any more
 
 	mu     sync.Mutex
 	status host.ExitStatus
 }
 
 func newStranger(p host.ProcID, c host.Census) *stranger {
-	return &stranger{proc: p, census: c, done: make(chan struct{})}
+	return &stranger{proc: p, census: c, done: make(chan struct{}), leave: make(chan struct{})}
 }
 
 // Main implements process.
@@ -49,7 +50,12 @@ func (s *stranger) Close() (int, error) { return 0, nil }
 // await waits until a starter is gone that has hung up, which it does when it ends.
 func (s *stranger) await(well bool) {
 	for pause := time.Millisecond; s.census.Alive(s.proc); pause = min(2*pause, time.Second) {
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-s.leave:
+			close(s.done)
+			return
+		}
 	}
 	s.mu.Lock()
 	s.status = host.ExitStatus{Signal: unknownEnd}

@@ -13,7 +13,7 @@ import (
 // program would misunderstand a newer one.
 const Version = 1
 
-// Program is what this program says it is.
+// Program is what this program says it is: the project and its version.
 const Program = "execpoint-0.1.0"
 
 // State is how far an activation is.
