@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/host"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/plugins"
 	"github.com/execpoint/execpoint/lib/transfer"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
@@ -27,7 +27,7 @@ func TestPluginRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := starter.PluginRunner(spawner, nil, []string{"PATH=/usr/bin:/bin", "KEPT=1", "CHANGED=no", "GOGC=off"})
+	run := plugins.Runner(spawner, nil, []string{"PATH=/usr/bin:/bin", "KEPT=1", "CHANGED=no", "GOGC=off"})
 	dir := t.TempDir()
 	plugin := func(script string) transfer.PluginSpec {
 		path := filepath.Join(t.TempDir(), "plugin")
@@ -93,7 +93,7 @@ func TestEscapedFromPlugin(t *testing.T) {
 	// off at a length, which it could reach first.
 	for _, script := range []string{"exec sleep 600", "until test -e said; do :; done; while :; do echo again || exit 0; done"} {
 		s := &escaping{Spawner: spawner, script: script}
-		run := starter.PluginRunner(s, nil, []string{"PATH=/usr/bin:/bin"})
+		run := plugins.Runner(s, nil, []string{"PATH=/usr/bin:/bin"})
 		done := make(chan struct{})
 		var exit transfer.PluginExit
 		go func() {

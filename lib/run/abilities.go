@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/plugins"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -51,7 +52,7 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	starter.Withdraw(ad)
 	starter.Advertise(ad)
 	if n.serving() {
-		known := starter.Plugins(s.any.settings.Pool.Plugins, nil)
+		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.abilities.answers.Said(known.Programs)
 		starter.AdvertiseForPool(ad, known.Methods())
 	}
@@ -88,8 +89,8 @@ func (n *node) seekAbilities() {
 	}
 	if n.serving() {
 		set := n.settings.Load().any.settings.Pool.Plugins
-		plugins := starter.Plugins(set, starter.PluginRunner(n.o.Host.Spawner, nil, n.o.StarterEnv))
-		n.around.Go(func() { n.askPlugins(ctx, plugins, func() { learn(nil) }) })
+		ways := plugins.From(set, plugins.Runner(n.o.Host.Spawner, nil, n.o.StarterEnv))
+		n.around.Go(func() { n.askPlugins(ctx, ways, func() { learn(nil) }) })
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/run"
-	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/plugins"
 	"github.com/execpoint/execpoint/lib/starter/role"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -33,7 +33,7 @@ func (d *daemonState) starterProgram(ctx context.Context, s *config.Snapshot, sp
 	if err != nil || path == o.StarterPath {
 		return path, args, err
 	}
-	ask := starter.PluginRunner(spawner, nil, daemon.Scrub(o.Env))
+	ask := plugins.Runner(spawner, nil, daemon.Scrub(o.Env))
 	said := transfer.PluginExit{}
 	err = d.during("STARTER to say what it is: "+path, func() (err error) {
 		said, err = ask(ctx, transfer.PluginSpec{Path: path, Args: []string{path, "-classad"}, Dir: "/", Timeout: starterPatience})

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -15,16 +14,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/execpoint/execpoint/lib/cedar/authn"
-	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
-	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
+	"github.com/execpoint/execpoint/lib/starter/shadowjob"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -43,59 +41,21 @@ type Host struct {
 	// jobs are over before it would be worth its cost. nil where there is no
 	// such thing.
 	Stop func() <-chan struct{}
-	// Rest is called once, when the job has run for a moment: what the start of a
-	// job needs of memory may go back. Like Stop it is not worth its cost to most
-	// jobs. nil where nothing can be given back.
-	Rest func()
-	Home string // home directory of the user that jobs run as, "" if unknown
-	// Access is for jobs of another user; nil where there can be none.
-	Access host.Access
-	// Outside opens a file or directory by its absolute path for this process to
-	// read from, with the rights of u, nil being its own; it never leads to what
-	// only this process reaches. nil where that cannot be.
-	Outside func(u *host.Identity, path string) (*os.File, error)
-	// KillUser ends every process of a user, whoever started it, and returns how
-	// many there were; nil where that cannot be.
-	KillUser func(uid uint32) (int, error)
-	// UserName is what a user is called on this machine, NotFound for a number
-	// that nobody has; nil where nobody can be another user.
-	UserName func(uid uint32) (string, error)
-	// GroupName is what a group is called, as UserName.
-	GroupName func(gid uint32) (string, error)
-	// Socket returns the connection that came with the plan, once; the caller
-	// closes it. nil where none can come.
-	Socket func() (net.Conn, error)
+	job.Accounts
+	shadowjob.Machine // for the jobs of a pool
 	// Listen makes the named socket by which later startds reach this starter, in the
 	// open directory dir; nil where there are none.
 	Listen func(dir *os.File, name string) (Door, error)
-	// SharedPort makes the named socket id, where a shared port hands on
-	// connections, below dir or with condor_master's cookie; nil where there is
-	// none.
-	SharedPort func(cookie, dir, id string) (listen.NamedSocket, error)
-	// Reuse is listen.Dialer's, nil where the system has no such thing.
-	Reuse func(*net.Dialer) (lingers func(error) bool)
 	// Acknowledge has the system acknowledge at once what came on a connection
 	// (Linux: TCP_QUICKACK), nil where it cannot be told.
 	Acknowledge func(net.Conn)
 	// Files is what the files of a job without a shadow are asked beyond Go's
 	// library, for Chirp. Errno is filled in.
 	Files chirp.System
-	// System is what registering with a broker needs of this process. nil knows
-	// no method that needs anything.
-	System func() authn.System
-	// Clock tells the time since boot with that in which the machine slept: the
-	// lease of a job goes on meanwhile. nil is clock.System, which cannot.
-	Clock clock.Clock
-	// Moment is how long a shadow may take to hear how the job ended when the
-	// starter has to end at once. 0 is ten seconds.
-	Moment time.Duration
 	// Log is the starter's log, nil for none, until a plan asks for one that
 	// OpenLog opens; touched is when it was last written before, zero for a new one.
 	Log     *slog.Logger
 	OpenLog func(protocol.LogPlan) (log *slog.Logger, touched time.Time, err error)
-	// OpenRecords opens the file of FILE_TRANSFER_STATS_LOG, of which each Write is
-	// one record; nil where none is written.
-	OpenRecords func(path string) (io.Writer, error)
 
 	runners []runner.Runner // nil is runner.All
 }
@@ -110,42 +70,58 @@ type activation struct {
 	life   life
 
 	plan   *protocol.Plan
-	side   jobSource    // nil before the plan
+	source *source      // nil before the plan
 	log    *slog.Logger // what the plan asks for, nil for none
-	job    *job
-	holds  holds
+	holds  job.Holds
+	setup
+	runner  jobRunner
+	family  *runner.Run // the job, nil before its first run
+	record  protocol.ExitRecord
+	scripts scripts
+	flow    outputFlow
+	awaited
+	timers
+	ended bool // the last word is said
+}
+
+// setup is what is there for the job.
+type setup struct {
+	job    *job.Job
+	place  *job.Place
 	box    *sandbox.Sandbox
+	note   sandbox.Record // in the box
 	before transfer.Listing
+	input  job.Brought
 	// furnished says that the scratch directory is as the job finds it.
 	furnished bool
-	scripts   scripts
-	runner    jobRunner
-	family    *runner.Run // the job, nil before its first run
-	record    protocol.ExitRecord
-	note      sandbox.Record
+	jobEnv    []string // the job's
 	disk      sandbox.Usage
-	ended     bool      // the last word is said
-	exitAt    time.Time // when the job's main process ended
+	metered   *classad.Ad // what monitors say that the job uses, nil for nothing
+	exitAt    time.Time   // when the job's main process ended
+}
 
-	step     chan func() []duty // the end of work done beside
-	cancel   context.CancelFunc // of that work
-	done     <-chan struct{}    // the job's main process has ended; nil unless it runs
-	deadline *time.Timer        // nil unless a soft kill has one
-	updates  *time.Timer        // next usage report
-	polls    polls              // looks at usage in between, for the peaks
-	settled  *time.Timer        // the job has run for a moment
-	lease    *time.Timer        // nil unless the shadow is away
-	flow     outputFlow
-	hurry    *time.Timer        // ends what is done beside; nil unless that has to end in a moment
-	gone     <-chan struct{}    // the conversation with the shadow broke; nil without one
-	calls    chan func() []duty // what others want done, from outside of the activation
-	over     chan struct{}      // closed when the last word is said
-	jobEnv   []string           // the job's
-	metered  *classad.Ad        // what monitors say that the job uses, nil for nothing
+// awaited is what an activation waits for.
+type awaited struct {
+	step   chan func() []duty // the end of work done beside
+	cancel context.CancelFunc // of that work
+	done   <-chan struct{}    // the job's main process has ended; nil unless it runs
+	gone   <-chan struct{}    // the conversation with the shadow broke; nil without one
+	calls  chan func()        // what others want done, from outside of the activation
+	over   chan struct{}      // closed when the last word is said
+}
+
+// timers are the times for which an activation waits.
+type timers struct {
+	deadline *time.Timer // nil unless a soft kill has one
+	updates  *time.Timer // next usage report
+	polls    polls       // looks at usage in between, for the peaks
+	settled  *time.Timer // the job has run for a moment
+	lease    *time.Timer // nil unless the shadow is away
+	farewell *time.Timer // ends what is done beside; nil unless that has to end in a moment
 }
 
 func newActivation(h Host, env []string, report func(protocol.Report)) *activation {
-	return &activation{host: h, env: env, report: report, step: make(chan func() []duty, 1), calls: make(chan func() []duty), over: make(chan struct{})}
+	return &activation{host: h, env: env, report: report, awaited: awaited{step: make(chan func() []duty, 1), calls: make(chan func()), over: make(chan struct{})}}
 }
 
 // run lives one activation. orders is closed when the startd is gone. It
@@ -190,20 +166,17 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			a.gone = nil
 			duties = a.life.parted()
 		case <-channel(a.lease):
-			if left := a.side.lease(); left > 0 {
+			if left := a.source.Lease(); left > 0 {
 				a.lease.Reset(min(left, leaseLook))
 				break
 			}
 			duties = a.life.leaseOver()
 		case call := <-a.calls:
-			duties = call()
+			call()
 		case <-channel(a.settled):
 			a.noteStrays()
 			if a.host.Stop != nil {
 				stop = a.host.Stop()
-			}
-			if a.host.Rest != nil {
-				a.host.Rest()
 			}
 		case <-stop:
 			stop = nil
@@ -213,12 +186,12 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 	}
 	close(a.over)
 	a.stopTimers()
-	if a.side != nil {
+	if a.source != nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		if a.plan.Shadow != nil {
-			go a.heed(ctx, cancel, orders, stop)
+		if !a.local() {
+			go a.watchUrgent(ctx, cancel, orders, stop)
 		}
-		a.side.close(ctx)
+		a.source.Close(ctx)
 		cancel()
 	}
 	return a.cleanUp()
@@ -228,9 +201,9 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 // lease. Its timers stand still while the machine sleeps, and the lease does not.
 const leaseLook = 5 * time.Second
 
-// heed gives what is left to be told a moment, once the starter has to end at
+// watchUrgent gives what is left to be told a moment, once the starter has to end at
 // once.
-func (a *activation) heed(ctx context.Context, cancel context.CancelFunc, orders <-chan protocol.Order, stop <-chan struct{}) {
+func (a *activation) watchUrgent(ctx context.Context, cancel context.CancelFunc, orders <-chan protocol.Order, stop <-chan struct{}) {
 	e := a.life.evicted
 	for urgent := e != nil && e.hard; !urgent; {
 		select {
@@ -245,7 +218,7 @@ func (a *activation) heed(ctx context.Context, cancel context.CancelFunc, orders
 			return
 		}
 	}
-	timer := time.NewTimer(a.moment())
+	timer := time.NewTimer(a.host.Farewell())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -276,8 +249,8 @@ func (a *activation) stopTimers() {
 	if a.lease != nil {
 		a.lease.Stop()
 	}
-	if a.hurry != nil {
-		a.hurry.Stop()
+	if a.farewell != nil {
+		a.farewell.Stop()
 	}
 	a.flow.stop()
 }
@@ -316,10 +289,7 @@ func (a *activation) begin(p *protocol.Plan) []duty {
 	a.plan = p
 	a.plan.Complete()
 	a.openLog()
-	a.side = &localJob{}
-	if p.Shadow != nil {
-		a.side = newShadowJob(a, p.Shadow)
-	}
+	a.source = a.newSource()
 	return a.life.planned(p)
 }
 
@@ -352,13 +322,13 @@ func (a *activation) perform(duties []duty) {
 			n, err := a.family.Suspend()
 			a.problem(err)
 			a.say(protocol.Suspended{Count: n})
-			a.side.changed(a)
+			a.changed()
 		case dutyContinue:
 			a.problem(a.family.Continue())
 			a.say(protocol.Continued{})
-			a.side.changed(a)
+			a.changed()
 		case dutySignal:
-			a.problem(a.family.Signal(a.job.killSignal(a.life.evicted.manner, a.host.Signal)))
+			a.problem(a.family.Signal(a.job.KillSignal(a.life.evicted.manner, a.host.Signal)))
 		case dutyDeadline:
 			a.deadline = time.NewTimer(a.life.evicted.deadline)
 		case dutyKill:
@@ -371,18 +341,19 @@ func (a *activation) perform(duties []duty) {
 		case dutyFinish:
 			a.finish()
 		case dutyOutput:
-			a.side.send(a)
+			a.deliver()
 		case dutyTell:
-			a.side.tell(a)
+			a.tell()
 		case dutyHold:
-			a.side.hold(a)
+			a.source.Held(*a.life.hold)
 		case dutyLease:
-			a.lease = time.NewTimer(min(a.side.lease(), leaseLook))
+			a.lease = time.NewTimer(min(a.source.Lease(), leaseLook))
 		case dutyRejoin:
 			a.lease.Stop()
-			a.side.rejoined(a)
-		case dutyHurry:
-			a.hurry = time.AfterFunc(a.moment(), a.cancel)
+			a.source.Rejoined()
+			a.changed()
+		case dutyBoundFarewell:
+			a.farewell = time.AfterFunc(a.host.Farewell(), a.cancel)
 		case dutySpare:
 			a.spareOutput()
 		case dutyEnd:
@@ -398,62 +369,16 @@ func (a *activation) problem(err error) {
 	}
 }
 
-// beside starts work in a goroutine of its own. Its result is called by the
-// owner.
-func (a *activation) beside(work func(ctx context.Context) func() []duty) {
+// async starts work in a goroutine of its own. Its result is called by the owner.
+func (a *activation) async(work func(ctx context.Context) func() []duty) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	go func() { a.step <- work(ctx) }()
 }
 
-// prepare learns the job, makes the sandbox and brings the input.
-func (a *activation) prepare() {
-	a.holds = holds{slot: a.plan.SlotFullName, errno: a.host.Errno, bare: a.plan.Shadow != nil}
-	a.side.learn(a)
-}
-
-// learned goes on with the job's ad.
-func (a *activation) learned(ad *classad.Ad, err error) []duty {
-	if err != nil {
-		return a.life.prepared(a.holds.broken(fmt.Errorf("job ad: %w", err)))
-	}
-	if a.life.evicted != nil {
-		return a.life.prepared(nil)
-	}
-	if hold := a.primaryGroup(ad); hold != nil {
-		return a.life.prepared(hold)
-	}
-	if err := a.canRunAs(); err != nil {
-		return a.life.prepared(a.holds.broken(err))
-	}
-	if err := a.makeSandbox(); err != nil {
-		return a.noSandbox(err)
-	}
-	if a.job, err = a.side.read(a, ad); err != nil {
-		return a.life.prepared(a.holds.broken(err))
-	}
-	a.logJob(ad)
-	if hold := a.chooseRunner(); hold != nil {
-		return a.life.prepared(hold)
-	}
-	a.side.bring(a)
-	return nil
-}
-
-// unfit ends an activation that cannot be set up here, without blame for the
-// job.
-func (a *activation) unfit(err error, code int) []duty {
-	return a.unfitFor(err, eviction{reason: err.Error(), code: code})
-}
-
-// unfitFor is unfit with what is said of it.
-func (a *activation) unfitFor(err error, why eviction) []duty {
-	a.blameFor(err)
-	if a.life.evicted == nil {
-		why.asked, why.hard = "starter", true
-		a.life.evicted = &why
-	}
-	return a.life.prepared(nil)
+// atOnce does work that does not take time.
+func (a *activation) atOnce(work func(ctx context.Context) func() []duty) {
+	a.perform(work(context.Background())())
 }
 
 func (a *activation) makeSandbox() error {
@@ -510,42 +435,15 @@ func (a *activation) finish() {
 		a.perform(closing()())
 		return
 	}
-	a.beside(func(context.Context) func() []duty { return closing() })
+	a.async(func(context.Context) func() []duty { return closing() })
 }
-
-func (a *activation) sendOutput() []duty {
-	a.disk = a.box.Usage()
-	if a.record.Status.Core {
-		a.nameCore()
-	}
-	a.side.send(a)
-	return nil
-}
-
-// output says which output is wanted back, if any, and whether all of it.
-func (a *activation) output() (some, whole bool) {
-	e := a.life.evicted
-	some, whole = a.job.wantsOutput(a.record.Status, e != nil)
-	switch {
-	case e == nil:
-		return some, whole
-	case e.hard || a.life.held:
-		return false, false
-	case e.final && a.job.transfer:
-		return true, true
-	}
-	return some, whole
-}
-
-// littleKiB is how much output is sent without listening for orders meanwhile.
-const littleKiB = 1024
 
 // nameCore gives a core file at the top of the scratch directory the name that
 // it has on the submit side.
 func (a *activation) nameCore() {
-	cluster, ok1 := a.job.ad.EvalInt("ClusterId", nil)
-	proc, ok2 := a.job.ad.EvalInt("ProcId", nil)
-	if !ok1 || !ok2 || !a.job.transfer {
+	cluster, ok1 := a.job.Ad.EvalInt("ClusterId", nil)
+	proc, ok2 := a.job.Ad.EvalInt("ProcId", nil)
+	if !ok1 || !ok2 || !a.job.Moves {
 		return
 	}
 	to := fmt.Sprintf("core.%d.%d", cluster, proc)
@@ -561,9 +459,9 @@ func (a *activation) usage() {
 	u, err := a.family.Usage()
 	a.problem(err)
 	a.record.Usage, a.disk = u, a.box.Usage()
-	all := a.side.total(u)
+	all := a.source.Total(u)
 	a.say(protocol.Usage{Usage: all, DiskKiB: a.disk.KiB})
-	a.side.changed(a)
+	a.changed()
 }
 
 // end writes and tells how it went, and removes the sandbox.
@@ -576,8 +474,8 @@ func (a *activation) end() {
 	}
 	r.Held, r.Lost = a.life.hold, a.life.lost
 	a.blameHold()
-	if a.side != nil {
-		r.Usage = a.side.total(r.Usage)
+	if a.source != nil {
+		r.Usage = a.source.Total(r.Usage)
 	}
 	if e := a.life.evicted; e != nil {
 		r.Evicted, r.Asked, r.Reason, r.Code, r.Subcode = true, e.asked, e.reason, e.code, e.subcode

@@ -70,7 +70,7 @@ func (a *activation) noSandbox(err error) []duty {
 	if n != errnoNoSpace && n != errnoQuota {
 		return a.unfit(err, int(reason.ScratchDirError))
 	}
-	h := a.holds.input(&transfer.Failure{Path: a.plan.Execute, Writing: true, Err: err})
+	h := a.holds.Input(&transfer.Failure{Path: a.plan.Execute, Writing: true, Err: err})
 	if a.plan.Shadow != nil {
 		// The shadow makes 13 of it, and words of its own. They are these.
 		h = &protocol.Hold{Code: transfer.HoldDownload, Subcode: n, Reason: fmt.Sprintf(
@@ -118,7 +118,7 @@ func (a *activation) short(err error) error {
 // fault: its files could not be written to the sandbox.
 func (a *activation) blameHold() {
 	h := a.life.hold
-	if h == nil || a.job == nil || !a.job.transfer || !slices.Contains(diskErrnos, h.Subcode) {
+	if h == nil || a.job == nil || !a.job.Moves || !slices.Contains(diskErrnos, h.Subcode) {
 		return
 	}
 	switch reason.Code(h.Code) {

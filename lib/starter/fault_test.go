@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
@@ -129,10 +130,10 @@ func TestFaultFull(t *testing.T) {
 // are not.
 func TestFaultHold(t *testing.T) {
 	t.Parallel()
-	moved, stays := &job{transfer: true}, &job{}
+	moved, stays := &job.Job{Moves: true}, &job.Job{}
 	for _, c := range []struct {
 		name   string
-		job    *job
+		job    *job.Job
 		hold   *protocol.Hold
 		shadow bool
 		ran    bool
@@ -150,7 +151,7 @@ func TestFaultHold(t *testing.T) {
 		{"another code", moved, &protocol.Hold{Code: 34, Subcode: 28}, true, false, false},
 		{"no hold", moved, nil, true, false, false},
 	} {
-		a := &activation{job: c.job, plan: &protocol.Plan{}, life: life{hold: c.hold, ran: c.ran}}
+		a := &activation{setup: setup{job: c.job}, plan: &protocol.Plan{}, life: life{hold: c.hold, ran: c.ran}}
 		if c.shadow {
 			a.plan.Shadow = &protocol.ShadowSide{}
 		}

@@ -26,23 +26,23 @@ const (
 type duty uint8
 
 const (
-	dutyPrepare  duty = iota + 1 // make the sandbox, bring the input
-	dutySpawn                    // start the job
-	dutySuspend                  // stop the family
-	dutyContinue                 // let it go on
-	dutySignal                   // send the soft signal of the eviction's manner
-	dutyDeadline                 // start the clock of the eviction's deadline
-	dutyKill                     // kill the family
-	dutyAbort                    // give up the transfer in progress
-	dutyFinish                   // kill what is left, bring the output back if wanted
-	dutyEnd                      // write the record, report it, clean up
-	dutyOutput                   // bring the output back: once more, for the shadow was away
-	dutyTell                     // tell the shadow how the job ended
-	dutyHold                     // tell the shadow at once that the job is to be held
-	dutyLease                    // the shadow is away: start the clock of the job's lease
-	dutyRejoin                   // the shadow is back: it gets to know the starter again
-	dutyHurry                    // the shadow has a moment left to hear how the job ended
-	dutySpare                    // start the clock of output that may go on after an order to leave at once
+	dutyPrepare       duty = iota + 1 // make the sandbox, bring the input
+	dutySpawn                         // start the job
+	dutySuspend                       // stop the family
+	dutyContinue                      // let it go on
+	dutySignal                        // send the soft signal of the eviction's manner
+	dutyDeadline                      // start the clock of the eviction's deadline
+	dutyKill                          // kill the family
+	dutyAbort                         // give up the transfer in progress
+	dutyFinish                        // kill what is left, bring the output back if wanted
+	dutyEnd                           // write the record, report it, clean up
+	dutyOutput                        // bring the output back: once more, for the shadow was away
+	dutyTell                          // tell the shadow how the job ended
+	dutyHold                          // tell the shadow at once that the job is to be held
+	dutyLease                         // the shadow is away: start the clock of the job's lease
+	dutyRejoin                        // the shadow is back: it gets to know the starter again
+	dutyBoundFarewell                 // the shadow has a moment left to hear how the job ended
+	dutySpare                         // start the clock of output that may go on after an order to leave at once
 )
 
 // eviction is an order to leave.
@@ -75,7 +75,7 @@ type life struct {
 	held   bool // the shadow knows that the job is to be held: it hears no more
 	lost   bool // the shadow did not come back in time
 	owed   duty // what could not be done while the shadow was away; 0 is nothing
-	hurry  bool // it has to leave at once, though the job had ended by itself
+	urgent bool // it has to leave at once, though the job had ended by itself
 	// spared is an order to leave at once that came when the job had ended by
 	// itself: its output goes on as long as it moves, until cut.
 	spared *eviction
@@ -109,7 +109,7 @@ func (l *life) conclude() []duty {
 	if l.remote && !l.held {
 		l.phase = telling
 		if l.spared != nil && l.evicted == nil {
-			return append([]duty{dutyTell}, l.hurried()...)
+			return append([]duty{dutyTell}, l.boundFarewell()...)
 		}
 		return []duty{dutyTell}
 	}
@@ -203,7 +203,7 @@ func (l *life) evict(e eviction) []duty {
 		case !e.hard:
 			return nil
 		case l.phase == telling:
-			return l.hurried()
+			return l.boundFarewell()
 		}
 		e.manner = e.mannerOf()
 		l.spared = &e
@@ -248,7 +248,7 @@ func (l *life) leave(e eviction) []duty {
 		l.phase, l.owed = over, 0
 		return append(duties, dutyEnd)
 	case l.phase == telling: // the last word is on its way
-		return l.hurried()
+		return l.boundFarewell()
 	case l.phase == preparing, l.phase == finishing:
 		return append(duties, dutyAbort)
 	case e.hard:
@@ -265,13 +265,13 @@ func (l *life) leave(e eviction) []duty {
 	return duties
 }
 
-// hurried bounds how long the last word may take.
-func (l *life) hurried() []duty {
-	if l.hurry {
+// boundFarewell bounds how long the last word may take.
+func (l *life) boundFarewell() []duty {
+	if l.urgent {
 		return nil
 	}
-	l.hurry = true
-	return []duty{dutyHurry}
+	l.urgent = true
+	return []duty{dutyBoundFarewell}
 }
 
 // overdue says that the deadline of a soft kill has passed.
@@ -317,8 +317,8 @@ func (l *life) again() []duty {
 	return []duty{dutySpawn}
 }
 
-// told says that the shadow knows how it went.
-func (l *life) told() []duty {
+// toldShadow says that the shadow knows how it went.
+func (l *life) toldShadow() []duty {
 	if l.phase != telling {
 		return nil
 	}
@@ -343,7 +343,7 @@ func (l *life) unheard(d duty, now connection) []duty {
 	if l.phase == finishing && l.evicted == nil {
 		l.evicted = l.spared // its output did not arrive, and nobody waits for the shadow
 	}
-	if !l.ran || l.lost || l.held || l.hurry || l.evicted != nil && l.evicted.hard {
+	if !l.ran || l.lost || l.held || l.urgent || l.evicted != nil && l.evicted.hard {
 		l.phase = over
 		return []duty{dutyEnd}
 	}

@@ -16,7 +16,7 @@ var (
 	planShadow = func(l *life) []duty {
 		return l.planned(&protocol.Plan{Orphan: protocol.OrphanDie, Shadow: &protocol.ShadowSide{}})
 	}
-	told           = func(l *life) []duty { return l.told() }
+	told           = func(l *life) []duty { return l.toldShadow() }
 	restarted      = func(l *life) []duty { return l.again() }
 	parted         = func(l *life) []duty { return l.parted() }
 	rejoined       = func(l *life) []duty { return l.rejoined() }
@@ -45,7 +45,7 @@ func TestLifeOfShadowJob(t *testing.T) {
 		{"no program", nil, []step{{planShadow, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {noExec, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 6},
 		{"state saved, once more", shadowFinished, []step{{restarted, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}}, false, 0},
 		{"state saved, but it has to leave", shadowFinished, []step{{hard, []duty{dutySpare}}, {restarted, []duty{dutyTell}}}, false, 0},
-		{"killed while output goes", shadowFinished, []step{{hard, []duty{dutySpare}}, {finished, []duty{dutyTell, dutyHurry}}, {hard, nil}, {told, []duty{dutyEnd}}}, false, 0},
+		{"killed while output goes", shadowFinished, []step{{hard, []duty{dutySpare}}, {finished, []duty{dutyTell, dutyBoundFarewell}}, {hard, nil}, {told, []duty{dutyEnd}}}, false, 0},
 		{"killed while output goes, then the shadow is lost", shadowFinished, []step{{hard, []duty{dutySpare}}, {parted, []duty{dutyLease}}, {unsent, []duty{dutyEnd}}}, false, 0},
 		{"killed while output goes, which does not move", shadowFinished, []step{{stopped, []duty{dutySpare}}, {cut, []duty{dutyAbort}}, {finished, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 0},
 		{"the lease ends while output goes", shadowFinished, []step{{parted, []duty{dutyLease}}, {leaseOver, []duty{dutyAbort}}, {unsent, []duty{dutyEnd}}}, true, 0},
@@ -57,10 +57,10 @@ func TestLifeOfShadowJob(t *testing.T) {
 		{"the end owed", shadowFinished, []step{{finished, []duty{dutyTell}}, {untold, []duty{dutyLease}}, {rejoined, []duty{dutyRejoin, dutyTell}}, {told, []duty{dutyEnd}}}, false, 0},
 		{"the end owed for too long", shadowFinished, []step{{finished, []duty{dutyTell}}, {untold, []duty{dutyLease}}, {leaseOver, []duty{dutyEnd}}}, true, 0},
 		{"the end owed, but it has to leave", shadowFinished, []step{{finished, []duty{dutyTell}}, {untold, []duty{dutyLease}}, {soft, nil}, {hard, []duty{dutyEnd}}}, false, 0},
-		{"killed while it tells", shadowFinished, []step{{finished, []duty{dutyTell}}, {hard, []duty{dutyHurry}}, {hard, nil}, {told, []duty{dutyEnd}}}, false, 0},
-		{"killed while a shadow does not listen", shadowFinished, []step{{finished, []duty{dutyTell}}, {hard, []duty{dutyHurry}}, {parted, []duty{dutyLease}}, {untold, []duty{dutyEnd}}}, false, 0},
-		{"orphaned while it tells", shadowFinished, []step{{finished, []duty{dutyTell}}, {orphaned, []duty{dutyHurry}}, {untold, []duty{dutyEnd}}}, false, 0},
-		{"asked to leave, then killed while it tells", shadowRunning, []step{{soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}}, {hard, []duty{dutyHurry}}, {untold, []duty{dutyEnd}}}, false, 0},
+		{"killed while it tells", shadowFinished, []step{{finished, []duty{dutyTell}}, {hard, []duty{dutyBoundFarewell}}, {hard, nil}, {told, []duty{dutyEnd}}}, false, 0},
+		{"killed while a shadow does not listen", shadowFinished, []step{{finished, []duty{dutyTell}}, {hard, []duty{dutyBoundFarewell}}, {parted, []duty{dutyLease}}, {untold, []duty{dutyEnd}}}, false, 0},
+		{"orphaned while it tells", shadowFinished, []step{{finished, []duty{dutyTell}}, {orphaned, []duty{dutyBoundFarewell}}, {untold, []duty{dutyEnd}}}, false, 0},
+		{"asked to leave, then killed while it tells", shadowRunning, []step{{soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyTell}}, {hard, []duty{dutyBoundFarewell}}, {untold, []duty{dutyEnd}}}, false, 0},
 		{"back before it was missed", shadowFinished, []step{{finished, []duty{dutyTell}}, {parted, []duty{dutyLease}}, {rejoined, []duty{dutyRejoin}}, {untoldBack, []duty{dutyTell}}, {told, []duty{dutyEnd}}}, false, 0},
 		{"held by the startd", shadowRunning, []step{{holdOrder, []duty{dutyHold, dutySignal}}, {parted, nil}, {exited, []duty{dutyFinish}}, {finished, []duty{dutyEnd}}}, false, 21},
 		{"held while the shadow is away", shadowRunning, []step{{parted, []duty{dutyLease}}, {holdOrder, []duty{dutySignal}}, {exited, []duty{dutyFinish}}, {unsent, nil},

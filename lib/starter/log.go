@@ -73,7 +73,7 @@ func (a *activation) logJob(ad *classad.Ad) {
 // affair.
 func (a *activation) logExec() {
 	if a.log != nil {
-		a.log.Info(fmt.Sprintf("About to exec %.4000s", strings.TrimRight(a.job.cmd+" "+jobenv.ArgsToV2(a.job.args), " ")))
+		a.log.Info(fmt.Sprintf("About to exec %.4000s", strings.TrimRight(a.job.Cmd+" "+jobenv.ArgsToV2(a.job.Args), " ")))
 	}
 }
 

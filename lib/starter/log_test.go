@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
 )
@@ -43,7 +44,7 @@ func TestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.job = &job{cmd: "/scratch/a.out", args: []string{"60", "two words"}}
+	a.job = &job.Job{Cmd: "/scratch/a.out", Args: []string{"60", "two words"}}
 	a.logJob(ad)
 	a.logExec()
 	machine.Install("/scratch/a.out", func(*hosttest.Process) host.ExitStatus { return host.ExitStatus{Exited: true, Code: 4} })

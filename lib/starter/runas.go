@@ -4,9 +4,7 @@
 package starter
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -15,7 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
-	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
@@ -59,7 +57,7 @@ func (a *activation) submitSide() transfer.SubmitSide {
 	case s.Own:
 		return func(path string, f func() error) (err error) {
 			alone := false
-			beside(func() {
+			job.Apart(func() {
 				if alone = access.Alone(path) == nil; alone {
 					err = f()
 				}
@@ -92,7 +90,7 @@ func (a *activation) primaryGroup(ad *classad.Ad) *protocol.Hold {
 	}
 	who, ok := withPrimaryGroup(u, name, a.host.GroupName)
 	if !ok {
-		return a.holds.from(reason.CannotSwitchPrimaryGroup, 0, "Could not install primary unix group "+name+" from supplmental groups")
+		return a.holds.From(reason.CannotSwitchPrimaryGroup, 0, "Could not install primary unix group "+name+" from supplmental groups")
 	}
 	a.plan.RunAs = who
 	return nil
@@ -132,64 +130,6 @@ func (a *activation) clearAccount() (int, error) {
 	return 0, nil
 }
 
-// Numbers of users and groups, as Linux systems give them out: those below 100
-// are the same everywhere (disk is 6, shadow 42), those below 1000 are for
-// services that are installed. 100 is the group of all ordinary users, which
-// some systems give everybody.
-const (
-	firstStranger = 100
-	firstOrdinary = 1000
-	usersGroup    = 100
-)
-
-// powerful are groups whose members may become root or read what is not theirs,
-// whatever their number.
-var powerful = []string{
-	"adm", "admin", "condor", "disk", "docker", "incus", "incus-admin", "kmem", "kvm", "libvirt", "lxd", "podman", "root", "shadow", "sudo", "systemd-journal", "tty", "wheel",
-}
-
-// stranger asks the shadow who a submitter without an account here is.
-// What the shadow says is the word of another machine: it gives no number that
-// means something on this one.
-func (s *shadowJob) stranger(ctx context.Context, caller *shadow.Caller) (*host.Identity, error) {
-	const op = "starter.RunAs"
-	name := s.a.plan.AskUser
-	uid, gid, err := caller.UserInfo(ctx)
-	if err != nil {
-		return nil, err
-	}
-	const most = 1<<32 - 2 // the one above stands for "leave it" in the system's calls
-	if uid <= 0 || gid <= 0 || uid > most || gid > most {
-		return nil, errs.E(op, errs.Denied, name, fmt.Errorf("the shadow says that it is the user %d of the group %d; no job of a pool runs as root or with the group of root", uid, gid))
-	}
-	if s.a.host.UserName == nil || s.a.host.GroupName == nil {
-		return nil, errs.E(op, errs.Unsupported, name, errors.New("this starter cannot run programs for other users"))
-	}
-	refused := func(what string) error {
-		return errs.E(op, errs.Denied, name, fmt.Errorf("the shadow says that it is the user %d of the group %d, %s; SOFT_UID_DOMAIN lets nobody be that: "+
-			"give the submitter an account on this machine, or another group at the access point", uid, gid, what))
-	}
-	if uid < firstStranger || gid < firstStranger && gid != usersGroup {
-		return nil, refused(fmt.Sprintf("and numbers below %d are those of the system", firstStranger))
-	}
-	other, err := s.a.host.UserName(uint32(uid))
-	switch {
-	case err == nil && other != name:
-		return nil, errs.E(op, errs.Denied, name, fmt.Errorf("the shadow says that it is the user %d, who is %s on this machine", uid, other))
-	case err != nil && !errs.Is(err, errs.NotFound):
-		return nil, err
-	}
-	group, err := s.a.host.GroupName(uint32(gid))
-	switch {
-	case errs.Is(err, errs.NotFound): // nothing here is its
-	case err != nil:
-		return nil, err
-	case gid < firstOrdinary && gid != usersGroup || slices.Contains(powerful, group):
-		return nil, refused(fmt.Sprintf("and %s is a group of the system on this machine", group))
-	}
-	return &host.Identity{Name: name, UID: uint32(uid), GID: uint32(gid)}, nil
-}
-
 // home is the home directory of who the job runs as.
 func (a *activation) home() string {
 	if u := a.plan.RunAs; u != nil {
@@ -203,9 +143,9 @@ func (a *activation) home() string {
 func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *protocol.Hold) {
 	j := a.job
 	var err error
-	if j.stdin != "" {
-		if files[0], err = a.host.Access.Read(u, j.stdin); err != nil {
-			return files, a.holds.std(j.stdin, "standard input", err)
+	if j.Stdin != "" {
+		if files[0], err = a.host.Access.Read(u, j.Stdin); err != nil {
+			return files, a.holds.Std(j.Stdin, "standard input", err)
 		}
 	}
 	open := func(path string) (*os.File, error) {
@@ -216,18 +156,18 @@ func (a *activation) openStdAs(u *host.Identity) (files [3]*os.File, hold *proto
 		}
 		return a.host.Access.Overwrite(u, path)
 	}
-	if j.stdout.path != "" {
-		if files[1], err = open(j.stdout.path); err != nil {
-			hold = a.holds.std(j.stdout.path, "standard output", err)
+	if j.Stdout.Path != "" {
+		if files[1], err = open(j.Stdout.Path); err != nil {
+			hold = a.holds.Std(j.Stdout.Path, "standard output", err)
 		}
 	}
 	switch {
-	case j.stderr.path == "":
-	case j.stderr.path == j.stdout.path:
+	case j.Stderr.Path == "":
+	case j.Stderr.Path == j.Stdout.Path:
 		files[2] = files[1]
 	default:
-		if files[2], err = open(j.stderr.path); err != nil && hold == nil {
-			return files, a.holds.std(j.stderr.path, "standard error", err)
+		if files[2], err = open(j.Stderr.Path); err != nil && hold == nil {
+			return files, a.holds.Std(j.Stderr.Path, "standard error", err)
 		}
 	}
 	return files, hold

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
@@ -163,14 +164,14 @@ func TestNeverAsRoot(t *testing.T) {
 		ok   bool
 	}{
 		{"its own user, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}}, Host{}, true},
-		{"root, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}}, Host{Access: &access{}}, false},
-		{"root, of the embedded access point", protocol.Plan{}, Host{Access: &access{}}, false},
-		{"a user, with root's files", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: protocol.SubmitSide{Own: true}}, Host{Access: &access{}}, true},
-		{"a user, with root's files by name", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: protocol.SubmitSide{As: &host.Identity{Name: "b", GID: 5}}}, Host{Access: &access{}}, false},
-		{"a user, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}, RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{Access: &access{}}, true},
+		{"root, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}}, Host{Accounts: job.Accounts{Access: &access{}}}, false},
+		{"root, of the embedded access point", protocol.Plan{}, Host{Accounts: job.Accounts{Access: &access{}}}, false},
+		{"a user, with root's files", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: protocol.SubmitSide{Own: true}}, Host{Accounts: job.Accounts{Access: &access{}}}, true},
+		{"a user, with root's files by name", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}, Submit: protocol.SubmitSide{As: &host.Identity{Name: "b", GID: 5}}}, Host{Accounts: job.Accounts{Access: &access{}}}, false},
+		{"a user, with a shadow", protocol.Plan{Shadow: &protocol.ShadowSide{}, RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{Accounts: job.Accounts{Access: &access{}}}, true},
 		{"a user without the rights", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5, GID: 5}}, Host{}, false},
-		{"root by name", protocol.Plan{RunAs: &host.Identity{Name: "a", GID: 5}}, Host{Access: &access{}}, false},
-		{"the group of root", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5}}, Host{Access: &access{}}, false},
+		{"root by name", protocol.Plan{RunAs: &host.Identity{Name: "a", GID: 5}}, Host{Accounts: job.Accounts{Access: &access{}}}, false},
+		{"the group of root", protocol.Plan{RunAs: &host.Identity{Name: "a", UID: 5}}, Host{Accounts: job.Accounts{Access: &access{}}}, false},
 	} {
 		if err := (&activation{plan: &tt.plan, host: tt.host}).canRunAs(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
@@ -216,7 +217,7 @@ func TestPrimaryGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &activation{host: Host{GroupName: nameOf}, plan: &protocol.Plan{RunAs: tt.user}, holds: holds{bare: true}}
+		a := &activation{host: Host{Accounts: job.Accounts{GroupName: nameOf}}, plan: &protocol.Plan{RunAs: tt.user}, holds: job.Holds{Bare: true}}
 		got := "nobody"
 		if h := a.primaryGroup(ad); h != nil {
 			got = fmt.Sprintf("%d %s", h.Code, h.Reason)

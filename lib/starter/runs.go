@@ -52,14 +52,14 @@ var ownerKnobs = map[string]func(*protocol.Settings) *config.Expr{
 // anything of it is run: it asks for what no runner offers.
 func (a *activation) chooseRunner() *protocol.Hold {
 	files := runner.InPlace
-	if a.job.transfer {
+	if a.job.Moves {
 		files = runner.Moved
 	}
-	chosen, err := runner.Choose(a.host.all(), runner.Request{Job: a.job.ad, Files: files, Wanted: func(knob string) bool {
+	chosen, err := runner.Choose(a.host.all(), runner.Request{Job: a.job.Ad, Files: files, Wanted: func(knob string) bool {
 		return a.ownerWants(ownerKnobs[knob](a.plan.Settings))
 	}})
 	if err != nil {
-		return a.holds.refusal(err)
+		return a.holds.Refusal(err)
 	}
 	a.runner.Runner = chosen
 	return nil
@@ -76,7 +76,7 @@ func (a *activation) ownerWants(x *config.Expr) bool {
 		a.problem(err)
 		return false
 	}
-	yes, _ := x.IsTrue(&classad.Env{My: machine, Target: a.job.ad, Now: time.Now()})
+	yes, _ := x.IsTrue(&classad.Env{My: machine, Target: a.job.Ad, Now: time.Now()})
 	return yes
 }
 
@@ -86,9 +86,9 @@ func (a *activation) prepareRun() bool {
 	if a.runner.ready != nil {
 		return false
 	}
-	core, stack := a.job.limits()
+	core, stack := a.job.Limits()
 	task := runner.Task{
-		Job: a.job.ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker,
+		Job: a.job.Ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker,
 		Limits: runner.Limits{Core: core, Stack: stack, OOMScore: jobOOMScore, CPUWeight: cpuWeight * a.plan.Cpus},
 	}
 	preparing := func(ctx context.Context) func() []duty {
@@ -102,7 +102,7 @@ func (a *activation) prepareRun() bool {
 		}
 	}
 	if a.runner.Offer().Waits {
-		a.beside(preparing)
+		a.async(preparing)
 	} else {
 		a.perform(preparing(context.Background())())
 	}
@@ -114,7 +114,7 @@ func (a *activation) readied(err error) []duty {
 	if fault := a.runnerFault(err); fault != nil {
 		return a.unable(fault)
 	}
-	return a.life.prepared(a.holds.refusal(err))
+	return a.life.prepared(a.holds.Refusal(err))
 }
 
 // runnerFault is what of an error of a runner is the machine's fault; nil if the job

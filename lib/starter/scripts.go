@@ -13,6 +13,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/jobenv"
 	"github.com/execpoint/execpoint/lib/reason"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
@@ -53,7 +54,7 @@ type script struct {
 // has none or it may not run.
 func (a *activation) scriptOf(name string) (*script, error) {
 	j, s := a.job, &a.scripts
-	cmd := j.text(name + "Cmd")
+	cmd := j.Text(name + "Cmd")
 	if cmd == "" {
 		return nil, nil
 	}
@@ -67,15 +68,15 @@ func (a *activation) scriptOf(name string) (*script, error) {
 	if !s.allowed {
 		return nil, nil
 	}
-	p := &script{name: name, path: under(a.box.Scratch(), cmd), code: reason.PreScriptFailed}
+	p := &script{name: name, path: job.Under(a.box.Scratch(), cmd), code: reason.PreScriptFailed}
 	if name == "Post" {
 		p.code = reason.PostScriptFailed
 	}
 	var err error
-	if v2 := j.text(name + "Arguments"); v2 != "" {
+	if v2 := j.Text(name + "Arguments"); v2 != "" {
 		p.args, err = jobenv.ArgsFromV2(v2)
 	} else {
-		p.args = jobenv.ArgsFromV1(j.text(name + "Args"))
+		p.args = jobenv.ArgsFromV1(j.Text(name + "Args"))
 	}
 	p.args = append([]string{"condor_" + name + "script"}, p.args...)
 	return p, err
@@ -90,7 +91,7 @@ func (a *activation) runBefore() bool {
 	a.scripts.begun = true
 	p, err := a.scriptOf("Pre")
 	if err != nil {
-		a.perform(a.life.spawned(a.holds.broken(err)))
+		a.perform(a.life.spawned(a.holds.Broken(err)))
 		return true
 	}
 	if p == nil {
@@ -104,19 +105,19 @@ func (a *activation) runBefore() bool {
 // none. A job that goes on after its state is saved has not ended, and one that
 // was killed leaves no time.
 func (a *activation) runAfter() bool {
-	if e := a.life.evicted; e != nil && e.hard || a.life.held || a.side.saving(a) {
+	if e := a.life.evicted; e != nil && e.hard || a.life.held || a.saving() {
 		return false
 	}
 	p, err := a.scriptOf("Post")
 	if err != nil {
-		a.perform(a.life.finished(a.holds.broken(err)))
+		a.perform(a.life.finished(a.holds.Broken(err)))
 		return true
 	}
 	if p == nil {
 		return false
 	}
 	a.disk = a.box.Usage()
-	a.side.exited(a)
+	a.notify(job.Exited)
 	a.scripts.after = true
 	a.runScript(p, func(hold *protocol.Hold) []duty {
 		if hold != nil {
@@ -135,14 +136,14 @@ func (a *activation) runScript(p *script, next func(*protocol.Hold) []duty) {
 		a.perform(a.unable(err))
 		return
 	case err != nil: // the job has run, and to run it again is no remedy
-		hold = a.holds.script(p.path, p.args[1:], err)
+		hold = a.holds.Script(p.path, p.args[1:], err)
 	}
 	if hold != nil {
 		a.perform(next(hold))
 		return
 	}
 	began := time.Now()
-	a.beside(func(ctx context.Context) func() []duty {
+	a.async(func(ctx context.Context) func() []duty {
 		cut := false
 		select {
 		case <-family.Done():
@@ -163,36 +164,36 @@ func (a *activation) runScript(p *script, next func(*protocol.Hold) []duty) {
 				return next(nil) // the life knows why
 			}
 			ad := scriptAd(p.name, family.Main(), began, ended, status)
-			want, said := promised(a.job.ad, "Success"+p.name)
-			if !said || as(status, want) {
+			want, said := job.Promised(a.job.Ad, "Success"+p.name)
+			if !said || job.SameEnd(status, want) {
 				if p.name == "Post" { // HTCondor forgets the other when the job begins
 					a.scripts.ads = []*classad.Ad{ad}
 				}
 				return next(nil)
 			}
 			a.scripts.ads = []*classad.Ad{ad}
-			a.side.scriptFailed(a)
-			return next(a.holds.from(p.code, 0, p.name+" script failed."))
+			a.notify(job.ScriptFailed)
+			return next(a.holds.From(p.code, 0, p.name+" script failed."))
 		}
 	})
 }
 
 // spawnScript starts p as the job's user.
 func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error) {
-	dir := a.job.runDir(a.box.Scratch())
+	dir := a.job.RunDir(a.box.Scratch())
 	var more []string
 	if p.name == "Post" {
 		more = append(more, mainEnd(a.record.Status))
 	}
 	// _CONDOR_JOB_IWD is where the job itself begins.
-	env, err := a.environment(a.job.startDir(a.box.Scratch()), p.name, more...)
+	env, err := a.environment(a.job.StartDir(a.box.Scratch()), p.name, more...)
 	if err != nil {
-		return nil, a.holds.broken(err), nil
+		return nil, a.holds.Broken(err), nil
 	}
 	if err := a.furnish(); err != nil {
 		return nil, nil, err
 	}
-	core, _ := a.job.limits()
+	core, _ := a.job.Limits()
 	score := jobOOMScore
 	if a.log != nil {
 		a.log.Info("about to exec "+p.name+" script", "path", p.path, "args", jobenv.ArgsToV2(p.args[1:]))
@@ -205,7 +206,7 @@ func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error)
 		return nil, nil, short
 	}
 	if err != nil {
-		return nil, a.holds.script(p.path, p.args[1:], err), nil
+		return nil, a.holds.Script(p.path, p.args[1:], err), nil
 	}
 	a.note.Job = family.Main()
 	a.problem(a.box.Record(a.note))
@@ -229,19 +230,9 @@ func scriptAd(name string, main host.ProcID, began, ended time.Time, s host.Exit
 	ad.SetBool(name+"ExitBySignal", s.Signal != 0)
 	if s.Signal != 0 {
 		ad.SetInt(name+"ExitSignal", int64(s.Signal))
-		ad.SetString(name+"ExitReason", "died on "+signalText(s.Signal))
+		ad.SetString(name+"ExitReason", "died on "+job.SignalText(s.Signal))
 	} else {
 		ad.SetInt(name+"ExitCode", int64(s.Code))
 	}
 	return ad
-}
-
-// script is a program before or after the job that could not be executed.
-func (h holds) script(path string, args []string, err error) *protocol.Hold {
-	n, text := h.number(err)
-	why := "Failed to execute '" + path + "'"
-	if len(args) > 0 {
-		why += " with arguments " + jobenv.ArgsToV2(args)
-	}
-	return h.from(reason.FailedToCreateProcess, n, why+": "+text)
 }

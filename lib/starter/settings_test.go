@@ -5,7 +5,9 @@ package starter
 
 import (
 	"testing"
+	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
@@ -33,4 +35,20 @@ func configured(t testing.TB, text string) *protocol.Settings {
 		t.Fatal(err)
 	}
 	return set
+}
+
+// Note 34 of the recorded starter, cases lim-renice-….
+func TestNice(t *testing.T) {
+	t.Parallel()
+	job, err := classad.ParseAd("N = 7\nPrio = 3", classad.Old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{
+		"": 0, "0": 0, "10": 10, "N + 1": 8, "MY.N": 7, "TARGET.N": 10, "25": 19, "-5": 0, "Prio > 2 ? 19 : 0": 19, "(": 10, `"x"`: 10, "true": 1, `real("NaN")`: 10,
+	} {
+		if got := configured(t, "JOB_RENICE_INCREMENT = "+text+"\n").Niceness(job, time.Time{}); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
 }

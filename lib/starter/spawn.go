@@ -47,8 +47,8 @@ func (a *activation) environment(dir, script string, more ...string) ([]string, 
 		return nil, err
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
-		Job: j.ad, Machine: machine, Settings: p.Settings.Environment, Slot: p.SlotName, Scratch: a.box.Scratch(), Iwd: dir, Cpus: p.Cpus,
-		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.side.chirpConfig(), Creds: a.side.credentials(), Marker: a.note.Marker,
+		Job: j.Ad, Machine: machine, Settings: p.Settings.Environment, Slot: p.SlotName, Scratch: a.box.Scratch(), Iwd: dir, Cpus: p.Cpus,
+		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.input.Chirp, Creds: a.input.Creds, Marker: a.note.Marker,
 		Script: script, More: more,
 	})
 	a.record.Problems = append(a.record.Problems, problems...)
@@ -61,10 +61,10 @@ func (a *activation) furnish() error {
 	if a.furnished {
 		return nil
 	}
-	if err := a.writeAds(); err != nil {
+	if err := a.place.WriteAds(); err != nil {
 		return err
 	}
-	if a.job.transfer {
+	if a.job.Moves {
 		if err := a.asUser(func() (err error) {
 			a.before, err = transfer.List(a.box.Root())
 			return err
@@ -79,15 +79,15 @@ func (a *activation) furnish() error {
 // spawn has the runner start the job. What keeps it from starting is why it is held; an error
 // is the machine's fault.
 func (a *activation) spawn() (*protocol.Hold, error) {
-	p, j, dir := a.plan, a.job, a.job.startDir(a.box.Scratch())
-	if !j.transfer {
-		if h := a.checkIwd(j.runDir(a.box.Scratch())); h != nil {
+	p, j, dir := a.plan, a.job, a.job.StartDir(a.box.Scratch())
+	if !j.Moves {
+		if h := a.checkIwd(j.RunDir(a.box.Scratch())); h != nil {
 			return h, nil
 		}
 	}
 	env, err := a.environment(dir, "")
 	if err != nil {
-		return a.holds.broken(err), nil
+		return a.holds.Broken(err), nil
 	}
 	a.jobEnv = env
 	if err := a.furnish(); err != nil {
@@ -104,22 +104,23 @@ func (a *activation) spawn() (*protocol.Hold, error) {
 	if hold != nil {
 		return hold, nil
 	}
-	for i, f := range a.side.piped() {
+	for i, f := range a.input.Piped {
 		if f != nil {
 			files[i] = f
 		}
 	}
-	a.side.starting(a)
+	a.source.Starting(a.jobEnv)
 	a.logExec()
 	run, err := a.runner.ready.Start(runner.Program{
-		Path: j.cmd, Args: j.args, Env: env, Dir: dir, Home: j.runDir(a.box.Scratch()), Files: files, Nice: p.Settings.Niceness(j.ad, time.Now()),
+		Path: j.Cmd, Args: j.Args, Env: env, Dir: dir, Home: j.RunDir(a.box.Scratch()), Files: files, Nice: p.Settings.Niceness(j.Ad, time.Now()),
 	})
 	if fault := a.runnerFault(err); fault != nil {
 		return nil, fault
 	}
-	a.side.executed(a)
+	a.source.Executed()
+	a.input.Piped = [3]*os.File{} // the job has its own now
 	if err != nil {
-		return a.holds.refusal(err), nil
+		return a.holds.Refusal(err), nil
 	}
 	a.family, a.done = run, run.Done()
 	a.record.Started = time.Now()
@@ -146,15 +147,10 @@ func (a *activation) noteStrays() {
 	a.problem(a.box.Record(a.note))
 }
 
-// writeAds writes what the job may read of itself and its slot.
-func (a *activation) writeAds() error {
-	return a.box.WriteAds(a.job.forSandbox(a.box.Scratch()).Text(classad.Old), a.plan.MachineAd)
-}
-
 // checkIwd looks whether the job can start in dir.
 func (a *activation) checkIwd(dir string) *protocol.Hold {
 	if err := a.host.enter(a.plan.RunAs, dir); err != nil {
-		return a.holds.iwd(dir, err)
+		return a.holds.Iwd(dir, err)
 	}
 	return nil
 }
@@ -163,7 +159,7 @@ func (a *activation) checkIwd(dir string) *protocol.Hold {
 // ran before in this activation, or in an earlier one which left them in its
 // checkpoint.
 func (a *activation) keepsStd() bool {
-	return !a.record.Started.IsZero() || a.job.keepsStd()
+	return !a.record.Started.IsZero() || a.job.KeepsStd()
 }
 
 // openStd opens the standard files: input, output, error. A nil one is the
@@ -178,27 +174,27 @@ func (a *activation) openStd() (files [3]*os.File, hold *protocol.Hold) {
 		write &^= os.O_TRUNC
 	}
 	var err error
-	if j.stdin != "" {
-		if files[0], err = os.Open(j.stdin); err != nil {
-			return files, a.holds.std(j.stdin, "standard input", err)
+	if j.Stdin != "" {
+		if files[0], err = os.Open(j.Stdin); err != nil {
+			return files, a.holds.Std(j.Stdin, "standard input", err)
 		}
 	}
-	if j.stdout.path != "" {
-		if files[1], err = os.OpenFile(j.stdout.path, write, 0o644); err != nil {
-			hold = a.holds.std(j.stdout.path, "standard output", err)
+	if j.Stdout.Path != "" {
+		if files[1], err = os.OpenFile(j.Stdout.Path, write, 0o644); err != nil {
+			hold = a.holds.Std(j.Stdout.Path, "standard output", err)
 		}
 	}
 	switch {
-	case j.stderr.path == "":
-	case j.stderr.path == j.stdout.path && hold != nil:
-	case j.stderr.path == j.stdout.path:
+	case j.Stderr.Path == "":
+	case j.Stderr.Path == j.Stdout.Path && hold != nil:
+	case j.Stderr.Path == j.Stdout.Path:
 		// one open file for both, so that neither overwrites the other
-		if files[2], err = os.OpenFile(j.stderr.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
-			return files, a.holds.std(j.stderr.path, "standard error", err)
+		if files[2], err = os.OpenFile(j.Stderr.Path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+			return files, a.holds.Std(j.Stderr.Path, "standard error", err)
 		}
 	default:
-		if files[2], err = os.OpenFile(j.stderr.path, write, 0o644); err != nil && hold == nil {
-			return files, a.holds.std(j.stderr.path, "standard error", err)
+		if files[2], err = os.OpenFile(j.Stderr.Path, write, 0o644); err != nil && hold == nil {
+			return files, a.holds.Std(j.Stderr.Path, "standard error", err)
 		}
 	}
 	return files, hold // the standard error is there even if the output cannot be

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +20,8 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/starter"
+	"github.com/execpoint/execpoint/lib/starter/job"
+	"github.com/execpoint/execpoint/lib/starter/shadowjob"
 	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
@@ -67,18 +68,19 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		stdin, socket = in, in.Socket
 	}
 	return starter.Host{
-		Socket: socket, Listen: func(dir *os.File, name string) (starter.Door, error) { return handover.Listen(dir, name) },
-		Log: slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)),
-		SharedPort: func(cookie, dir, id string) (listen.NamedSocket, error) {
-			return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
+		Accounts: job.Accounts{Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Home: proc.Home(passwd, os.Geteuid())},
+		Machine: shadowjob.Machine{
+			Socket: socket,
+			SharedPort: func(cookie, dir, id string) (listen.NamedSocket, error) {
+				return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
+			},
+			Reuse: linux.ReuseAddress, System: Credentials, Clock: linux.Clock(), Outside: access.Outside,
+			OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) },
 		},
-		Reuse:  linux.ReuseAddress,
-		Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Home: proc.Home(passwd, os.Geteuid()),
-		Files:  files,
-		System: Credentials, Acknowledge: acknowledge, Clock: linux.Clock(),
-		OpenLog: openLog, OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) }, Outside: access.Outside,
+		Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Files: files, Acknowledge: acknowledge,
+		Listen: func(dir *os.File, name string) (starter.Door, error) { return handover.Listen(dir, name) },
+		Log:    slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)), OpenLog: openLog,
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
-		Rest:   debug.FreeOSMemory, // the collector is off until then (starter.NewLauncher)
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()
