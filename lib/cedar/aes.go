@@ -131,9 +131,9 @@ func (c *Conn) prove() error {
 // Encrypted reports whether the stream is encrypted.
 func (c *Conn) Encrypted() bool { return c.aes != nil }
 
-// Hidden is Encrypted, and true also for a message that is written for
+// SendsEncrypted is Encrypted, and true also for a message that is written for
 // datagrams which are encrypted.
-func (c *Conn) Hidden() bool { return c.aes != nil || c.form == Counted }
+func (c *Conn) SendsEncrypted() bool { return c.aes != nil || c.form == Counted }
 
 // next returns nonce and additional data of the next packet of a direction:
 // mine and theirs are the digests as its sender sees them.

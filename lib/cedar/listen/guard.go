@@ -80,9 +80,9 @@ type pass struct {
 	// user is who the peer has proven to be, "" if nobody knows. Those of one
 	// address that are known apart do not take each other's places.
 	user string
-	// looks says that the command changes nothing: it may be cut short when its
+	// readOnly says that the command changes nothing: it may be cut short when its
 	// place is needed.
-	looks bool
+	readOnly bool
 }
 
 // entry is one connection that the guard counts.
@@ -115,25 +115,25 @@ type entry struct {
 type guard struct {
 	limits Limits
 
-	mu       sync.Mutex
-	arrival  uint64
-	entries  map[*entry]struct{}
-	let      map[string]int // connections that were let in, by key
-	quiet    crowd          // in phase silent
-	callers  crowd          // in phase speaking
-	idlers   [2]crowd       // in phase waiting; by whether the user is known
-	watchers [2]crowd       // in phase busy, with a command that only looks
-	held     [2]int         // bytes of messages; by whether the user is known
-	heldBy   map[string]int // the same by key
-	refused  int64          // connections and messages that there was no room for
-	closed   bool
+	mu      sync.Mutex
+	arrival uint64
+	entries map[*entry]struct{}
+	let     map[string]int // connections that were let in, by key
+	quiet   crowd          // in phase silent
+	callers crowd          // in phase speaking
+	idlers  [2]crowd       // in phase waiting; by whether the user is known
+	readers [2]crowd       // in phase busy, with a command that changes nothing
+	held    [2]int         // bytes of messages; by whether the user is known
+	heldBy  map[string]int // the same by key
+	refused int64          // connections and messages that there was no room for
+	closed  bool
 }
 
 func newGuard(l Limits) *guard {
 	return &guard{limits: l.withDefaults(), entries: make(map[*entry]struct{}), let: make(map[string]int), heldBy: make(map[string]int)}
 }
 
-// index of idlers, watchers and held.
+// index of idlers, readers and held.
 func (e *entry) index() int {
 	if e.known {
 		return 1
@@ -210,7 +210,7 @@ func (g *guard) heard(e *entry, now time.Time) (victim *entry, err error) {
 		return nil, errEvicted
 	}
 	if g.crowded() {
-		for _, c := range []*crowd{&g.idlers[0], &g.callers, &g.watchers[0], &g.idlers[1], &g.watchers[1]} {
+		for _, c := range []*crowd{&g.idlers[0], &g.callers, &g.readers[0], &g.idlers[1], &g.readers[1]} {
 			if victim = c.oldest(); victim != nil {
 				break
 			}
@@ -246,7 +246,7 @@ func (g *guard) letIn(e *entry, p pass) (victim *entry, err error) {
 		if g.let[e.key] >= g.limits.PerPeer {
 			victim = g.idlers[e.index()].oldestOf(e.key)
 			if victim == nil {
-				victim = g.watchers[e.index()].oldestOf(e.key)
+				victim = g.readers[e.index()].oldestOf(e.key)
 			}
 			if victim == nil {
 				g.refused++
@@ -257,8 +257,8 @@ func (g *guard) letIn(e *entry, p pass) (victim *entry, err error) {
 		g.let[e.key]++
 	}
 	var in *crowd
-	if p.looks {
-		in = &g.watchers[e.index()]
+	if p.readOnly {
+		in = &g.readers[e.index()]
 	}
 	g.put(e, busy, in)
 	return victim, nil

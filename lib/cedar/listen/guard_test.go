@@ -71,9 +71,9 @@ func TestVictimsInOrder(t *testing.T) {
 	}
 	// They arrive in another order than they go.
 	order := []row{
-		{"a known user that looks", c.work("192.0.2.1:2", pass{user: "alice@pool", looks: true})},
+		{"a known user that looks", c.work("192.0.2.1:2", pass{user: "alice@pool", readOnly: true})},
 		{"an idle known user", c.idle("192.0.2.1:3", alice)},
-		{"an unknown peer that looks", c.work("192.0.2.1:4", pass{looks: true})},
+		{"an unknown peer that looks", c.work("192.0.2.1:4", pass{readOnly: true})},
 		{"the first in a handshake, of a peer with one", c.speak("192.0.2.2:5")},
 		{"the first in a handshake of the peer with two", c.speak("192.0.2.3:6")},
 		{"the second of that peer", c.speak("192.0.2.3:7")},

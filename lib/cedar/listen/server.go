@@ -250,7 +250,7 @@ func (c *conversation) gone(what string, err error) {
 
 // pass says what the connection is let in as.
 func (c *conversation) pass(cmd Command, req *security.Request) pass {
-	p := pass{looks: !cmd.Acts() && !cmd.Authenticated}
+	p := pass{readOnly: !cmd.Acts() && !cmd.Authenticated}
 	if req.Proven(c.conn) {
 		p.user = req.Peer.User
 	}

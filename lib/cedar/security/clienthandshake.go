@@ -158,7 +158,7 @@ func (h *clientShake) resumed(s *Session, reply literals) error {
 			h.c.Sessions.discard(s)
 			return errForgotten{err}
 		case s.Peer.User == Family && h.o.Session == "":
-			h.c.Sessions.stranger(h.address)
+			h.c.Sessions.noteUnrelated(h.address)
 			return errForgotten{err}
 		}
 		return err
@@ -313,12 +313,12 @@ func (h *clientShake) prove(p Policy, d decision, ours agreement, reply literals
 	if peer, err = h.f.settings.server(result.Identity); err != nil {
 		return nil, peer, err
 	}
-	handed, err := h.takeKey(result)
+	sent, err := h.takeKey(result)
 	if err != nil {
 		return nil, peer, err
 	}
 	if key == nil {
-		key = handed
+		key = sent
 	}
 	return key, peer, nil
 }

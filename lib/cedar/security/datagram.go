@@ -80,12 +80,12 @@ func (s *Session) cipher(fips bool) (cedar.Cipher, Key, error) {
 		// collector ends when it reads a secret in one.
 		return bad("the session has a key but is not to encrypt, and then no datagram can be sent that HTCondor reads")
 	}
-	const negotiated, handed = 24, 16 // bytes
+	const negotiated, capability = 24, 16 // bytes of the keys of such sessions
 	switch {
 	case s.old == nil:
 		return c, s.Key[:negotiated], nil
 	case fips:
-		return c, s.Key[:handed], nil // HTCondor cuts it, and 3DES repeats it
+		return c, s.Key[:capability], nil // HTCondor cuts it, and 3DES repeats it
 	}
 	return c, s.old, nil
 }
@@ -144,9 +144,9 @@ func (d *Datagrams) force() (*inForce, error) {
 // Close ends it.
 func (d *Datagrams) Close() error { return d.nc.Close() }
 
-// Hidden reports whether the last command went out encrypted, or the first
+// Encrypted reports whether the last command went out encrypted, or the first
 // will.
-func (d *Datagrams) Hidden() bool { return d.last != nil && d.last.Encrypts() }
+func (d *Datagrams) Encrypted() bool { return d.last != nil && d.last.Encrypts() }
 
 // PeerVersion returns the daemon's $CondorVersion string, "" if unknown.
 func (d *Datagrams) PeerVersion() string {
@@ -302,7 +302,7 @@ func (d *Datagrams) message(f *inForce, s *Session, number int, payload func(*ce
 	if own != "" {
 		id += "," + own
 	}
-	return m, m.Hide(cipher, key, id)
+	return m, m.Encrypt(cipher, key, id)
 }
 
 // pace waits where a burst is over.

@@ -78,7 +78,7 @@ func (w *world) sealed(m cedar.Datagram) cedar.Datagram {
 	if !ok {
 		w.t.Fatalf("the server has no session %q", id)
 	}
-	m.Seal(s.Key, m.KeyID)
+	m.Sign(s.Key, m.KeyID)
 	return m
 }
 
@@ -130,8 +130,8 @@ func TestDatagrams(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
-		if d.Hidden() != tt.hidden {
-			t.Errorf("%s: hidden %v", tt.name, d.Hidden())
+		if d.Encrypted() != tt.hidden {
+			t.Errorf("%s: hidden %v", tt.name, d.Encrypted())
 		}
 		var before cedar.Datagram
 		for range 3 {
@@ -303,13 +303,13 @@ func TestForgedDatagrams(t *testing.T) {
 		return cedar.Datagram{Payload: b}
 	}
 	hidden := func(m cedar.Datagram, key Key, id string) cedar.Datagram {
-		if err := m.Hide(cedar.Blowfish, key, id); err != nil {
+		if err := m.Encrypt(cedar.Blowfish, key, id); err != nil {
 			t.Fatal(err)
 		}
 		return m
 	}
 	sealed := func(m cedar.Datagram, key Key, id string) cedar.Datagram {
-		m.Seal(key, id)
+		m.Sign(key, id)
 		return m
 	}
 	is := func(name string, value any) func(*literals) {
@@ -472,7 +472,7 @@ func TestDatagramsOfClaims(t *testing.T) {
 		}
 		c := must(ParseCapabilityID(id.Wire()))
 		c.Info.ValidCommands = []int{cmdClaim}
-		if _, err := w.client.Sessions.handOver("test", c, Peer{User: ExecuteSide, Method: MethodMatch}, postAddress.String(), 0); err != nil {
+		if _, err := w.client.Sessions.addNonNegotiated("test", c, Peer{User: ExecuteSide, Method: MethodMatch}, postAddress.String(), 0); err != nil {
 			t.Fatal(err)
 		}
 		d, err := w.client.Datagrams(t.Context(), postAddress, cmdClaim)

@@ -130,9 +130,9 @@ func (h *datagramShake) open() (cedar.Form, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !h.m.Sealed(s.Key) {
+		if !h.m.Verify(s.Key) {
 			_, key, err := s.cipher(h.c.settings.FIPS)
-			if err != nil || !h.m.Sealed(key) {
+			if err != nil || !h.m.Verify(key) {
 				return 0, errDenied("security.Datagram", h.from.String(), "the digest of the message is wrong: it was changed, or the keys differ")
 			}
 		}
@@ -153,7 +153,7 @@ func (h *datagramShake) open() (cedar.Form, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := h.m.Show(cipher, key); err != nil {
+	if err := h.m.Decrypt(cipher, key); err != nil {
 		return 0, err
 	}
 	h.keyed = s

@@ -31,15 +31,15 @@ type Sessions struct {
 	// peers with a name and of those without, and all others.
 	known, nameless, pinned *list.List
 	family                  string // id of the family session, "" = none
-	strangers               map[string]bool
+	unrelated               map[string]bool
 }
 
 // DefaultSessions bounds the negotiated sessions kept if nothing else is said:
 // each takes about a kilobyte.
 const DefaultSessions = 10000
 
-// maxStrangers bounds the addresses remembered not to be of our family.
-const maxStrangers = 1000
+// maxUnrelated bounds the addresses remembered not to be of our family.
+const maxUnrelated = 1000
 
 // NewSessions returns an empty store for at most that many negotiated
 // sessions; 0 is [DefaultSessions].
@@ -49,7 +49,7 @@ func NewSessions(c clock.Clock, most int) *Sessions {
 	}
 	return &Sessions{
 		clock: c, most: most, byID: map[string]*list.Element{}, routes: map[route]string{},
-		known: list.New(), nameless: list.New(), pinned: list.New(), strangers: map[string]bool{},
+		known: list.New(), nameless: list.New(), pinned: list.New(), unrelated: map[string]bool{},
 	}
 }
 
@@ -275,7 +275,7 @@ func (t *Sessions) choose(address string, command int, relative func() bool) (*S
 		delete(t.routes, r)
 	}
 	family := t.family
-	if family == "" || t.strangers[address] {
+	if family == "" || t.unrelated[address] {
 		return nil, false
 	}
 	t.mu.Unlock()
@@ -351,17 +351,17 @@ func (t *Sessions) ForgetNegotiated() int {
 			n++
 		}
 	}
-	clear(t.strangers)
+	clear(t.unrelated)
 	return n
 }
 
-// stranger remembers that the daemon at an address does not know the session
+// noteUnrelated remembers that the daemon at an address does not know the session
 // of our family.
-func (t *Sessions) stranger(address string) {
+func (t *Sessions) noteUnrelated(address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.strangers) < maxStrangers {
-		t.strangers[address] = true
+	if len(t.unrelated) < maxUnrelated {
+		t.unrelated[address] = true
 	}
 }
 

@@ -26,15 +26,15 @@ const (
 
 // keepalive is a claim whose schedd has to be asked whether it still wants it.
 type keepalive struct {
-	claim  claim.ID
-	client claim.Client
-	every  time.Duration
-	next   time.Duration // boot time
-	asking bool
-	slot   slot.ID
-	always bool // the starter's conversation with the shadow counts for nothing
-	whole  bool // a partitionable slot: its lease is not renewed
-	lapsed bool // its schedd has been silent for too long, and is told nothing
+	claim    claim.ID
+	client   claim.Client
+	every    time.Duration
+	next     time.Duration // boot time
+	inFlight bool          // it is being asked about
+	slot     slot.ID
+	always   bool // the starter's conversation with the shadow counts for nothing
+	whole    bool // a partitionable slot: its lease is not renewed
+	lapsed   bool // its schedd has been silent for too long, and is told nothing
 }
 
 // pendingClaim is a request that is not answered yet.
@@ -182,11 +182,11 @@ func (k *keepalives) due(now clock.Instant) (ask []*keepalive, wait time.Duratio
 	defer k.mu.Unlock()
 	wait = time.Hour
 	for _, x := range k.held {
-		if x.asking || x.whole {
+		if x.inFlight || x.whole {
 			continue
 		}
 		if x.next <= now.Boot {
-			x.asking, x.next = true, now.Boot+x.every
+			x.inFlight, x.next = true, now.Boot+x.every
 			ask = append(ask, x)
 			continue
 		}
@@ -197,9 +197,9 @@ func (k *keepalives) due(now clock.Instant) (ask []*keepalive, wait time.Duratio
 
 func (k *keepalives) asked(x *keepalive) {
 	k.mu.Lock()
-	x.asking = false
+	x.inFlight = false
 	if now, ok := k.held[x.claim.Public]; ok {
-		now.asking = false // it may have moved meanwhile
+		now.inFlight = false // it may have moved meanwhile
 	}
 	k.mu.Unlock()
 	engine.Wake(k.wake)

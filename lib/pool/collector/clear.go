@@ -33,10 +33,10 @@ type secrets struct {
 // the private one the claim ids, unless the owner wants them in clear. It is
 // sent all the same, so that a collector forgets ids that it was told before.
 func (u *update) payload(conn *cedar.Conn, s secrets) {
-	hidden := conn.Hidden()
-	conn.PutAd(u.public, cedar.AdOptions{NoPrivate: !hidden})
+	encrypts := conn.SendsEncrypted()
+	conn.PutAd(u.public, cedar.AdOptions{NoPrivate: !encrypts})
 	if u.private != nil {
-		conn.PutAd(u.private, cedar.AdOptions{NoPrivate: !hidden && !s.clearClaims})
+		conn.PutAd(u.private, cedar.AdOptions{NoPrivate: !encrypts && !s.clearClaims})
 	}
 }
 
@@ -52,8 +52,8 @@ const (
 // noteClear logs when it changes whether others can read along.
 func (s *updater) noteClear(l *link, what secrets) {
 	now := encrypted
-	switch hidden := l.post != nil && l.post.Hidden() || l.post == nil && l.conn.Encrypted(); {
-	case hidden:
+	switch encrypts := l.post != nil && l.post.Encrypted() || l.post == nil && l.conn.Encrypted(); {
+	case encrypts:
 	case what.clearClaims:
 		now = readable
 	default:

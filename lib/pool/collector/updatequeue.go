@@ -35,8 +35,8 @@ type updateQueue struct {
 	ended    bool // our ads were withdrawn
 	all      bool // every ad is due
 	dirty    map[slot.ID]struct{}
-	names    map[slot.ID]string // under which slots were told
-	daemon   string             // under which the daemon was told
+	names    map[slot.ID]string // under which collectors know slots
+	daemon   string             // under which they know the daemon
 	seq      map[string]int64   // of each ad
 	updaters []*updater
 	now      chan struct{} // something is due at once
@@ -134,8 +134,8 @@ func (u *Updates) advertise(ctx context.Context) {
 type work struct {
 	all      bool // slots that did not change as well
 	dirty    map[slot.ID]struct{}
-	updaters []*updater // told of what is dirty, or of all if all is due
-	fresh    []*updater // told of all
+	updaters []*updater // to be sent what is dirty, or all if all is due
+	fresh    []*updater // to be sent all
 }
 
 // take begins a round. It returns nothing when there is nothing to do.

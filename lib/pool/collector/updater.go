@@ -45,12 +45,12 @@ type updater struct {
 	wake     chan struct{}
 	done     chan struct{} // closed when nothing will be sent any more
 	once     sync.Once     // of started
-	last     string        // the last failure that was told
-	inClear  clearness     // what was told of it
+	last     string        // the last failure that was logged
+	inClear  clearness     // what was logged of it
 	streams  bool          // datagrams were tried and cannot be
 
 	asked        *tokenRequest // under way; run's alone, as is
-	tokenTrouble string        // what was told of the last one that could not be made
+	tokenTrouble string        // what was logged of the last one that could not be made
 }
 
 // Status is how things are with one collector.
@@ -58,7 +58,7 @@ type Status struct {
 	Collector string // as configured
 	Address   string
 	Connected bool
-	Datagrams bool      // it is told over UDP, and never says whether it listens
+	Datagrams bool      // updates go over UDP, and it never says whether it listens
 	Version   string    // its $CondorVersion string, "" if not known yet
 	Since     time.Time // when it was connected or lost, zero before
 	// Updates and Withdrawals count what was sent, Skipped messages that

@@ -26,8 +26,8 @@ type Poster interface {
 	// Send sends a command. That it does not fail does not say that anybody got
 	// it.
 	Send(ctx context.Context, command int, payload func(*cedar.Conn)) error
-	// Hidden reports whether commands are encrypted.
-	Hidden() bool
+	// Encrypted reports whether commands are encrypted.
+	Encrypted() bool
 	// PeerVersion returns the daemon's $CondorVersion string, "" if unknown.
 	PeerVersion() string
 	Close() error

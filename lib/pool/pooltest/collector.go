@@ -113,7 +113,7 @@ func (c *Collector) Lose(err error) {
 // post is one way to a Collector over UDP.
 type post struct{ c *Collector }
 
-func (p *post) Hidden() bool {
+func (p *post) Encrypted() bool {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	return p.c.Version != "" && !p.c.clear
@@ -130,7 +130,7 @@ func (p *post) Close() error {
 
 func (p *post) Send(_ context.Context, command int, payload func(*cedar.Conn)) error {
 	form := cedar.Plain
-	if p.Hidden() {
+	if p.Encrypted() {
 		form = cedar.Counted
 	}
 	b, err := cedar.WriteForm(form, p.c.Version, payload)

@@ -126,7 +126,7 @@ func posted(p security.Peer, negotiated bool, from netip.AddrPort, protect func(
 
 // hidden encrypts a datagram.
 func hidden(m *cedar.Datagram) {
-	if err := m.Hide(cedar.Blowfish, key[:24], "the id"); err != nil {
+	if err := m.Encrypt(cedar.Blowfish, key[:24], "the id"); err != nil {
 		panic(err)
 	}
 }
@@ -135,7 +135,7 @@ func hidden(m *cedar.Datagram) {
 func sealed(k security.Key) func(*cedar.Datagram) {
 	return func(m *cedar.Datagram) {
 		hidden(m)
-		m.Seal(k, "the id")
+		m.Sign(k, "the id")
 	}
 }
 

@@ -101,14 +101,14 @@ func TestRecordedDatagrams(t *testing.T) {
 			form, keyID := cedar.Plain, d.KeyID
 			if r.cipher != "" {
 				form = cedar.Counted
-				if err := d.Show(r.cipher, r.key); err != nil {
+				if err := d.Decrypt(r.cipher, r.key); err != nil {
 					t.Fatal(err)
 				}
 			}
 			readUpdate(t, tt.name, i, cedar.FormReader(bytes.Clone(d.Payload), form, cedar.Limits{}))
 			d.KeyID = ""
 			if r.cipher != "" {
-				if err := d.Hide(r.cipher, r.key, keyID); err != nil {
+				if err := d.Encrypt(r.cipher, r.key, keyID); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -170,7 +170,7 @@ func readUpdate(t *testing.T, name string, i int, c *cedar.Conn) {
 
 // The ciphers do what their authors published, the first block of CFB being
 // the cipher itself.
-func TestVeilVectors(t *testing.T) {
+func TestDatagramCipherVectors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		cipher           cedar.Cipher
@@ -186,20 +186,20 @@ func TestVeilVectors(t *testing.T) {
 	} {
 		key, clear, want := unhex(t, tt.key), unhex(t, tt.clear), unhex(t, tt.want)
 		d := cedar.Datagram{Payload: bytes.Clone(clear)}
-		if err := d.Hide(tt.cipher, key, "id"); err != nil {
+		if err := d.Encrypt(tt.cipher, key, "id"); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(d.Payload, want) {
 			t.Errorf("%s %s: %x, want %x", tt.cipher, tt.key, d.Payload, want)
 		}
-		if err := d.Show(tt.cipher, key); err != nil || !bytes.Equal(d.Payload, clear) {
+		if err := d.Decrypt(tt.cipher, key); err != nil || !bytes.Equal(d.Payload, clear) {
 			t.Errorf("%s: %x %v", tt.cipher, d.Payload, err)
 		}
 	}
 	long := cedar.Datagram{Payload: pattern(1001)}
 	short := cedar.Datagram{Payload: pattern(1001)}
 	key := []byte("0123456789abcdef") // 3DES repeats it, longer ones are folded
-	if err := errsOf(long.Hide(cedar.TripleDES, append(bytes.Clone(key), key[:8]...), "id"), short.Hide(cedar.TripleDES, key, "id")); err != nil || !bytes.Equal(long.Payload, short.Payload) {
+	if err := errsOf(long.Encrypt(cedar.TripleDES, append(bytes.Clone(key), key[:8]...), "id"), short.Encrypt(cedar.TripleDES, key, "id")); err != nil || !bytes.Equal(long.Payload, short.Payload) {
 		t.Errorf("a short key is not repeated: %v", err)
 	}
 	for name, c := range map[string]struct {
@@ -211,10 +211,10 @@ func TestVeilVectors(t *testing.T) {
 		"long key": {cedar.Blowfish, make([]byte, 57), errs.Invalid}, "other": {"AES", key, errs.Unsupported},
 	} {
 		d := cedar.Datagram{Payload: pattern(8)}
-		if err := errsOf(d.Hide(c.cipher, c.key, "id")); !errs.Is(err, c.kind) {
+		if err := errsOf(d.Encrypt(c.cipher, c.key, "id")); !errs.Is(err, c.kind) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := d.Show(c.cipher, c.key); !errs.Is(err, c.kind) {
+		if err := d.Decrypt(c.cipher, c.key); !errs.Is(err, c.kind) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -242,19 +242,19 @@ func unhex(t *testing.T, s string) []byte {
 func TestSealed(t *testing.T) {
 	t.Parallel()
 	d := cedar.Datagram{Payload: []byte("message digest")}
-	if d.Sealed(nil) {
+	if d.Verify(nil) {
 		t.Error("a datagram without a digest is right")
 	}
-	d.Seal(nil, "id") // MD5 alone, as RFC 1321 has it
+	d.Sign(nil, "id") // MD5 alone, as RFC 1321 has it
 	if got := hex.EncodeToString(d.MAC[:]); got != "f96b697d7cb7938d525a2f31aaf161d0" {
 		t.Error(got)
 	}
-	d.Seal([]byte("key"), "id")
-	if !d.Sealed([]byte("key")) || d.Sealed([]byte("kez")) {
+	d.Sign([]byte("key"), "id")
+	if !d.Verify([]byte("key")) || d.Verify([]byte("kez")) {
 		t.Error("the key does not count")
 	}
 	d.Payload[0]++
-	if d.Sealed([]byte("key")) {
+	if d.Verify([]byte("key")) {
 		t.Error("a change is not noticed")
 	}
 }
@@ -275,7 +275,7 @@ func FuzzDatagramMessage(f *testing.F) {
 	}
 	f.Add([]byte("CRAP\x00\x03\x00\x03\x00\x04sid0123456789abcdefsid2payload."))
 	first := cedar.Datagram{Payload: pattern(8)} // what is done once does not belong to any input
-	if err := first.Hide(cedar.Blowfish, []byte("0123456789abcdef"), "session"); err != nil {
+	if err := first.Encrypt(cedar.Blowfish, []byte("0123456789abcdef"), "session"); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -304,7 +304,7 @@ func FuzzDatagramMessage(f *testing.F) {
 		}
 		clear := bytes.Clone(m.Payload)
 		m.HashKeyID = ""
-		if err := m.Hide(cedar.Blowfish, []byte("0123456789abcdef"), "session"); err != nil {
+		if err := m.Encrypt(cedar.Blowfish, []byte("0123456789abcdef"), "session"); err != nil {
 			t.Fatal(err)
 		}
 		parts, err := m.Split(udpID, 100)
@@ -322,7 +322,7 @@ func FuzzDatagramMessage(f *testing.F) {
 			}
 		}
 		m.Payload = bytes.Clone(m.Payload)
-		if err := m.Show(cedar.Blowfish, []byte("0123456789abcdef")); err != nil || m.KeyID != "session" || !bytes.Equal(m.Payload, clear) {
+		if err := m.Decrypt(cedar.Blowfish, []byte("0123456789abcdef")); err != nil || m.KeyID != "session" || !bytes.Equal(m.Payload, clear) {
 			t.Fatalf("it comes back as another: %v", err)
 		}
 	})

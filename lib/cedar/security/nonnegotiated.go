@@ -19,9 +19,10 @@ import (
 // ClaimLinger is how long the session of a claim outlives the claim.
 const ClaimLinger = 600 * time.Second
 
-// handOver makes a session of an id. life of 0 is without end unless the info
+// addNonNegotiated makes a session of an id, in HTCondor's words a non-negotiated
+// one. life of 0 is without end unless the info
 // says when it expires.
-func (t *Sessions) handOver(op string, id CapabilityID, peer Peer, address string, life time.Duration) (*Session, error) {
+func (t *Sessions) addNonNegotiated(op string, id CapabilityID, peer Peer, address string, life time.Duration) (*Session, error) {
 	if !id.HasInfo {
 		return nil, errs.E(op, errs.Invalid, id.Session, fmt.Errorf("the id has no session info, so there is no session for it"))
 	}
@@ -61,7 +62,7 @@ func (t *Sessions) AddClaim(id claim.ID) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.handOver("security.Sessions.AddClaim", c, Peer{User: SubmitSide, Method: MethodMatch}, "", 0)
+	return t.addNonNegotiated("security.Sessions.AddClaim", c, Peer{User: SubmitSide, Method: MethodMatch}, "", 0)
 }
 
 // AddExecuteSide makes the session of a claim id as a schedd or shadow has it:
@@ -71,7 +72,7 @@ func (t *Sessions) AddExecuteSide(id claim.ID, address string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	return t.handOver("security.Sessions.AddExecuteSide", c, Peer{User: ExecuteSide, Method: MethodMatch}, address, 0)
+	return t.addNonNegotiated("security.Sessions.AddExecuteSide", c, Peer{User: ExecuteSide, Method: MethodMatch}, address, 0)
 }
 
 // AddShared makes a session of what a shadow told its starter: id, info with
@@ -85,20 +86,20 @@ func (t *Sessions) AddShared(id, info string, key claim.Secret) (*Session, error
 		return nil, err
 	}
 	c := NewCapabilityID(id, i, key.Reveal())
-	return t.handOver("security.Sessions.AddShared", c, Peer{User: SubmitSide, Method: MethodMatch}, "", 0)
+	return t.addNonNegotiated("security.Sessions.AddShared", c, Peer{User: SubmitSide, Method: MethodMatch}, "", 0)
 }
 
 // AddParent makes the session with the daemon that started us, of the
 // SessionKey it handed down; address is the parent's command socket.
 func (t *Sessions) AddParent(key CapabilityID, address string) (*Session, error) {
-	return t.handOver("security.Sessions.AddParent", key, Peer{User: Parent, Method: MethodFamily}, address, 0)
+	return t.addNonNegotiated("security.Sessions.AddParent", key, Peer{User: Parent, Method: MethodFamily}, address, 0)
 }
 
 // AddFamily makes the session that all daemons under one condor_master share,
 // of the FamilySessionKey that was handed down. From now on it is tried for
 // daemons on this host that there is no other session for.
 func (t *Sessions) AddFamily(key CapabilityID) (*Session, error) {
-	s, err := t.handOver("security.Sessions.AddFamily", key, Peer{User: Family, Method: MethodFamily}, "", 0)
+	s, err := t.addNonNegotiated("security.Sessions.AddFamily", key, Peer{User: Family, Method: MethodFamily}, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (t *Sessions) AddFamily(key CapabilityID) (*Session, error) {
 // AddCapability makes the session of an administration capability that we
 // advertise for life: whoever the collector gives it to is CollectorSide.
 func (t *Sessions) AddCapability(id CapabilityID, life time.Duration) (*Session, error) {
-	return t.handOver("security.Sessions.AddCapability", id, Peer{User: CollectorSide, Method: MethodMatch}, "", life)
+	return t.addNonNegotiated("security.Sessions.AddCapability", id, Peer{User: CollectorSide, Method: MethodMatch}, "", life)
 }
 
 // holes are the levels that come with a session that was handed over, without

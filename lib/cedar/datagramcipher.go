@@ -28,10 +28,10 @@ const (
 // tripleSize is the length of a key of TripleDES.
 const tripleSize = 24
 
-// veil is a block cipher of 64 bits in the mode CFB: what hides a datagram.
-// It begins anew with each message and with a first block of zeros, as the
-// original has it, so equal beginnings look equal.
-type veil struct {
+// datagramCipher is a block cipher of 64 bits in the mode CFB, which encrypts
+// datagrams. It begins anew with each message and with a first block of zeros, as
+// HTCondor has it, so equal beginnings look equal.
+type datagramCipher struct {
 	block func(dst, src []byte)
 	last  [8]byte // ciphertext, and then its encryption
 	used  int     // bytes of last that were used up
@@ -41,14 +41,14 @@ type veil struct {
 // allows; the package takes shorter ones.
 const shortestBlowfish = 4
 
-func newVeil(c Cipher, key []byte) (*veil, error) {
-	bad := func(k errs.Kind, err error) (*veil, error) {
-		return nil, errs.E("cedar.newVeil", k, string(c), err)
+func newDatagramCipher(c Cipher, key []byte) (*datagramCipher, error) {
+	bad := func(k errs.Kind, err error) (*datagramCipher, error) {
+		return nil, errs.E("cedar.newDatagramCipher", k, string(c), err)
 	}
 	if len(key) == 0 {
 		return bad(errs.Invalid, errors.New("there is no key"))
 	}
-	v := &veil{used: 8}
+	v := &datagramCipher{used: 8}
 	switch c {
 	case Blowfish:
 		if len(key) < shortestBlowfish {
@@ -85,8 +85,8 @@ func stretch(key []byte, n int) []byte {
 	return out
 }
 
-// hide encrypts b in place, going on from what was hidden before.
-func (v *veil) hide(b []byte) {
+// encrypt encrypts b in place, going on from what was encrypted before.
+func (v *datagramCipher) encrypt(b []byte) {
 	for i := range b {
 		v.turn()
 		b[i] ^= v.last[v.used]
@@ -95,8 +95,8 @@ func (v *veil) hide(b []byte) {
 	}
 }
 
-// show decrypts b in place.
-func (v *veil) show(b []byte) {
+// decrypt decrypts b in place.
+func (v *datagramCipher) decrypt(b []byte) {
 	for i := range b {
 		v.turn()
 		c := b[i]
@@ -106,14 +106,14 @@ func (v *veil) show(b []byte) {
 	}
 }
 
-func (v *veil) turn() {
+func (v *datagramCipher) turn() {
 	if v.used == len(v.last) {
 		v.block(v.last[:], v.last[:])
 		v.used = 0
 	}
 }
 
-// digest is what proves that a payload is unchanged, and of who has the key.
+// digest proves that a payload is unchanged and comes from a peer that has the key.
 func digest(key, payload []byte) [udpMACSize]byte {
 	h := md5.New()
 	h.Write(key)
@@ -121,37 +121,37 @@ func digest(key, payload []byte) [udpMACSize]byte {
 	return [udpMACSize]byte(h.Sum(nil))
 }
 
-// Hide encrypts the payload of a whole message, in place. keyID tells the
+// Encrypt encrypts the payload of a whole message, in place. keyID tells the
 // receiver which session that is.
-func (d *Datagram) Hide(c Cipher, key []byte, keyID string) error {
-	v, err := newVeil(c, key)
+func (d *Datagram) Encrypt(c Cipher, key []byte, keyID string) error {
+	v, err := newDatagramCipher(c, key)
 	if err != nil {
 		return err
 	}
-	v.hide(d.Payload)
+	v.encrypt(d.Payload)
 	d.KeyID = keyID
 	return nil
 }
 
-// Show decrypts the payload of a whole message, in place. The cipher does not
+// Decrypt decrypts the payload of a whole message, in place. The cipher does not
 // tell whether the key was right: what comes out may be anything.
-func (d *Datagram) Show(c Cipher, key []byte) error {
-	v, err := newVeil(c, key)
+func (d *Datagram) Decrypt(c Cipher, key []byte) error {
+	v, err := newDatagramCipher(c, key)
 	if err != nil {
 		return err
 	}
-	v.show(d.Payload)
+	v.decrypt(d.Payload)
 	return nil
 }
 
-// Seal adds the digest of the payload of a whole message, after Hide.
-func (d *Datagram) Seal(key []byte, keyID string) {
+// Sign adds the digest of the payload of a whole message, after Encrypt.
+func (d *Datagram) Sign(key []byte, keyID string) {
 	d.MAC, d.HashKeyID = digest(key, d.Payload), keyID
 }
 
-// Sealed reports whether the digest of a whole message is there and right,
-// before Show.
-func (d *Datagram) Sealed(key []byte) bool {
+// Verify reports whether the digest of a whole message is there and right,
+// before Decrypt.
+func (d *Datagram) Verify(key []byte) bool {
 	want := digest(key, d.Payload)
 	return d.HashKeyID != "" && subtle.ConstantTimeCompare(want[:], d.MAC[:]) == 1
 }
