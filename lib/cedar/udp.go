@@ -168,7 +168,7 @@ func FragmentSize(n int) int {
 	return max(udpHeaderSize+1, min(n, UDPLoopbackFragment))
 }
 
-// Split returns the datagrams of a whole message, none of which is larger than
+// Split returns the datagrams of a whole message, each of them not larger than
 // fragment bytes: one without a header of its own if that is enough. Only the
 // first has the crypto header.
 func (d Datagram) Split(id MessageID, fragment int) ([][]byte, error) {

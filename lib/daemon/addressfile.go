@@ -33,7 +33,7 @@ func (f AddressFile) Text(address cedar.Sinful) string {
 	return text
 }
 
-// Write replaces the file at once: whoever reads it sees the old or the new.
+// Write replaces the file at once: a reader sees the old or the new one.
 func (f AddressFile) Write(address cedar.Sinful) error {
 	if f.Path == "" {
 		return nil

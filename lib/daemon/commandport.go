@@ -44,7 +44,7 @@ type CommandPort struct {
 	// first, for a socket that is never busy with others: every connection here
 	// has a goroutine of its own, so it shows the same.
 	File, Super AddressFile
-	// Changed is told the public address whenever it is another one. It must
+	// Changed is called with the public address whenever it is another one. It must
 	// not wait.
 	Changed func(public cedar.Sinful)
 	Log     *slog.Logger
@@ -88,8 +88,8 @@ func (c *CommandPort) Open(ctx context.Context) error {
 	why := c.noSharedPort(ctx)
 	if why == nil {
 		err := c.openShared()
-		// Who is not root may have no right to the directory of the sockets. The
-		// original takes a port of its own then, too.
+		// A daemon that is not root may have no right to the directory of the sockets.
+		// HTCondor's takes a port of its own then, too.
 		if !errors.Is(err, fs.ErrPermission) || c.Inherit.Endpoint != nil {
 			return err
 		}
@@ -104,8 +104,8 @@ const sharedPortDial = 2 * time.Second
 
 // noSharedPort says why there is no shared port to hand connections over, nil if
 // there is one or may soon be. Under a condor_master that starts one it is
-// waited for. Without condor_master nobody starts one later: either its ad is
-// there and somebody listens where it says, or it never will. HTCondor,
+// waited for. Without condor_master none starts later: either its ad is there
+// and a shared port listens where it says, or there never will be one. HTCondor,
 // which waits for an ad forever, is no example here: USE_SHARED_PORT is true by
 // default, so a startd that is started by hand could not be reached.
 func (c *CommandPort) noSharedPort(ctx context.Context) error {
@@ -191,7 +191,7 @@ func (c *CommandPort) openOwn(ctx context.Context) error {
 		return err
 	}
 	if len(listeners) == 0 {
-		closeAll(packets) // beside a port that nobody handed down: our address will show another one
+		closeAll(packets) // without a port for connections they are useless: our address will show another port
 	}
 	if len(listeners) > 0 {
 		c.sockets.Take(listeners, packets)
@@ -278,7 +278,7 @@ func (c *CommandPort) Name() string {
 	return c.Subsystem + " " + c.Local().String()
 }
 
-// Public returns the address that others are told. It returns false as long
+// Public returns the address for other daemons. It returns false as long
 // as there is none.
 func (c *CommandPort) Public() (cedar.Sinful, bool) {
 	c.at.mu.Lock()

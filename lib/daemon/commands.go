@@ -40,9 +40,9 @@ type Answers struct {
 	Instance [8]byte
 	// Ready ends when the daemon is ready; nil is from the beginning.
 	Ready <-chan struct{}
-	// Remote keeps settings that are made from afar, and Allowed decides
-	// whether somebody may act at a level, for which it may have to look names
-	// up until ctx ends. Without either nobody sets anything.
+	// Remote keeps settings that are made over the wire, and Allowed decides
+	// whether a peer may act at a level, for which it may have to look names
+	// up until ctx ends. Without either every setting is refused.
 	Remote  *RemoteConfig
 	Allowed func(ctx context.Context, l security.Level, r *security.Request) bool
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 )
 
-// maxQuestion bounds the name of a setting that somebody asks for.
+// maxQuestion bounds the name of a setting that a peer asks for.
 const maxQuestion = 4096
 
 // question reads the payload of both commands.

@@ -54,7 +54,7 @@ type NamedSocket struct {
 func (n NamedSocket) ID() string { return n.Name[strings.LastIndexByte(n.Name, '/')+1:] }
 
 // Inherit is what a parent handed down. The zero value belongs to a daemon
-// that was started by nobody who knows HTCondor.
+// that was not started by a daemon of HTCondor.
 type Inherit struct {
 	ParentPID     int
 	ParentAddress string // sinful text

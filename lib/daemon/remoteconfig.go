@@ -20,7 +20,7 @@ import (
 
 const adminKnob = "RUNTIME_CONFIG_ADMIN"
 
-// RemoteConfig keeps the settings that were made from afar: by condor_config_val
+// RemoteConfig keeps the settings that were made over the wire: by condor_config_val
 // -set in files, by -rset until the process ends. A set of lines is known by
 // the name of who made it, mostly that of the knob. Methods may be called from
 // any goroutine.
@@ -100,7 +100,7 @@ func (r *RemoteConfig) trusted(path string) error {
 }
 
 // Texts returns what was set, to be read after all else: what is kept in files
-// before what is not. A file that is gone or that somebody else owns is an
+// before what is not. A file that is gone or that another user owns is an
 // error.
 func (r *RemoteConfig) Texts() ([]config.Text, error) {
 	r.mu.Lock()

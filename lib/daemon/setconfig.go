@@ -16,7 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// maxSettingText bounds what somebody may set.
+// maxSettingText bounds what a peer may set.
 const maxSettingText = 256 << 10
 
 // setConfig makes, or takes back, a setting: for condor_config_val -set and
@@ -61,8 +61,8 @@ func (a *Answers) setConfig(ctx context.Context, c *listen.Call) error {
 }
 
 // settingName returns the name that a setting is judged by: that of its knob,
-// or $CATEGORY.OPTION of a template. One line is one setting, so that nobody
-// brings in a second one that nobody judged.
+// or $CATEGORY.OPTION of a template. One line is one setting, so that a
+// second one cannot come in unjudged.
 func settingName(name, text string) (string, error) {
 	if !remoteName(name) {
 		return "", errors.New("want a name of letters, digits, dots and underscores")

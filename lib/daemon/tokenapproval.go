@@ -23,8 +23,8 @@ func (d *TokenRequests) decide(ctx context.Context, c *listen.Call) error {
 	})(ctx, c)
 }
 
-// approve approves a request. Who is no administrator may approve what gives no
-// more than he has himself.
+// approve approves a request. A peer that is no administrator may approve what gives
+// no more than it has itself.
 func (d *TokenRequests) approve(c *listen.Call, ad *classad.Ad, now time.Time, admin bool) (*classad.Ad, error) {
 	id, ok := word(ad, "RequestId")
 	if !ok {
@@ -56,8 +56,8 @@ func (d *TokenRequests) approve(c *listen.Call, ad *classad.Ad, now time.Time, a
 	return out, nil
 }
 
-// within says why somebody may not approve a request, nil if it gives nothing
-// that he has not.
+// within says why a peer may not approve a request, nil if it gives nothing that
+// the peer does not have.
 func within(r *wantedToken, p security.Peer, now time.Time) error {
 	if r.user != p.User {
 		return tokenRefusal{6, "Insufficient privilege to approve request."}

@@ -27,9 +27,9 @@ import (
 
 const (
 	mostTokenRequests = 1000
-	mostOfAddress     = 100 // of them, for one address, or one /64 of IPv6: nobody takes all places
+	mostOfAddress     = 100 // of them, for one address, or one /64 of IPv6: no machine takes all places
 	mostTokenRules    = 100
-	mostTokenWords    = 512       // bytes of a name or a list that somebody sends
+	mostTokenWords    = 512       // bytes of a name or a list that a peer sends
 	longestRule       = time.Hour // TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME if it is not set
 	tokenRequestLife  = time.Hour // SEC_TOKEN_REQUEST_LIFETIME if it is not set
 	pollsASecond      = 10        // of all clients: the number of a request must not be guessed
@@ -62,7 +62,7 @@ type TokenRequests struct {
 	Config func() *config.Snapshot
 	// Key returns the signing key of a name.
 	Key func(id string) (authn.SigningKey, error)
-	// Allowed decides whether somebody may act at a level. It may have to look
+	// Allowed decides whether a peer may act at a level. It may have to look
 	// names up until ctx ends, and is not called while mu is held.
 	Allowed func(ctx context.Context, l security.Level, r *security.Request) bool
 	Clock   clock.Clock
@@ -78,7 +78,7 @@ type TokenRequests struct {
 type wantedToken struct {
 	id, client       string
 	user             string // whose token it is to be
-	asker            string // who asks, as far as is known
+	asker            string // the user of the peer that asks
 	from             netip.Addr
 	levels           []string
 	lifetime         time.Duration // negative: as long as the key
@@ -170,12 +170,12 @@ func (d *TokenRequests) expire(now time.Time) {
 	d.rules = slices.DeleteFunc(d.rules, func(r tokenRule) bool { return r.end.Before(now) })
 }
 
-// pending reports whether nobody has decided and it is not too late.
+// pending reports whether a request is not decided and not too old.
 func (d *TokenRequests) pending(r *wantedToken, now time.Time) bool {
 	return !r.approved && !r.failed && now.Sub(r.at) <= d.duration("SEC_TOKEN_REQUEST_LIFETIME", tokenRequestLife)
 }
 
-// word reads a text that somebody sent.
+// word reads a text that a peer sent.
 func word(ad *classad.Ad, name string) (string, bool) {
 	s, ok := ad.EvalString(name, nil)
 	if !ok || s == "" || len(s) > mostTokenWords || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -323,7 +323,7 @@ func (d *TokenRequests) finish(c *listen.Call, ad *classad.Ad, now time.Time) (*
 		return nil, tokenClient
 	case r.approved && !c.Conn.Encrypted(): // it was asked for under encryption; HTCondor would send it in clear
 		return nil, tokenInClear
-	case r.approved: // nobody else gets it
+	case r.approved: // it is given once
 		delete(d.requests, id)
 		out.SetString("Token", string(r.token))
 		return out, nil
@@ -365,7 +365,7 @@ func (d *TokenRequests) list(ctx context.Context, c *listen.Call) error {
 	return c.Conn.EndMessage()
 }
 
-// waiting describes the requests that wait and that somebody may see.
+// waiting describes the requests that wait and that a peer may see.
 func (d *TokenRequests) waiting(ctx context.Context, who *security.Request, only string) []*classad.Ad {
 	if !d.enabled() {
 		return nil

@@ -1,8 +1,8 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool is the pool's side of an Execution Point, put together: collectors are
-// kept told of the slots (lib/pool/collector), negotiators, schedds and shadows are
+// Package pool is the pool's side of an Execution Point, put together: collectors get
+// updates of the slots (lib/pool/collector), negotiators, schedds and shadows are
 // answered about claims (lib/pool/claims), and administrators about the machine
 // (lib/pool/admin). These three know nothing of one another; what they share is how the
 // engine is reached (lib/pool/engine), how ads are completed (lib/pool/ads) and where

@@ -126,7 +126,7 @@ func (p *Pool) Perform(now clock.Instant, eff ep.Effect) bool {
 	return false
 }
 
-// Run keeps collectors told and claims alive until ctx ends, and returns when all that
+// Run sends updates and keeps claims alive until ctx ends, and returns when all that
 // was begun has stopped.
 func (p *Pool) Run(ctx context.Context) {
 	var wg sync.WaitGroup

@@ -82,8 +82,8 @@ func (cs *CommandSocket) adCommand(_ context.Context, c *listen.Call) error {
 	case !cs.ofClaim(c):
 		return cs.refuseAd(c.Conn, "NotAuthorized", "CA_RECONNECT_JOB needs the session of the claim")
 	}
-	// Whoever goes on with the connection may read it from another goroutine:
-	// nobody else may hold it then.
+	// The job may read the connection from another goroutine: this one must not
+	// hold it then.
 	conn := c.Conn
 	if !c.Detach() {
 		return nil
@@ -256,7 +256,7 @@ func (cs *CommandSocket) newOwnerSession(owner, wish string) (security.Capabilit
 	id := security.NewCapabilityID(hex.EncodeToString(random[:]), security.DefaultInfo(version), key.Reveal())
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	// Tools take a new one each time, and nobody tells when one is done with:
+	// Tools take a new one each time, and do not say when they are done with it:
 	// the oldest makes room. What it has opened goes on.
 	for len(cs.ownerIDs) >= mostOwnerSessions {
 		cs.sessions.Forget(cs.ownerIDs[0])
@@ -313,7 +313,7 @@ func refuse(conn *cedar.Conn, version string, retry bool, why string) error {
 	return conn.EndMessage()
 }
 
-// unready says why nobody can be let to the job now, "" if he can.
+// unready says why no visitor can be let to the job now, "" if one can.
 func (t Target) unready(running bool) (why string, retry bool) {
 	switch {
 	case t.Finished:

@@ -48,7 +48,7 @@ type CommandSocket struct {
 	instanceID uint64         // by chance
 	visits     sync.WaitGroup // what was left to run for a visitor, as an sshd
 
-	registering sync.Mutex // one at a time, so that the latest address is told last
+	registering sync.Mutex // one at a time, so that Changed gets the latest address last
 
 	mu       sync.Mutex
 	address  cedar.Sinful
@@ -109,7 +109,7 @@ func (cs *CommandSocket) secure() error {
 	if _, err := cs.sessions.AddClaim(cs.id); err != nil && !errs.Is(err, errs.Invalid) {
 		return err
 	} else if err != nil {
-		// A claim id without session info: nobody can show that he has it.
+		// A claim id without session info: no peer can prove that it has the id.
 		cs.cfg.Endpoint.Log.Warn("the claim has no session, so nobody reaches the job", "err", err)
 	}
 	if err := cs.secureFamily(); err != nil {

@@ -80,14 +80,14 @@ type Config struct {
 	// Commands are taken besides those of a starter, as that of a
 	// listen.Reverser whose connections come in here.
 	Commands []listen.Command
-	// Changed is told the address when it becomes another one, as by a broker.
-	// It must not wait. Nil is nobody.
+	// Changed is called with the address when it becomes another one, as by a
+	// broker. It must not wait. It may be nil.
 	Changed func(address string)
 
 	// Secure makes what lets others in than those with a session: what the
 	// configuration's ALLOW lists and SEC_ knobs say, and who finds out who they
 	// are. It is called once, when the first connection comes. An error, or nil
-	// as Secure, lets nobody negotiate: then only who has a session comes in.
+	// as Secure, lets no peer negotiate: then only peers with a session come in.
 	Secure   func() (*security.Settings, security.Authenticator, error)
 	Platform string // $CondorPlatform…
 }
@@ -128,7 +128,7 @@ type Target struct {
 	Env   []string       // of the job
 	PIDs  []int          // of the job, for people to see
 	User  *host.Identity // nil: jobs run as the starter's own user
-	// Suspended and Finished say why nobody can be let to the job now.
+	// Suspended and Finished say why no visitor can be let to the job now.
 	Suspended, Finished bool
 }
 

@@ -10,11 +10,11 @@
 //	report(socket.Address())
 //	err = socket.Serve(ctx) // until ctx ends or Close
 //
-// It must never negotiate who somebody is: whoever comes has a session of the
+// It must never decide by itself who a visitor is: a visitor has a session of the
 // claim, or one that the schedd asked for with CREATE_JOB_OWNER_SEC_SESSION. It
 // must never end or change a job by itself, read a file outside the scratch
 // directory, or let a key into a log.
 //
 // A starter lives for milliseconds, so opening is one socket and a few small
-// maps; everything else waits until somebody comes.
+// maps; everything else waits for the first visitor.
 package reach

@@ -84,7 +84,7 @@ func (cs *CommandSocket) startSSHD(ctx context.Context, c *listen.Call) error {
 	return nil
 }
 
-// noSSH says why nobody can be let in now, "" if he can.
+// noSSH says why no visitor can be let in now, "" if one can.
 func (cs *CommandSocket) noSSH(t Target, running bool) (why string, retry bool) {
 	if !cs.cfg.allows(cs.cfg.Settings.SSH, t) {
 		return "ENABLE_SSH_TO_JOB is false on this machine", false

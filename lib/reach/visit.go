@@ -263,7 +263,7 @@ func (v *visit) read(name string) ([]byte, error) {
 	return b, err
 }
 
-// write makes a file in the session's directory, which nobody else may enter.
+// write makes a file in the session's directory, which no other user may enter.
 func (v *visit) write(name, text string) error {
 	f, err := v.create(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/observe"
 )
 
-// mostAsked is how many questions from afar are answered at a time: an
+// mostAsked is how many questions over the wire are answered at a time: an
 // explanation of many slots keeps the engine for a moment.
 const mostAsked = 2
 
@@ -68,8 +68,8 @@ func asks(number int, op string) bool {
 	return known && want == number
 }
 
-// respond is what is said to one question of by, who asked with a command. Whoever
-// reads it slowly keeps nobody else from asking.
+// respond is what is said to one question of by, who asked with a command. A peer
+// that reads it slowly does not keep others from asking.
 func (k *desk) respond(ctx context.Context, text, by string, number int) (resp observe.Response, err error) {
 	select {
 	case k.busy <- struct{}{}:

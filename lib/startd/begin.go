@@ -19,9 +19,9 @@ import (
 const giveUp = 3 * time.Second
 
 // beginning is the start of the daemon, until its slots are there. An order to
-// end breaks it off: there is no job that could be given time, and whoever
-// starts the daemon by hand or by a service manager does not wait for it. The
-// original obeys only after its start; nobody is helped by that.
+// end breaks it off: there is no job that could be given time, and a user or a service
+// manager that starts the daemon does not wait for it. HTCondor's startd obeys only
+// after its start, which helps no user.
 type beginning struct {
 	mu     sync.Mutex
 	over   bool
@@ -109,7 +109,7 @@ func (d *daemonState) logger() *slog.Logger {
 }
 
 // say tells what belongs to the start: in the log, or where the daemon was
-// started from as long as nobody knows where the log is.
+// started from as long as it is not known where the log is.
 func (d *daemonState) say(text string) {
 	if log := d.logger(); log != nil {
 		log.Info(text)

@@ -39,7 +39,7 @@ func Lines(err error) []string {
 // TellFatal writes why the daemon ends before it has begun where that stays:
 // into the daemon's log, whose last lines condor_master mails to the
 // administrator, or into the system's log if there is no such file yet or it
-// cannot be written. Standard error is nobody's under condor_master. snap is
+// cannot be written. Under condor_master standard error is read by no program. snap is
 // what could be read of the configuration, and may be nil. Nothing is made but
 // the log itself: a configuration that is wrong may name any directory.
 func TellFatal(cause error, status int, snap *config.Snapshot, p SystemLog, pid int) {

@@ -96,7 +96,7 @@ type Meter interface {
 type Options struct {
 	Platform Platform
 	// Load reads the configuration for a machine; inv is what was detected,
-	// and later what was set from afar, to be read after all else. With an
+	// and later what was set over the wire, to be read after all else. With an
 	// error it returns what could be read, nil for nothing.
 	// It ends the programs that it runs when ctx ends.
 	Load func(ctx context.Context, inv *machine.Inventory, later []config.Text) (*config.Snapshot, error)
@@ -120,8 +120,8 @@ type Options struct {
 
 	Port int    // -p: 0 for any
 	Name string // -n: STARTD_NAME, "" for what the configuration says
-	// Early takes what is to be said before anybody knows where the log is; nil
-	// for nobody.
+	// Early takes what is to be said before it is known where the log is; nil drops
+	// it.
 	Early io.Writer
 	// Out takes the log instead of the file STARTD_LOG; nil for the file.
 	Out io.Writer

@@ -25,8 +25,8 @@ import (
 // a machine with jobs is better served by the configuration that it had.
 
 // namesPatience is how long all host names of a configuration that is read again
-// may take to be looked up. Those that are not found by then let nobody in, as
-// names that nobody knows.
+// may take to be looked up. Those that are not found by then let no peer in, as
+// unknown names do.
 const namesPatience = 20 * time.Second
 
 // prepared is what a configuration comes to, not in force yet.
@@ -73,7 +73,7 @@ func (d *daemonState) prepare(ctx context.Context, s *config.Snapshot) (*prepare
 }
 
 // reconfigured puts in force what load has prepared. The engine's goroutine calls
-// it when the engine has taken the configuration over; it waits for nobody.
+// it when the engine has taken the configuration over; it must not wait.
 func (d *daemonState) reconfigured(s *config.Snapshot) {
 	p := d.conf.prepared
 	d.secureBy(p.security)

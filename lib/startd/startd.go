@@ -72,7 +72,7 @@ type daemonState struct {
 
 	pool     *pool.Pool
 	settings pool.Settings
-	account  func(name string) (*host.Identity, error) // finds users; nil where we can be nobody else
+	account  func(name string) (*host.Identity, error) // finds users; nil where we cannot act for others
 	// starters is how the starter in a slot reads the configuration in force; given
 	// before anybody can ask for a job.
 	starters func(slot.ID) *config.Snapshot
@@ -90,11 +90,12 @@ type found struct {
 type configuration struct {
 	atStart  *config.Snapshot
 	current  *config.Snapshot
-	remote   *daemon.RemoteConfig // what was set from afar
+	remote   *daemon.RemoteConfig // what was set over the wire
 	prepared *prepared            // what was read again and is not decided yet; of the reload alone
 }
 
-// parent is what a condor_master or a service manager hands down and is told.
+// parent is what a condor_master or a service manager hands down, and what they hear
+// from us.
 type parent struct {
 	inherit daemon.Inherit
 	notify  *daemon.Notifier
@@ -111,7 +112,7 @@ type wire struct {
 	listener    *listen.Server
 	commandPort *daemon.CommandPort
 	moved       chan struct{} // the address is another one
-	// adminCommands are those that whoever may administrate us may use.
+	// adminCommands are those at the level ADMINISTRATOR.
 	adminCommands []int
 	// readShown reads what other daemons of this machine have written.
 	readShown func(path string) ([]byte, error)
@@ -335,7 +336,7 @@ func (d *daemonState) read(ctx context.Context) error {
 	return nil
 }
 
-// checkPlaces refuses directories that nobody can have meant.
+// checkPlaces refuses directories that cannot be meant.
 func (d *daemonState) checkPlaces(s *config.Snapshot) error {
 	const account = "condor" // whose home LOCAL_DIR is by default
 	return run.CheckPlaces(s, d.o.System.Condor == account || d.o.System.User == account)

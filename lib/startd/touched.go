@@ -13,14 +13,14 @@ import (
 )
 
 // watched is a Sampler that knows, besides what it measures, when this
-// machine's condor_kbdd last told of somebody at the screen.
+// machine's condor_kbdd last reported a key or the mouse.
 type watched struct {
 	machine.Sampler
 	clock clock.Clock
 	last  atomic.Int64 // boot time in nanoseconds, 0 for never
 }
 
-// touch notes that somebody is there now. It may be called from any goroutine.
+// touch notes that a user is there now. It may be called from any goroutine.
 func (w *watched) touch() { w.last.Store(int64(max(w.clock.Now().Boot, 1))) }
 
 // Sample implements machine.Sampler.

@@ -11,7 +11,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 )
 
-// Identity is who somebody turned out to be.
+// Identity is who a peer has proven to be.
 type Identity struct {
 	Method Method
 	User   string // the name before the @, as the method found it

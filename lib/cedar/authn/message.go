@@ -27,7 +27,7 @@ func (r *reader) int() int64 {
 	return i
 }
 
-// name reads a text that is somebody's name or a token: bounded.
+// name reads a text that is the name of a user or a token: bounded.
 func (r *reader) name(limit int) string {
 	if r.err != nil {
 		return ""

@@ -86,7 +86,7 @@ func (m Method) Supported() bool {
 	return false
 }
 
-// unsupported is the error for methods none of which can be run.
+// unsupported is the error if no method of a list can be run.
 func unsupported(methods []Method) error {
 	if len(methods) == 0 {
 		return errs.E("", errs.Denied, "", errors.New("there is no method to try"))

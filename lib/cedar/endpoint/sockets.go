@@ -17,7 +17,7 @@ import (
 
 // Sockets are what a process listens with: a named socket behind a shared port,
 // or ports of its own and the brokers that it registers with. The exported fields
-// are set before Share, Listen or Take, of which one is called before Serve.
+// are set before one of Share, Listen and Take is called, which comes before Serve.
 type Sockets struct {
 	Network Network
 	Server  *listen.Server

@@ -32,7 +32,7 @@ const (
 )
 
 // reverseRequest is what a broker asks of a daemon that registered: to connect
-// to somebody who cannot connect to it.
+// to a peer that cannot connect to it.
 type reverseRequest struct {
 	Address string       // where the requester listens
 	Connect cedar.Secret // by which the requester knows the connection

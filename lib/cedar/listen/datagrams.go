@@ -63,7 +63,7 @@ func (s *Server) ServePackets(ctx context.Context, pc net.PacketConn) error {
 			if errors.Is(err, net.ErrClosed) {
 				return errs.E("listen.ServePackets", errs.Broken, pc.LocalAddr().String(), err)
 			}
-			// Some systems tell here that somebody else's socket is gone.
+			// Some systems report here that the socket of another peer is gone.
 			pause = min(max(2*pause, time.Millisecond), time.Second)
 			if !wait(ctx, pause) {
 				return nil

@@ -73,7 +73,7 @@ func (s Source) toward(hostport string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// near returns what an address is for somebody in a network: inside it is
+// near returns what an address is for a peer in a network: inside it is
 // reached directly.
 func near(to cedar.Sinful, network string) cedar.Sinful {
 	if to.PrivNet == "" || to.PrivNet != network {

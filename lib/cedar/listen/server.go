@@ -101,7 +101,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // ServeConn serves a connection that was accepted elsewhere: passed by a
-// shared port, or opened by ourselves towards somebody who could not reach us.
+// shared port, or opened by ourselves towards a peer that could not reach us.
 // It owns nc, and returns at once, unless connections come faster than they
 // can have said something: then after a fraction of a second.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {

@@ -116,7 +116,7 @@ func (p *Endpoint) log() *slog.Logger {
 	return p.Log
 }
 
-// serve uses one named socket. gone says that somebody removed it.
+// serve uses one named socket. gone says that the socket was removed.
 func (p *Endpoint) serve(ctx context.Context, l NamedSocket) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

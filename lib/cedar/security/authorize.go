@@ -37,7 +37,7 @@ type rule struct {
 	aliases []netip.Addr // what the host name stands for
 }
 
-// Asker is somebody who wants to do something.
+// Asker is a peer that wants to do something.
 type Asker struct {
 	Peer Peer
 	Addr netip.Addr
@@ -241,7 +241,7 @@ func (r *rule) fitsAddr(addr netip.Addr, local func(netip.Addr) bool) bool {
 	return false
 }
 
-// Allowed decides whether somebody may act at a level. The limits of the
+// Allowed decides whether a peer may act at a level. The limits of the
 // session come first, then what comes with a session that was handed over,
 // then the lists: DENY wins, an ALLOW list must fit, and a level is granted to
 // whoever has one that implies it.

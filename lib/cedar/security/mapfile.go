@@ -190,7 +190,7 @@ func (r *mapReader) include(from string, n, column int, name string) {
 	}
 }
 
-// Lookup returns the canonical name of somebody authenticated by a method.
+// Lookup returns the canonical name of a peer that was authenticated by a method.
 func (m *UserMap) Lookup(method, name string) (string, bool) {
 	if m == nil || len(name) > maxName {
 		return "", false

@@ -13,7 +13,7 @@ import (
 )
 
 // Sessions that are not negotiated: both sides know an id and a key because
-// somebody they trust gave it to both. Their peers are let in at a level of
+// a daemon that they trust gave it to both. Their peers are let in at a level of
 // their own, without an entry in any list.
 
 // ClaimLinger is how long the session of a claim outlives the claim.

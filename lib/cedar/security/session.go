@@ -96,7 +96,7 @@ func (e *entry) over(now time.Duration) bool {
 	return e.expires != 0 && now >= e.expires || e.session.Lease != 0 && now >= e.used+e.session.Lease
 }
 
-// pinned sessions are those that somebody else than a peer put here.
+// pinned sessions are those that no peer has negotiated.
 func (e *entry) pinned() bool { return !e.session.Negotiated }
 
 // route is where a session is looked for when a command is sent.

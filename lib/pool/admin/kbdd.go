@@ -12,7 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// touched hears of somebody at the keyboard. Only this machine's own
+// touched hears of keys that were pressed. Only this machine's own
 // condor_kbdd is believed; it keeps its connection.
 func (s *Server) touched(_ context.Context, c *listen.Call) error {
 	if err := c.Conn.EndOfMessage(); err != nil {

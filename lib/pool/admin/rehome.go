@@ -161,7 +161,7 @@ func (s *Server) rehomeBy(ctx context.Context, c *listen.Call, ad *classad.Ad) (
 		if err != nil {
 			return err.Error()
 		}
-		m.drain = r.DrainID // none if the machine is drained by somebody else, who lets no job in either
+		m.drain = r.DrainID // none if the machine is drained already, which lets no job in either
 	}
 	do.Reconfigure()
 	return s.order(ctx, m)

@@ -24,8 +24,8 @@ type Config struct {
 	// LocateStarter answers CA_LOCATE_STARTER: with a result, why, and what the
 	// answer has besides.
 	LocateStarter func(ctx context.Context, c *listen.Call, ad *classad.Ad) (result, why string, more *classad.Ad, err error)
-	// Touched is called when there is somebody at the keyboard, by this machine's
-	// condor_kbdd. It must not block. Nil ignores it.
+	// Touched is called when this machine's condor_kbdd reports that a key was
+	// pressed. It must not block. Nil ignores it.
 	Touched func()
 	// Mover carries out moves to another access point; nil refuses them.
 	Mover *Mover

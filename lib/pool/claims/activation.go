@@ -24,8 +24,8 @@ import (
 var errGivenBack = errors.New("the claim was given back while it was waited for")
 
 // activateClaim answers a shadow that has a job to run. Its connection is the
-// starter's from then on: the shadow is told yes before the starter begins, for
-// the next bytes are the starter's.
+// starter's from then on: the shadow is answered OK before the starter begins,
+// because the next bytes are the starter's.
 func (s *Server) activateClaim(ctx context.Context, c *listen.Call) error {
 	c.Conn.LimitMessage(jobLength)
 	id, err := claimID(c.Conn, false)
@@ -60,8 +60,8 @@ func (s *Server) activateClaim(ctx context.Context, c *listen.Call) error {
 }
 
 // admit asks whether the job can be given to a starter, beside the engine: it
-// may take as long as finding out who somebody is. Whose claim it is not learns
-// nothing by that.
+// may take as long as a look-up of a user. A peer that does not have the claim
+// learns nothing by that.
 func (s *Server) admit(ctx context.Context, c *listen.Call, id claim.ID, job *classad.Ad) (r ep.Reply, err error) {
 	if s.cfg.Admit == nil {
 		return ep.Reply{}, nil

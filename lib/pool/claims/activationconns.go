@@ -18,7 +18,7 @@ import (
 
 // Shadow is the access point's side of an activation: the connection by which
 // it was asked for, where it stands between two messages, and the whole id of
-// the claim. Whoever has it closes Conn.
+// the claim. Its owner closes Conn.
 type Shadow struct {
 	Conn   net.Conn
 	Stream cedar.State
@@ -61,7 +61,7 @@ func (h *activationConns) get(act claim.ActivationID) (chan activationConn, bool
 	return ch, ok
 }
 
-// deliver passes on what becomes of a connection; one that nobody waits for any
+// deliver passes on what becomes of a connection; one that is not waited for any
 // more is closed.
 func (h *activationConns) deliver(act claim.ActivationID, v activationConn) {
 	h.mu.Lock()
@@ -73,7 +73,7 @@ func (h *activationConns) deliver(act claim.ActivationID, v activationConn) {
 	v.close()
 }
 
-// end notes that nobody waits for the connection of an activation any more.
+// end notes that the connection of an activation is not waited for any more.
 func (h *activationConns) end(act claim.ActivationID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,8 +94,7 @@ func (s *Server) HasShadow(act claim.ActivationID) bool {
 	return ok
 }
 
-// Shadow waits until the shadow of an activation has been told that its job
-// will run, and returns its connection. An error says that the shadow is gone,
+// Shadow waits until the shadow of an activation has been answered OK, and returns its connection. An error says that the shadow is gone,
 // or ctx, and with it the connection.
 func (s *Server) Shadow(ctx context.Context, act claim.ActivationID) (Shadow, error) {
 	const op = "claims.Shadow"
@@ -113,8 +112,8 @@ func (s *Server) Shadow(ctx context.Context, act claim.ActivationID) (Shadow, er
 	}
 }
 
-// passOn tells the shadow yes and sends its connection on its way. Whatever
-// happens, whoever waits for it hears of it.
+// passOn answers the shadow OK and passes its connection on. Whatever happens, a
+// caller of Shadow gets the connection or an error.
 func (s *Server) passOn(c *listen.Call, id claim.ID, act claim.ActivationID) (err error) {
 	if !s.HasShadow(act) {
 		return errs.E("claims.ACTIVATE_CLAIM", errs.Internal, string(act), errors.New("nobody starts it"))

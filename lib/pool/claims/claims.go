@@ -53,7 +53,7 @@ const (
 )
 
 // claimID reads a claim id, which is a whole payload if last is set. An id
-// that cannot be read is the zero ID: nobody has it.
+// that cannot be read is the zero ID, which no claim has.
 func claimID(c *cedar.Conn, last bool) (claim.ID, error) {
 	if last {
 		c.LimitMessage(idLength)

@@ -83,7 +83,7 @@ func (s *Server) coalesceSlots(ctx context.Context, c *listen.Call) error {
 	c.Conn.PutAd(slotAd, cedar.AdOptions{NoPrivate: true})
 	err = c.Conn.EndMessage()
 	if err != nil && r.Granted != nil {
-		s.giveBack(ctx, r.Granted) // nobody knows of it
+		s.giveBack(ctx, r.Granted) // the schedd does not know of it
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func coalesceResult(err error) string {
 	return ads.ResultFailure
 }
 
-// coalesceText is what the schedd is told, as HTCondor says it.
+// coalesceText is what the schedd is answered, in HTCondor's words.
 func coalesceText(err error) string {
 	var e *errs.Error
 	if coalesceResult(err) == ads.ResultFailure || !errors.As(err, &e) || e.Err == nil {

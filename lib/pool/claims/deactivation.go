@@ -23,7 +23,7 @@ import (
 )
 
 // reapPatience is how long a shadow whose job is over waits for its starter to
-// be gone, so that the next job need not be told to try again. Shadows wait
+// be gone, so that the next job is not answered TryAgain. Shadows wait
 // for 20 seconds.
 const reapPatience = 5 * time.Second
 

@@ -34,7 +34,7 @@ type keepalive struct {
 	slot     slot.ID
 	always   bool // the starter's conversation with the shadow counts for nothing
 	whole    bool // a partitionable slot: its lease is not renewed
-	lapsed   bool // its schedd has been silent for too long, and is told nothing
+	lapsed   bool // its schedd has been silent for too long, and hears nothing from us
 }
 
 // pendingClaim is a request that is not answered yet.

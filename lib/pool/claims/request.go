@@ -38,8 +38,8 @@ type request struct {
 	slotAds  bool // the ads of claimed slots are wanted
 }
 
-// readRequest reads the payload of REQUEST_CLAIM. How many claims are to be
-// ended for it is told by schedds that know our version only.
+// readRequest reads the payload of REQUEST_CLAIM. Only schedds that know our version
+// send how many claims are to be ended for it.
 func readRequest(conn *cedar.Conn) (request, error) {
 	var r request
 	id, err := claimID(conn, false)
@@ -92,8 +92,8 @@ func readRequest(conn *cedar.Conn) (request, error) {
 	}
 	r.secureID, r.slotAds = flag(askSecureID), flag(askClaimedAd)
 	r.event = ep.ClaimRequested{
-		// Whoever has the id was matched with the slot by a negotiator, whose
-		// word on users' priorities it is.
+		// A schedd that has the id was matched with the slot by a negotiator, which
+		// has decided about users' priorities.
 		Priority:   true,
 		Capability: id, Evict: evict, Leftovers: flag(askLeftovers), Whole: flag(askWhole),
 		DynamicSlots:  int(number(askDynamicSlots, 1, maxDynamicSlots)),
@@ -159,8 +159,8 @@ func (s *Server) requestClaim(ctx context.Context, c *listen.Call) error {
 	return nil
 }
 
-// sendGrant writes what was granted. A claimed partitionable slot is not told
-// of: the schedd knows it.
+// sendGrant writes what was granted. A claimed partitionable slot is left out:
+// the schedd knows it.
 func (s *Server) sendGrant(conn *cedar.Conn, r *request, g *ep.Grant) error {
 	id := s.cfg.Ads.Identity()
 	public := func(ad *classad.Ad) *classad.Ad {
@@ -196,7 +196,7 @@ func (s *Server) sendGrant(conn *cedar.Conn, r *request, g *ep.Grant) error {
 	return conn.EndMessage()
 }
 
-// giveBack ends claims whose holder was never told of them.
+// giveBack ends claims that their holder never heard of.
 func (s *Server) giveBack(ctx context.Context, g *ep.Grant) {
 	err := s.cfg.Owner.Do(context.WithoutCancel(ctx), func(t engine.Turn) {
 		t.Step(ep.ReleaseRequested{Claim: g.Claim})
@@ -210,8 +210,8 @@ func (s *Server) giveBack(ctx context.Context, g *ep.Grant) {
 }
 
 // askWatching asks for a claim, whose reply may take long: the slot has to
-// be emptied first. Whoever hangs up meanwhile, or gives the claim back, wants
-// it no more.
+// be emptied first. A schedd that hangs up meanwhile, or gives the claim back,
+// does not want it any more.
 func (s *Server) askWatching(ctx context.Context, conn *cedar.Conn, ev ep.ClaimRequested) (ep.Reply, error) {
 	const op = "claims.REQUEST_CLAIM"
 	ref, reply := s.requests.New()

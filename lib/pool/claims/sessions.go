@@ -15,7 +15,7 @@ import (
 // (ep.Config.NewSecret): 64 hex digits and, in front of them, what a peer has
 // to know of the session that comes with the id. version is ours, as
 // "25.14.0". Without sessions (SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION is
-// false) whoever claims has to authenticate.
+// false) a peer that claims has to authenticate.
 func NewSecret(version string, sessions bool) func() claim.Secret {
 	return func() claim.Secret {
 		s, err := security.NewKeyText(nil)

@@ -18,10 +18,10 @@ import (
 // identity is what is the same in all ads of one moment that collectors are sent.
 type identity struct {
 	ads.Identity
-	// attached is the access point that has this EP to itself: nobody else may use
+	// attached is the access point that has this EP to itself: no other one may use
 	// it through a collector.
 	attached   string
-	old        bool // collectors are to be told as in the days without daemon ads
+	old        bool // collectors are sent what they were sent before there were daemon ads
 	capability string
 }
 
@@ -31,7 +31,7 @@ func (u *Updates) identity() identity {
 	return identity{Identity: u.cfg.Ads.Identity(), attached: s.Attached, old: s.DaemonAd == DaemonAdNever, capability: u.administration()}
 }
 
-// secret adds to the public ad what only collectors are told.
+// secret adds to the public ad what only collectors are sent.
 func (id *identity) secret(ad *classad.Ad) {
 	if id.attached != "" {
 		ad.SetString(ads.AttrStart, "Directly attached to schedd "+id.attached)
@@ -100,7 +100,7 @@ func withdrawal(kind, name, address string) *classad.Ad {
 	return ad
 }
 
-// put writes what a collector is told: the number of the command, unless the
+// put writes a message to a collector: the number of the command, unless the
 // stream was opened for it, the ads and the end.
 func (u *update) put(conn *cedar.Conn, opened bool, s secrets) error {
 	if !opened {

@@ -14,15 +14,15 @@ import (
 // Who has a claim id may run jobs here, so it takes the word NEVER. Where
 // encryption is merely not asked for, as by default, it is not needed: HTCondor
 // since 9.0 offers a key on every connection and encrypts whenever both sides
-// have one. A connection in clear then means a peer that refuses to encrypt, or
-// somebody between us who took its offer out.
+// have one. A connection in clear then means a peer that refuses to encrypt, or an
+// attacker in between that took its offer out.
 func ClearClaims(c *config.Snapshot) bool {
 	p, err := security.PolicyFrom(c, security.ClientLevel, false)
 	// Without AES the policy's encryption is NEVER whatever the owner said.
 	return err == nil && (p.Negotiation == security.Never || p.AES && p.Encryption == security.Never)
 }
 
-// secrets says what a collector may be told where whoever listens reads along.
+// secrets says what may be sent to a collector over a connection in clear.
 type secrets struct {
 	// clearClaims is Settings.ClearClaims.
 	clearClaims bool
@@ -31,7 +31,7 @@ type secrets struct {
 // payload writes the ads. Where nothing is encrypted the public one lacks the
 // capability for administration, with which anybody could end the daemon, and
 // the private one the claim ids, unless the owner wants them in clear. It is
-// sent all the same, so that a collector forgets ids that it was told before.
+// sent all the same, so that a collector forgets ids that it was sent before.
 func (u *update) payload(conn *cedar.Conn, s secrets) {
 	encrypts := conn.SendsEncrypted()
 	conn.PutAd(u.public, cedar.AdOptions{NoPrivate: !encrypts})
@@ -40,7 +40,7 @@ func (u *update) payload(conn *cedar.Conn, s secrets) {
 	}
 }
 
-// clearness is whether others can read along what a collector is told.
+// clearness is whether others can read what is sent to a collector.
 type clearness uint8
 
 const (

@@ -131,7 +131,7 @@ func (s *updater) connected(l *link, version string) {
 	s.mu.Unlock()
 }
 
-// posts reports whether a collector at an address is to be told over UDP.
+// posts reports whether a collector at an address gets its updates over UDP.
 func (s *updater) posts(to cedar.Sinful) bool {
 	s.mu.Lock()
 	streams := s.streams
@@ -165,8 +165,7 @@ func (s *updater) posting(ctx context.Context, to cedar.Sinful, command int) (*l
 	return l, nil
 }
 
-// reconfigured has UDP tried again, and the collector told as the settings say
-// now.
+// reconfigured has UDP tried again, as the settings say now.
 func (s *updater) reconfigured() {
 	s.mu.Lock()
 	s.streams = false
@@ -193,7 +192,7 @@ func (l *link) watch() {
 // where returns the collector's address; that of port 0 is in its file.
 func (s *updater) where() (cedar.Sinful, error) { return s.updates.FindCollector(s.to.At) }
 
-// moved reports whether the collector, which is told over UDP, has another
+// moved reports whether the collector, which gets its updates over UDP, has another
 // address now. Nothing else shows that it started again: no connection is lost.
 func (s *updater) moved(l *link) bool {
 	if l.post == nil || s.to.At.Port != 0 {

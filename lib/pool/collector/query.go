@@ -25,7 +25,7 @@ const (
 	maxQueries    = 8                // for which ads are being made at the same time; others wait
 	queryLength   = 1 << 20          // bytes of a query ad
 	queryPatience = 15 * time.Second // for the query to arrive
-	waitLongest   = 30 * time.Minute // for an answer: nobody waits longer
+	waitLongest   = 30 * time.Minute // that a peer may wait for its answer
 	answerLimit   = 60 * time.Second // for the whole answer to be taken
 	querySteps    = 2_000_000        // that the constraint may take in all ads together, 100 ms at most,
 	queryAdSteps  = 500              // and these for each ad, 25 µs at most: two usual regular expressions
@@ -47,8 +47,8 @@ type QueryConfig struct {
 	Owner engine.Owner
 	Ads   *ads.Source
 	// History passes the jobs that ran here to found, the newest first, until
-	// that returns false, and says how many records cannot be read. Nil lets
-	// nobody read them.
+	// that returns false, and says how many records cannot be read. Nil refuses
+	// queries of the history.
 	History func(ctx context.Context, q OldJobs, found func(*classad.Ad) bool) (malformed int64, err error)
 	Clock   clock.Clock
 }
@@ -64,7 +64,7 @@ func NewQueries(cfg QueryConfig) *Queries {
 	return &Queries{cfg: cfg, queries: make(chan struct{}, maxQueries)}
 }
 
-// query is what somebody wants to see.
+// query is what a peer wants to see.
 type query struct {
 	ad          *classad.Ad
 	constrained bool
@@ -81,7 +81,7 @@ type query struct {
 // none. With Snapshot (condor_who -snapshot) it asks for what slots and claims are
 // made of as well; of that the ads of programs are given (Machine.Extra), for which
 // QUERY_MULTIPLE_ADS has to ask too. HTCondor also has three ads of each slot's inside, one of them the
-// job's with all its environment, for whoever may read.
+// job's with all its environment, for every peer at the level READ.
 func queryFrom(ad *classad.Ad, number int) query {
 	slotsOnly := number == command.QueryStartdAds
 	q := query{ad: ad, limit: -1, slots: slotsOnly, budget: classad.NewBudget(querySteps)}
@@ -130,8 +130,8 @@ func (a *Queries) answerQuery(ctx context.Context, c *listen.Call) error {
 	began := time.Now()
 	q := queryFrom(ad, c.Command.Number)
 	sent := int64(0)
-	// answer writes what produce returns, as far as it was asked for. Nobody who
-	// reads slowly holds others up: making and writing are apart.
+	// answer writes what produce returns, as far as it was asked for. A peer that
+	// reads slowly does not hold others up: making and writing are apart.
 	answer := func(produce func() ([]*classad.Ad, error)) (more bool, err error) {
 		if q.limit >= 0 && sent >= q.limit {
 			return false, nil

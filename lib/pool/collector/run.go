@@ -70,7 +70,7 @@ func (s *updater) run(ctx context.Context) {
 			}
 			l.close()
 			l = nil
-			s.updates.queue.again(s) // it may have forgotten what it was told
+			s.updates.queue.again(s) // it may have forgotten our ads
 		}
 		if !retiring && l == nil && errs.Is(err, errs.Denied) && s.seekToken(ctx) {
 			failures = 0
@@ -121,7 +121,7 @@ func (s *updater) pause(ctx context.Context, failures int) bool {
 
 // wait is pause with its length.
 func (s *updater) wait(ctx context.Context, d time.Duration) bool {
-	if s.leaving() { // it was told so while it did something else
+	if s.leaving() { // retire came while it did something else
 		return ctx.Err() == nil
 	}
 	timer := time.NewTimer(d)
@@ -158,7 +158,7 @@ func (s *updater) rounded(r *round) {
 	})
 }
 
-// broke notes a failure. The same one over and over is told once.
+// broke notes a failure. One that repeats is a warning once.
 func (s *updater) broke(l *link, err error) {
 	s.mu.Lock()
 	was := s.status.Connected

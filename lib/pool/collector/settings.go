@@ -94,7 +94,7 @@ func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	return s, errors.Join(bad...)
 }
 
-// datagrams reports whether a collector is to be told by UDP.
+// datagrams reports whether updates go to a collector over UDP.
 func (s *Settings) datagrams(c directory.Collector) bool {
 	return s.Datagrams && !slices.ContainsFunc(s.Streams, func(p string) bool {
 		return fits(p, c.Text) || fits(p, c.At.Host) || fits(p, c.At.HostPort())

@@ -33,12 +33,12 @@ const (
 // tokenRequest is what a collector was asked for and has not decided yet.
 type tokenRequest struct {
 	client string // our name for it, which with the number is the right to the token
-	id     string // the collector's number, which its administrator is told
+	id     string // the collector's number, which its administrator approves it by
 }
 
 // tokenAnswer is what a collector says to a request or a poll.
 type tokenAnswer struct {
-	token string // "" while nobody has decided
+	token string // "" while the request is not decided
 	id    string // of the request, with the answer to the request alone
 }
 
@@ -80,7 +80,7 @@ func (s *updater) askToken(ctx context.Context, command int, ask *classad.Ad) (t
 		return tokenAnswer{}, err
 	}
 	// A key comes with authentication alone, and a token must not be read by
-	// others. A session that is kept would be of somebody without the token.
+	// others. A session that is kept would be one without the token.
 	conn, _, err := s.updates.cfg.Open.Command(ctx, to, command, security.Options{Authenticate: true, Temporary: true})
 	if err != nil {
 		return tokenAnswer{}, err
@@ -106,7 +106,7 @@ func (s *updater) askToken(ctx context.Context, command int, ask *classad.Ad) (t
 
 // seekToken asks the collector, which has refused us, for a token, and waits for
 // its administrator to approve. True says that there is one now. A request that
-// nobody has decided stays open for the next call.
+// is not decided stays open for the next call.
 func (s *updater) seekToken(ctx context.Context) bool {
 	user := s.updates.settings.Load().TokenUser
 	if s.updates.cfg.StoreToken == nil || user == "" {
@@ -153,8 +153,8 @@ func (s *updater) beginToken(ctx context.Context, user string) bool {
 	if err != nil {
 		return false
 	}
-	// The name tells an administrator who asks; the number is nobody else's to
-	// guess, for whoever has both fetches the token.
+	// The name shows an administrator which machine asks. The number must not be
+	// guessed: a peer that has both fetches the token.
 	client := fmt.Sprintf("STARTD-%.255s-%d", s.updates.settings.Load().Host, number)
 	ask := classad.NewAd()
 	ask.SetString("LimitAuthorization", tokenRights)
@@ -163,7 +163,7 @@ func (s *updater) beginToken(ctx context.Context, user string) bool {
 	answer, err := s.askToken(ctx, command.DCStartTokenRequest, ask)
 	switch {
 	case err != nil:
-		if text := err.Error(); ctx.Err() == nil && text != s.tokenTrouble { // told once
+		if text := err.Error(); ctx.Err() == nil && text != s.tokenTrouble { // logged once
 			s.tokenTrouble = text
 			s.log.Warn("no token can be requested", "user", user, "err", err)
 		}

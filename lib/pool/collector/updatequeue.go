@@ -19,14 +19,14 @@ import (
 
 const (
 	// coalesce is for how long changes are gathered before they are sent, so
-	// that a slot that passes through states is told of once.
+	// that a slot that passes through several states is sent once.
 	coalesce = time.Second
-	// share bounds the part of the time that is spent on making ads: who has
-	// many that change all the time gathers for longer.
+	// share bounds the part of the time that is spent on making ads: an EP
+	// with many ads that change all the time gathers changes for longer.
 	share = 10
 )
 
-// updateQueue is what changed and has not been told to collectors yet. Ads are made
+// updateQueue is what changed and was not sent to collectors yet. Ads are made
 // and queued in the turn of the engine's owner, so that what is queued for a
 // slot is in the order of what happened to it.
 type updateQueue struct {
@@ -86,7 +86,7 @@ func (q *updateQueue) withdrawn(id slot.ID) {
 	}
 }
 
-// again has a collector told everything.
+// again has every ad sent to one collector.
 func (q *updateQueue) again(s *updater) {
 	q.mu.Lock()
 	s.all = true
@@ -301,7 +301,7 @@ func (u *Updates) updatersFor(s *Settings, old []*updater) []*updater {
 	return all
 }
 
-// reconfigure replaces the collectors and has all of them told everything.
+// reconfigure replaces the collectors and has every ad sent to all of them.
 func (q *updateQueue) reconfigure(u *Updates, s *Settings) {
 	q.mu.Lock()
 	next := u.updatersFor(s, q.updaters)

@@ -45,9 +45,9 @@ type Config struct {
 	Post func(ctx context.Context, to cedar.Sinful, command int) (Poster, error)
 	// Start is when the daemon began, in Unix seconds.
 	Start int64
-	// AdminCommands are the commands that whoever may administrate us may use,
-	// for those who get that right from the collector. It is asked once, when
-	// the first ad is made. Nil gives nobody that right.
+	// AdminCommands are the commands at the level ADMINISTRATOR, for peers to whom
+	// the collector gives that right. It is called once, when the first ad is made.
+	// Nil gives the right to no peer.
 	AdminCommands func() []int
 	// Updated is called once that a collector has been sent all ads.
 	Updated func()
@@ -63,7 +63,7 @@ type Config struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
-// Updates keep collectors told of the slots. All methods but Perform may be called from
+// Updates send the ads of the slots and of the daemon to collectors. All methods but Perform may be called from
 // any goroutine.
 type Updates struct {
 	cfg       Config
@@ -132,7 +132,7 @@ func (u *Updates) administration() string {
 	return c.Reveal()
 }
 
-// Run keeps collectors told until ctx ends, and returns when all that was
+// Run sends updates until ctx ends, and returns when all that was
 // begun has stopped.
 func (u *Updates) Run(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -156,8 +156,8 @@ func (u *Updates) Run(ctx context.Context) {
 	}
 }
 
-// Withdraw tells all collectors that our ads are gone. It returns when they
-// have been told, or when ctx ends; nothing is sent afterwards. Run must still
+// Withdraw invalidates our ads at all collectors. It returns when the
+// invalidations are sent, or when ctx ends; nothing is sent afterwards. Run must still
 // be running.
 func (u *Updates) Withdraw(ctx context.Context) error {
 	n := &u.queue

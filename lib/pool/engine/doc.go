@@ -3,8 +3,8 @@
 
 // Package engine is how the pool's side reaches the engine: a Turn in the goroutine
 // that owns it, and Requests whose replies come later. It owns the numbers of
-// requests and who waits for which reply.
+// requests and which caller waits for which reply.
 //
 // It must never change the engine but by an event, hand out anything of it that can
-// be changed, or let a reply go to anybody but who asked.
+// be changed, or let a reply go to any caller but the one that asked.
 package engine

@@ -48,8 +48,8 @@ func (r *Requests) Ask(ctx context.Context, request func(ref ep.Ref) ep.Event) (
 	}
 }
 
-// New returns the Ref of one more request, and where its reply will come. Whoever
-// waits no longer calls Drop.
+// New returns the Ref of one more request, and where its reply will come. A caller
+// that waits no longer calls Drop.
 func (r *Requests) New() (ep.Ref, <-chan ep.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Requests) New() (ep.Ref, <-chan ep.Reply) {
 	return ref, ch
 }
 
-// Drop forgets a request: its reply, if it still comes, goes to nobody.
+// Drop forgets a request: its reply, if it still comes, is thrown away.
 func (r *Requests) Drop(ref ep.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Requests) Waiting(ref ep.Ref) bool {
 	return ok
 }
 
-// Deliver passes a reply to whoever waits for it, and reports whether the request
+// Deliver passes a reply to the caller that waits for it, and reports whether the request
 // was a peer's, waited for or not.
 func (r *Requests) Deliver(reply ep.Reply) bool {
 	if reply.Ref.By != ep.Peer {

@@ -52,7 +52,7 @@ type Turn struct {
 	// Step tells the engine what happened and has all performed that follows.
 	Step func(ep.Event)
 	// Advertised is shown the ad of each slot that collectors are sent, without
-	// secrets; nil for nobody.
+	// secrets; nil if it is not wanted.
 	Advertised func(id slot.ID, ad *classad.Ad)
 }
 
@@ -64,8 +64,7 @@ type Owner interface {
 	Do(ctx context.Context, f func(Turn)) error
 }
 
-// Wake tells whoever waits for ch that there is something to look at. It never
-// blocks.
+// Wake makes ch ready, for the goroutine that waits for it. It never blocks.
 func Wake(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

@@ -83,7 +83,7 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 }
 
 // Post begins to take commands over UDP: it is what pool.Config.Post wants. A
-// collector without a version is told in clear.
+// collector without a version gets them in clear.
 func (c *Collector) Post(_ context.Context, to cedar.Sinful, _ int) (collector.Poster, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *Collector) Post(_ context.Context, to cedar.Sinful, _ int) (collector.P
 	return &post{c: c}, nil
 }
 
-// Posts returns how often somebody began to send over UDP, and how many have
+// Posts returns how often a sender began to send over UDP, and how many have
 // not ended it.
 func (c *Collector) Posts() (begun, open int) {
 	c.mu.Lock()

@@ -43,7 +43,7 @@ type Options struct {
 	Machine func(now time.Time) *machine.Inventory
 	// Clock is clock.System if nil.
 	Clock clock.Clock
-	// Effect is told of each effect, in the owner's goroutine, after the pool.
+	// Effect is called with each effect, in the owner's goroutine, after the pool.
 	Effect func(engine.Turn, ep.Effect)
 }
 
