@@ -86,9 +86,10 @@ type Config struct {
 
 	// Secure makes what lets others in than those with a session: what the
 	// configuration's ALLOW lists and SEC_ knobs say, and who finds out who they
-	// are. It is called once, when the first connection comes. An error, or nil
+	// are. It is called once, when the first connection comes, and looks names of
+	// hosts up until ctx ends: all connections wait for it. An error, or nil
 	// as Secure, lets no peer negotiate: then only peers with a session come in.
-	Secure   func() (*security.Settings, security.Authenticator, error)
+	Secure   func(ctx context.Context) (*security.Settings, security.Authenticator, error)
 	Platform string // $CondorPlatform…
 }
 

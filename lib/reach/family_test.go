@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestFamily(t *testing.T) {
 					c.Family = claim.Secret(familyID(tt.given).Reveal())
 				}
 				if tt.secured {
-					c.Secure = func() (*security.Settings, security.Authenticator, error) {
+					c.Secure = func(context.Context) (*security.Settings, security.Authenticator, error) {
 						return &security.Settings{
 							Authorizer: &security.Authorizer{}, StepTimeout: 10 * time.Second, Deadline: 10 * time.Second,
 							MatchSessions: true, ResumeResponse: true, FamilySession: tt.accepted,

@@ -7,10 +7,16 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 )
+
+// namesPatience is how long all names of hosts in the lists may take to be looked up.
+// A shadow that reconnects waits for it, and for no longer than toSayWho. A name that
+// is not found by then lets no peer in.
+const namesPatience = 10 * time.Second
 
 // guard finds out who comes. Few jobs are ever visited, so it is made ready
 // when the first visitor is there.
@@ -28,7 +34,9 @@ func (g *guard) Handshake(ctx context.Context, conn *cedar.Conn, from netip.Addr
 
 func (g *guard) prepare() {
 	if g.cfg.Secure != nil {
-		settings, who, err := g.cfg.Secure()
+		ctx, cancel := context.WithTimeout(context.Background(), namesPatience)
+		defer cancel()
+		settings, who, err := g.cfg.Secure(ctx)
 		if err == nil {
 			g.Configure(settings, who)
 			return
