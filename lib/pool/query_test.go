@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -397,6 +398,42 @@ func TestQueriesOfThoseWhoHungUp(t *testing.T) {
 		conn.DiscardMessage()
 		if err := <-done; err != nil || time.Since(began) != 0 {
 			t.Errorf("it ended with %v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// Peers that ask for the history and never read do not keep others from their answers.
+func TestSilentReadersOfTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, mixed, pooltest.NewCollector("25.14.0"), func(c *pool.Config) {
+			c.History = func(_ context.Context, _ collector.OldJobs, found func(*classad.Ad) bool) (int64, error) {
+				job := classad.NewAd()
+				job.SetString("Iwd", strings.Repeat("/long", 100))
+				for found(job) {
+				}
+				return 0, nil
+			}
+		})
+		var gone []<-chan error
+		for n := range 40 {
+			conn, done := r.call(t, command.GetHistory)
+			ad := classad.NewAd()
+			ad.SetBool("StreamResults", n%2 == 0)
+			conn.PutAd(ad, cedar.AdOptions{})
+			if err := conn.EndMessage(); err != nil {
+				t.Fatal(err)
+			}
+			gone = append(gone, done)
+		}
+		synctest.Wait()
+		began := time.Now()
+		if got := namesOf(r.ask(t, 5, `MyType = "Query"`)); got != "slot1 slot2 slot3" || time.Since(began) != 0 {
+			t.Errorf("a query of ads was answered %q after %v", got, time.Since(began))
+		}
+		for _, done := range gone {
+			if err := <-done; err == nil {
+				t.Error("a history that nobody read was sent")
+			}
 		}
 	})
 }

@@ -75,6 +75,13 @@ func readRequest(conn *cedar.Conn) (request, error) {
 	if err := conn.EndOfMessage(); err != nil {
 		return r, err
 	}
+	return requestFrom(id, job, schedd, interval, evict), nil
+}
+
+// requestFrom is the request of a payload: what it asks of the startd stands in the
+// job's ad, and is taken out of it.
+func requestFrom(id claim.ID, job *classad.Ad, schedd string, interval int64, evict []claim.ID) request {
+	var r request
 	flag := func(name string) bool {
 		on, _ := job.EvalBool(name, nil)
 		return on
@@ -111,7 +118,7 @@ func readRequest(conn *cedar.Conn) (request, error) {
 		job.Delete(name)
 	}
 	r.event.Job = job
-	return r, nil
+	return r
 }
 
 // suit leaves of a request what its slot can make of it: parts are of

@@ -36,77 +36,103 @@ type OldJobs struct {
 // StreamResults each ad is a message of its own.
 func (a *Queries) getHistory(ctx context.Context, c *listen.Call) error {
 	c.Conn.SetTimeout(queryPatience)
-	query, err := c.Ad(command.JobMessage)
+	asked, err := c.Ad(command.JobMessage)
 	if err != nil {
 		return err
 	}
 	ctx, stop := listen.UntilHangUp(ctx, c.Conn, waitLongest)
 	defer stop()
-	select {
-	case a.queries <- struct{}{}:
-		defer func() { <-a.queries }()
-	case <-ctx.Done():
+	if err := a.enter(ctx); err != nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	last := classad.NewAd()
-	last.SetInt("Owner", 0)
-	fail := func(code int64, why string) error {
-		last.SetString(ads.AttrErrorString, why)
-		last.SetInt(ads.AttrErrorCode, code)
-		c.Conn.PutAd(last, cedar.AdOptions{})
-		return c.Conn.EndMessage()
-	}
+	h := &historyAnswer{conn: c.Conn, last: classad.NewAd()}
+	h.last.SetInt("Owner", 0)
 	if a.cfg.History == nil {
-		return fail(historyDisabled, "Remote history has been disabled on this startd")
+		a.leave()
+		return h.fail(historyDisabled, "Remote history has been disabled on this startd")
 	}
-	var q OldJobs
-	q.Budget = classad.NewBudget(historySteps)
-	env := &classad.Env{Budget: q.Budget}
-	if n, ok := query.EvalInt("NumJobMatches", env); ok && n > 0 {
+	malformed, err := a.sendJobs(ctx, h, asked)
+	switch {
+	case h.broken != nil:
+		return h.broken
+	case h.budget.Spent():
+		return h.fail(historyBroken, fmt.Sprintf("the constraint takes more than %d steps: ask with a simpler one, or for fewer jobs", historySteps))
+	case err != nil:
+		c.Log.Warn("the history cannot be read", "err", err)
+		return h.fail(historyBroken, "the history cannot be read")
+	}
+	h.last.SetInt("NumJobMatches", h.sent)
+	h.last.SetInt("MalformedAds", malformed)
+	h.last.SetInt("AdCount", h.sent+malformed)
+	c.Conn.PutAd(h.last, cedar.AdOptions{})
+	c.Log.Debug("history sent", "jobs", h.sent)
+	return c.Conn.EndMessage()
+}
+
+// historyAnswer is the answer to one query of the history.
+type historyAnswer struct {
+	conn   *cedar.Conn
+	budget *classad.Budget // of what is evaluated for it
+	sent   int64
+	broken error       // the peer takes no more of it
+	last   *classad.Ad // the ad at its end
+}
+
+// fail ends the answer with an error.
+func (h *historyAnswer) fail(code int64, why string) error {
+	h.last.SetString(ads.AttrErrorString, why)
+	h.last.SetInt(ads.AttrErrorCode, code)
+	h.conn.PutAd(h.last, cedar.AdOptions{})
+	return h.conn.EndMessage()
+}
+
+// sendJobs sends the jobs that are asked for. The caller has entered; sendJobs leaves.
+// While it writes it leaves as well: a peer that reads slowly does not keep others
+// from their answers.
+func (a *Queries) sendJobs(ctx context.Context, h *historyAnswer, asked *classad.Ad) (malformed int64, err error) {
+	h.budget = classad.NewBudget(historySteps)
+	q := OldJobs{Budget: h.budget}
+	env := &classad.Env{Budget: h.budget}
+	if n, ok := asked.EvalInt("NumJobMatches", env); ok && n > 0 {
 		q.Limit = int(min(n, 1<<31-1))
 	}
-	q.Constraint, _ = query.Lookup(ads.AttrRequirements)
-	text, _ := query.EvalString("Projection", env)
+	q.Constraint, _ = asked.Lookup(ads.AttrRequirements)
+	text, _ := asked.EvalString("Projection", env)
 	wanted := projectionOf(text)
-	stream, _ := query.EvalBool("StreamResults", env)
+	stream, _ := asked.EvalBool("StreamResults", env)
+	entered := true
+	defer func() {
+		if entered {
+			a.leave()
+		}
+	}()
+	write := func(ad *classad.Ad, message bool) bool {
+		a.leave()
+		entered = false
+		h.conn.PutAd(ad, cedar.AdOptions{NoPrivate: true})
+		if message || h.conn.Broken() {
+			h.broken = h.conn.EndMessage()
+		}
+		if h.broken == nil {
+			h.broken = a.enter(ctx)
+			entered = h.broken == nil
+		}
+		return entered
+	}
 	if stream {
 		first := classad.NewAd()
 		first.SetInt("Owner", 1)
 		first.SetBool("StreamResults", true)
-		c.Conn.PutAd(first, cedar.AdOptions{})
-		if err := c.Conn.EndMessage(); err != nil {
-			return err
-		}
+		write(first, true)
 	}
-	sent := int64(0)
-	var broken error
-	malformed, err := a.cfg.History(ctx, q, func(job *classad.Ad) bool {
-		c.Conn.PutAd(wanted.of(job), cedar.AdOptions{NoPrivate: true})
-		sent++
-		if stream {
-			broken = c.Conn.EndMessage()
-		}
-		return broken == nil && ctx.Err() == nil
-	})
-	if broken == nil && ctx.Err() != nil {
-		broken = context.Cause(ctx)
+	if h.broken == nil {
+		malformed, err = a.cfg.History(ctx, q, func(job *classad.Ad) bool {
+			h.sent++
+			return write(wanted.of(job), stream)
+		})
 	}
-	if broken != nil {
-		return broken
+	if h.broken == nil && ctx.Err() != nil {
+		h.broken = context.Cause(ctx)
 	}
-	if q.Budget.Spent() {
-		return fail(historyBroken, fmt.Sprintf("the constraint takes more than %d steps: ask with a simpler one, or for fewer jobs", historySteps))
-	}
-	if err != nil {
-		c.Log.Warn("the history cannot be read", "err", err)
-		return fail(historyBroken, "the history cannot be read")
-	}
-	last.SetInt("NumJobMatches", sent)
-	last.SetInt("MalformedAds", malformed)
-	last.SetInt("AdCount", sent+malformed)
-	c.Conn.PutAd(last, cedar.AdOptions{})
-	c.Log.Debug("history sent", "jobs", sent)
-	return c.Conn.EndMessage()
+	return malformed, err
 }

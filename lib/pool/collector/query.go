@@ -56,7 +56,7 @@ type QueryConfig struct {
 // Queries answer those who want to see ads or the jobs that ran here.
 type Queries struct {
 	cfg     QueryConfig
-	queries chan struct{} // one for each query under way
+	queries chan struct{} // one for each query whose answer is made
 }
 
 // NewQueries returns what answers queries.
@@ -183,14 +183,10 @@ func (a *Queries) answerQuery(ctx context.Context, c *listen.Call) error {
 // chosen makes ads and returns those that satisfy the query, with what it asks
 // for of them; nil when there are no more.
 func (a *Queries) chosen(ctx context.Context, q *query, produce func() ([]*classad.Ad, error)) ([]*classad.Ad, error) {
-	select {
-	case a.queries <- struct{}{}:
-		defer func() { <-a.queries }()
-	case <-ctx.Done():
+	if err := a.enter(ctx); err != nil {
+		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
+	defer a.leave()
 	made, err := produce()
 	if err != nil || len(made) == 0 {
 		return nil, err
@@ -214,6 +210,22 @@ func (a *Queries) chosen(ctx context.Context, q *query, produce func() ([]*class
 	}
 	return kept, nil
 }
+
+// enter waits for a place among the queries whose answers are made. Without an error
+// the caller has one until leave.
+func (a *Queries) enter(ctx context.Context) error {
+	select {
+	case a.queries <- struct{}{}:
+		if ctx.Err() == nil {
+			return nil
+		}
+		a.leave()
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+func (a *Queries) leave() { <-a.queries }
 
 // accepts reports whether an ad satisfies the query.
 func (q *query) accepts(ad *classad.Ad, now time.Time) bool {
