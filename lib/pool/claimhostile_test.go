@@ -118,6 +118,35 @@ func TestHostilePayloads(t *testing.T) {
 	}
 }
 
+// Names in a request are shown for as long as the claim lives: one that is far too long
+// is refused, and the log has a line for that.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"User", "ScheddName", "AccountingGroup", "ProjectName"} {
+		s := newStation(t, stationOptions{text: twoStatic})
+		s.idle()
+		id := s.offered("slot1")
+		conn := s.peer(id).open(442, id.Public)
+		job := adOf(t, smallJob)
+		job.SetString(name, strings.Repeat("x", 1<<20))
+		if err := putRequest(conn, id, job); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.Int(); err == nil {
+			t.Errorf("a request with a long %s is answered %d", name, n)
+		}
+		_ = conn.Close()
+		if got := s.slots()[0]; got != "slot1 Unclaimed/Idle" {
+			t.Errorf("after a request with a long %s: %s", name, got)
+		}
+		for line := range strings.Lines(s.log.String()) {
+			if len(line) > 4096 {
+				t.Errorf("a peer wrote a line of %d bytes into the log", len(line))
+			}
+		}
+	}
+}
+
 // Whoever connects and says no more, or stops in the middle, is hung up on.
 func TestSilentClaimers(t *testing.T) {
 	bubble(t, twoStatic, func(t *testing.T, s *station) {

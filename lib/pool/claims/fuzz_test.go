@@ -59,6 +59,9 @@ func FuzzReadRequest(f *testing.F) {
 		if len(ev.Evict) > 1<<12 || ev.DynamicSlots < -1 || ev.DynamicSlots > 1<<12 || ev.AliveInterval < 0 || ev.WholeTime < 0 || ev.Job == nil {
 			t.Errorf("%+v", ev)
 		}
+		if c := ev.Client; max(len(c.User), len(c.Owner), len(c.Schedd), len(c.AccountingGroup), len(c.Project)) > mostName || len(c.Address) > mostAddress {
+			t.Errorf("the client is %+v", c)
+		}
 		for name := range ev.Job.All() {
 			if strings.HasPrefix(strings.ToLower(name), "_condor_send_") {
 				t.Errorf("%s is left in the job", name)

@@ -5,6 +5,7 @@ package claims
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -75,7 +76,31 @@ func readRequest(conn *cedar.Conn) (request, error) {
 	if err := conn.EndOfMessage(); err != nil {
 		return r, err
 	}
-	return requestFrom(id, job, schedd, interval, evict), nil
+	r = requestFrom(id, job, schedd, interval, evict)
+	return r, plausible(r.event.Client)
+}
+
+// How long, in bytes, the names in a request and the address of its schedd may be.
+// They are shown in ads and in the log for as long as the claim lives.
+const (
+	mostName    = 1024
+	mostAddress = 64 << 10
+)
+
+// plausible refuses what is far too long for the names of a client.
+func plausible(c claim.Client) error {
+	for _, f := range [...]struct {
+		what, text string
+		most       int
+	}{
+		{"User", c.User, mostName}, {"ScheddName", c.Schedd, mostName}, {"AccountingGroup", c.AccountingGroup, mostName},
+		{"ProjectName", c.Project, mostName}, {"the schedd's address", c.Address, mostAddress},
+	} {
+		if len(f.text) > f.most {
+			return errs.E("claims.REQUEST_CLAIM", errs.Invalid, f.what, fmt.Errorf("it has %d bytes; at most %d are taken", len(f.text), f.most))
+		}
+	}
+	return nil
 }
 
 // requestFrom is the request of a payload: what it asks of the startd stands in the
