@@ -65,7 +65,7 @@ func (e *Engine) activateRequested(ev ActivateRequested) {
 // unacceptable says why the slot's Requirements do not accept the job, nil if
 // they do.
 func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
-	v := e.consider(sl, job)
+	v := e.policyViewWith(sl, job)
 	if verdict := policy.Starts(v); !verdict.OK {
 		return fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace))
 	}
@@ -85,31 +85,29 @@ func (e *Engine) unacceptable(sl *slotState, job *classad.Ad) error {
 // activate starts a job under the claim.
 func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.granted()
-	v := e.consider(sl, ev.Job)
+	v := e.policyViewWith(sl, ev.Job)
 	sl.cur.Rank = policy.RankOf(v)
 	universe := policy.UniverseVanilla
 	if n, ok := ev.Job.EvalInt("JobUniverse", nil); ok {
 		universe = int(n)
 	}
-	e.activations++
-	id := claim.NewActivationID(sl.name, e.activations)
-	sl.act = &activation{Activation: claim.Start(id, ev.Job, universe, policy.Pledge(v), e.now)}
-	sl.act.nameJob()
+	id := claim.NewActivationID(sl.name, e.issued.activation())
+	sl.act = &activation{Activation: claim.Start(id, ev.Job, universe, policy.Pledge(v), e.now), job: jobNameOf(ev.Job)}
 	if e.drain.on {
 		sl.act.Admitted = true
 		sl.ad.SetAdmitted(true)
 	}
 	sl.cur.Activations++
-	e.byAct[id] = sl
+	e.slots.byActivation[id] = sl
 	e.ads.JobStarted(e.now)
 	length := claim.LeaseLength(ev.Job, 0, 0)
 	if length == 0 {
 		length = sl.cur.Granted
 	}
 	sl.cur.Lease = sl.cur.Lease.Resize(length, e.now)
-	e.timer(sl.cur.Lease.Until)
+	e.schedule.setTimer(sl.cur.Lease.Until)
 	if sl.cur.KeptByStarter {
-		e.tellAlive(sl, SignStarter)
+		e.emitKeptAlive(sl, SignStarter)
 	}
 	if user, ok := ev.Job.EvalString("User", nil); ok {
 		sl.cur.Client.User = user
@@ -117,7 +115,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	machine := sl.ad.Snapshot(e.now) // as the job found it
 	sl.ad.SetActivation(sl.cur, &sl.act.Activation, e.now)
 	sl.ad.SetRank(sl.cur.Rank)
-	sl.ad.SetRetirement(policy.RetirementLeft(e.look(sl)))
+	sl.ad.SetRetirement(policy.RetirementLeft(e.policyView(sl)))
 	if sl.act.mayCheckpoint() {
 		// The first checkpoint is due as long after the start as others after
 		// one another.
@@ -125,16 +123,16 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 		sl.ad.SetCheckpoint(e.now.Wall)
 	}
 	e.emit(Reply{Ref: ev.Ref, Activation: id})
-	e.told(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
+	e.moveOn(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
 	e.emit(StartStarter{
 		Activation: id, Claim: sl.cur.ID, Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
-		Job: ev.Job, MachineAd: machine, Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.look(sl)),
+		Job: ev.Job, MachineAd: machine, Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.policyView(sl)),
 	})
 }
 
 // running returns the slot of an activation that is not over.
 func (e *Engine) running(id claim.ActivationID) (*slotState, bool) {
-	sl, ok := e.byAct[id]
+	sl, ok := e.slots.byActivation[id]
 	return sl, ok
 }
 
@@ -165,10 +163,10 @@ func (e *Engine) jobRunning(ev JobRunning) {
 
 func (e *Engine) jobUsage(ev JobUsage) {
 	if sl, ok := e.running(ev.Activation); ok {
-		sl.act.measure(ev.Usage, sl.act.RunTime(e.now))
-		sl.act.diskKiB = ev.DiskKiB
+		sl.act.used.measure(ev.Usage, sl.act.RunTime(e.now))
+		sl.act.used.diskKiB = ev.DiskKiB
 		sl.ad.SetUsage(ad.Usage{
-			Cpus: sl.act.cpus, ImageSizeKiB: ev.Usage.ImageSizeKiB, ResidentKiB: max(ev.Usage.RSSKiB, ev.Usage.PeakRSSKiB),
+			Cpus: sl.act.used.cpus, ImageSizeKiB: ev.Usage.ImageSizeKiB, ResidentKiB: max(ev.Usage.RSSKiB, ev.Usage.PeakRSSKiB),
 			DiskKiB: ev.DiskKiB, Files: ev.Files, Processes: ev.Usage.Procs,
 		})
 	}
@@ -192,14 +190,14 @@ func (e *Engine) outputMoved(ev OutputMoved) {
 		return
 	}
 	a := sl.act
-	a.flowed = e.now.Boot
-	if a.Phase != claim.Killing || a.hardUntil == 0 {
+	a.limits.outputMoved = e.now.Boot
+	if a.Phase != claim.Killing || a.limits.hard == 0 {
 		return
 	}
 	// The starter stops at flowUntil by itself, and tells the shadow.
-	if until := min(e.now.Boot+e.times.Killing, a.flowUntil+e.times.Killing/2); until > a.hardUntil {
-		a.hardUntil = until
-		e.timer(until)
+	if until := min(e.now.Boot+e.times.Killing, a.limits.output+e.times.Killing/2); until > a.limits.hard {
+		a.limits.hard = until
+		e.schedule.setTimer(until)
 	}
 }
 
@@ -222,11 +220,11 @@ func (e *Engine) jobEnded(ev JobEnded) {
 		return
 	}
 	e.enterPhase(sl, claim.Ended)
-	sl.act.softUntil = 0
-	sl.act.usage, sl.act.exit, sl.act.exited = ev.Exit.Usage, ev.Exit, true
-	sl.act.broken, sl.act.fault = ev.Exit.Broken, ev.Exit.Fault
+	sl.act.limits.soft = 0
+	sl.act.used.usage, sl.act.outcome.exit, sl.act.outcome.exited = ev.Exit.Usage, ev.Exit, true
+	sl.act.outcome.broken, sl.act.outcome.fault = ev.Exit.Broken, ev.Exit.Fault
 	if ev.Exit.Status.Ended() && !ev.Exit.Evicted {
-		sl.act.told = vacate{} // its program had ended before the order came
+		sl.act.order.why = vacate{} // its program had ended before the order came
 	}
 	e.ads.Transferred(ev.Exit.BytesIn, ev.Exit.BytesOut)
 	if !sl.act.ranFrom.IsZero() {
@@ -234,14 +232,14 @@ func (e *Engine) jobEnded(ev JobEnded) {
 	}
 	switch sl.pair {
 	case policy.ClaimedBusy, policy.ClaimedSuspended, policy.ClaimedRetiring:
-		e.told(sl, policy.ClaimedCleaning, policy.JobGone, policy.ByStarter, "")
+		e.moveOn(sl, policy.ClaimedCleaning, policy.JobGone, policy.ByStarter, "")
 	}
 }
 
 // starterFailed ends an activation that never had a starter.
 func (e *Engine) starterFailed(ev StarterFailed) {
 	if sl, ok := e.running(ev.Activation); ok {
-		sl.act.fault = ev.Fault
+		sl.act.outcome.fault = ev.Fault
 		e.starterGone(StarterExited{Activation: ev.Activation})
 	}
 }
@@ -250,11 +248,11 @@ func (e *Engine) starterFailed(ev StarterFailed) {
 // about the machine counts.
 func (e *Engine) starterExited(ev StarterExited) {
 	if sl, ok := e.running(ev.Activation); ok {
-		if sl.act.fault == nil {
-			sl.act.fault = ev.Fault
+		if sl.act.outcome.fault == nil {
+			sl.act.outcome.fault = ev.Fault
 		}
-		if e.askedBreak && sl.act.broken == nil && ev.Status.Exited && ev.Status.Code == 0 && asksToBreak(sl.act.Job) {
-			sl.act.broken = &slot.BrokenReason{Code: slot.BrokenUnclean, Reason: "Could not clean up after job"}
+		if e.askedBreak && sl.act.outcome.broken == nil && ev.Status.Exited && ev.Status.Code == 0 && asksToBreak(sl.act.Job) {
+			sl.act.outcome.broken = &slot.BrokenReason{Code: slot.BrokenUnclean, Reason: "Could not clean up after job"}
 		}
 		e.starterGone(ev)
 	}
@@ -277,11 +275,11 @@ func (e *Engine) starterGone(ev StarterExited) {
 		return
 	}
 	a := sl.act
-	if ev.Immortal > 0 && a.broken == nil && e.leftoversBreak {
-		a.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
+	if ev.Immortal > 0 && a.outcome.broken == nil && e.leftoversBreak {
+		a.outcome.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
 	}
-	delete(e.byAct, ev.Activation)
-	e.tellEnded(sl)
+	delete(e.slots.byActivation, ev.Activation)
+	e.emitActivationEnded(sl)
 	e.ads.StarterLived(e.now.Sub(a.Began), e.now)
 	sl.cur.Add(&a.Activation, e.now)
 	if a.drained {
@@ -294,30 +292,30 @@ func (e *Engine) starterGone(ev StarterExited) {
 	sl.ad.ClearActivation(sl.cur, e.now)
 	if sl.cur.KeptByStarter {
 		sl.cur.Lease = sl.cur.Lease.Renew(e.now)
-		e.timer(sl.cur.Lease.Until)
+		e.schedule.setTimer(sl.cur.Lease.Until)
 	}
-	if a.broken != nil {
-		e.breakSlot(sl, *a.broken, a.Job)
+	if a.outcome.broken != nil {
+		e.breakSlot(sl, *a.outcome.broken, a.Job)
 	}
-	if a.fault != nil {
+	if a.outcome.fault != nil {
 		// Only now: its sandbox, which may have filled the disk, is removed.
-		e.failed(sl, *a.fault)
+		e.failed(sl, *a.outcome.fault)
 	}
 	why := "starter exited, was in " + sl.pair.String()
 	switch sl.pair {
 	case policy.ClaimedBusy, policy.ClaimedSuspended:
 		released := sl.cur.Released // its client knows that it is over
-		e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
+		e.moveOn(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
 		if released && sl.pair == policy.ClaimedIdle && sl.s.Broken == nil {
-			e.told(sl, policy.PreemptingVacating, policy.Told, policy.ByCommand, "Claim deactivated")
+			e.moveOn(sl, policy.PreemptingVacating, policy.Commanded, policy.ByCommand, "Claim deactivated")
 		}
 	case policy.ClaimedRetiring:
-		e.told(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
+		e.moveOn(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
 	case policy.ClaimedCleaning:
 		if sl.cur.Released || sl.waiting != nil {
-			e.told(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
+			e.moveOn(sl, policy.PreemptingVacating, policy.StarterGone, policy.ByStarter, why)
 		} else {
-			e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
+			e.moveOn(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByStarter, why)
 		}
 	case policy.PreemptingVacating, policy.PreemptingKilling:
 		e.leavePreempting(sl)
@@ -336,8 +334,8 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 		return
 	}
 	closing := sl.pair.State != policy.Claimed || sl.pair.Activity == policy.Retiring || sl.waiting != nil ||
-		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.look(sl)), e.now) ||
-		e.drain.on && (sl.act == nil || !sl.act.Admitted) || e.refusing(sl) != nil || sl.act != nil && sl.act.fault != nil && !sl.act.fault.Doubtful
+		sl.cur.Closing || sl.cur.Released || sl.cur.WorklifeOver(policy.Worklife(e.policyView(sl)), e.now) ||
+		e.drain.on && (sl.act == nil || !sl.act.Admitted) || e.refusing(sl) != nil || sl.act != nil && sl.act.outcome.fault != nil && !sl.act.outcome.fault.Doubtful
 	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref, Closing: closing})
 	}
@@ -346,10 +344,10 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 	}
 	sl.cur.Closing = closing
 	if sl.act != nil && ev.How != JobDone {
-		sl.act.final = ev.Final
-		sl.vacate = e.vacateFor(int(reason.ClaimDeactivated))
+		sl.act.order.final = ev.Final
+		sl.ending.why = e.vacateFor(int(reason.ClaimDeactivated))
 		if ev.How == Forcibly {
-			sl.vacate.reason = "Claim deactivated forcibly"
+			sl.ending.why.reason = "Claim deactivated forcibly"
 			e.hardKill(sl, nil)
 		} else {
 			e.softKill(sl, nil)
@@ -359,12 +357,12 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 		return
 	}
 	// The client was told that the claim closes and will not release it.
-	sl.byClient = true
+	sl.ending.byClient = true
 	if sl.pair == policy.ClaimedCleaning || sl.act != nil && ev.How == JobDone {
 		sl.cur.Released = true
 		return
 	}
-	e.told(sl, policy.PreemptingVacating, policy.Told, policy.ByCommand, "Claim deactivated")
+	e.moveOn(sl, policy.PreemptingVacating, policy.Commanded, policy.ByCommand, "Claim deactivated")
 }
 
 func (e *Engine) suspendRequested(ev SuspendRequested) {
@@ -381,7 +379,7 @@ func (e *Engine) suspendRequested(ev SuspendRequested) {
 		e.emit(Reply{Ref: ev.Ref})
 	}
 	sl.commanded = true
-	e.told(sl, policy.ClaimedSuspended, policy.Told, policy.ByCommand, "received SUSPEND_CLAIM command")
+	e.moveOn(sl, policy.ClaimedSuspended, policy.Commanded, policy.ByCommand, "received SUSPEND_CLAIM command")
 }
 
 func (e *Engine) continueRequested(ev ContinueRequested) {
@@ -402,5 +400,5 @@ func (e *Engine) continueRequested(ev ContinueRequested) {
 	if sl.act.Irrevocable || sl.waiting != nil || e.drain.on && !sl.act.Admitted {
 		to = policy.ClaimedRetiring
 	}
-	e.told(sl, to, policy.Told, policy.ByCommand, "received CONTINUE_CLAIM command")
+	e.moveOn(sl, to, policy.Commanded, policy.ByCommand, "received CONTINUE_CLAIM command")
 }

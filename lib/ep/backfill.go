@@ -116,7 +116,7 @@ func (e *Engine) backfillPossible(possible bool) {
 
 // endBackfill clears the slots whose backfill has been switched off.
 func (e *Engine) endBackfill() {
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.pair.State == policy.Backfill && !e.back.configured {
 			e.leaveBackfill(sl, policy.ByBackfill, "backfill is switched off")
 		}
@@ -133,7 +133,7 @@ func (e *Engine) spawnBackfill(sl *slotState) {
 	b := &e.back
 	switch b.client {
 	case clientRunning:
-		e.told(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "backfill client runs already")
+		e.moveOn(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "backfill client runs already")
 	case noClient:
 		if b.again == 0 {
 			e.startBackfill(sl)
@@ -154,9 +154,9 @@ func (e *Engine) backfillRunning() {
 		return
 	}
 	b.client = clientRunning
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.pair == policy.BackfillIdle {
-			e.told(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "")
+			e.moveOn(sl, policy.BackfillBusy, policy.BackfillUp, policy.ByBackfill, "")
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (e *Engine) backfillShare() float64 {
 		return 1
 	}
 	all := 0.0
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		all += sl.backfillCpus()
 	}
 	if all == 0 {
@@ -211,7 +211,7 @@ func (e *Engine) stopBackfill() {
 
 // backfillLeft ends a client that no slot wants any more, started or not.
 func (e *Engine) backfillLeft() {
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.pair.State == policy.Backfill {
 			return
 		}
@@ -233,17 +233,17 @@ func (e *Engine) backfillExited() {
 	default:
 		b.pause = min(max(backfillPause, 2*b.pause), backfillMost)
 		b.again = e.now.Boot + b.pause
-		e.timer(b.again)
+		e.schedule.setTimer(b.again)
 	}
 	// Who waited for a partitionable slot gets a new one, and there is a slot
 	// more.
-	for _, sl := range slices.Clone(e.slots) {
+	for _, sl := range slices.Clone(e.slots.all) {
 		switch sl.pair {
 		case policy.BackfillKilling:
-			e.told(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")
+			e.moveOn(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")
 			e.afterBackfill(sl)
 		case policy.BackfillBusy:
-			e.told(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")
+			e.moveOn(sl, policy.BackfillIdle, policy.BackfillGone, policy.ByBackfill, "")
 		}
 	}
 	e.dueBackfill()
@@ -251,14 +251,14 @@ func (e *Engine) backfillExited() {
 
 // afterBackfill goes where the slot was wanted when its client was killed.
 func (e *Engine) afterBackfill(sl *slotState) {
-	to := sl.next
-	sl.next = nextBackfill
+	to := sl.after.next
+	sl.after.next = nextBackfill
 	switch to {
 	case nextMatch:
-		e.told(sl, policy.MatchedIdle, policy.MatchTold, policy.ByMatch, "")
+		e.moveOn(sl, policy.MatchedIdle, policy.MatchTold, policy.ByMatch, "")
 	case nextClaim:
-		pending := sl.pending
-		sl.pending = nil
+		pending := sl.after.requests
+		sl.after.requests = nil
 		for i, ev := range pending {
 			// The id of what is left goes to the next of them, who may take the whole
 			// slot with it: nobody else may know it then.
@@ -270,26 +270,26 @@ func (e *Engine) afterBackfill(sl *slotState) {
 			}
 		}
 		if sl.pair == policy.BackfillIdle {
-			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByClaim, "the claim that waited for the end of backfill")
+			e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByClaim, "the claim that waited for the end of backfill")
 		}
 	case nextOwner:
-		e.told(sl, policy.OwnerIdle, policy.Told, policy.ByCommand, "backfill is over")
+		e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByCommand, "backfill is over")
 	}
 }
 
 // claimBackfill lets a request wait for the end of the client.
 func (e *Engine) claimBackfill(sl *slotState, ev ClaimRequested) {
-	sl.pending = append(sl.pending, ev)
-	sl.next = nextClaim
+	sl.after.requests = append(sl.after.requests, ev)
+	sl.after.next = nextClaim
 	if sl.pair == policy.BackfillBusy {
-		e.told(sl, policy.BackfillKilling, policy.ClaimPending, policy.ByClaim, "")
+		e.moveOn(sl, policy.BackfillKilling, policy.ClaimPending, policy.ByClaim, "")
 	}
 }
 
 // dropPending refuses who waits for the end of the client.
 func (e *Engine) dropPending(sl *slotState) {
-	pending := sl.pending
-	sl.pending = nil
+	pending := sl.after.requests
+	sl.after.requests = nil
 	for _, ev := range pending {
 		e.refuse(ev.Ref, command.RefusedPreempted, errSlotTaken(sl))
 		e.spoil(sl, ev.Capability)
@@ -301,12 +301,12 @@ func (e *Engine) leaveBackfill(sl *slotState, cause policy.Cause, why string) {
 	e.dropPending(sl)
 	switch sl.pair {
 	case policy.BackfillIdle:
-		e.told(sl, policy.OwnerIdle, policy.Told, cause, why)
+		e.moveOn(sl, policy.OwnerIdle, policy.Commanded, cause, why)
 	case policy.BackfillBusy:
-		sl.next = nextOwner
-		e.told(sl, policy.BackfillKilling, policy.Told, cause, why)
+		sl.after.next = nextOwner
+		e.moveOn(sl, policy.BackfillKilling, policy.Commanded, cause, why)
 	case policy.BackfillKilling:
-		sl.next = nextOwner
+		sl.after.next = nextOwner
 	}
 }
 
@@ -317,11 +317,11 @@ func (e *Engine) dueBackfill() {
 		return
 	}
 	if b.again != 0 && e.now.Boot < b.again {
-		e.timer(b.again)
+		e.schedule.setTimer(b.again)
 		return
 	}
 	b.again = 0
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.pair == policy.BackfillIdle && b.client == noClient {
 			e.startBackfill(sl)
 			return

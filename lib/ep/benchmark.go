@@ -39,8 +39,8 @@ const benchmarkLoad = 1
 // benchmarks is where the benchmarks of the machine stand.
 type benchmarks struct {
 	configured bool
-	looking    bool // the policy is looked at because time has passed
-	running    bool // RunBenchmarks was told, BenchmarksDone not yet
+	onTick     bool // the policy is looked at because time has passed
+	running    bool // RunBenchmarks was emitted, BenchmarksDone has not come
 	stopped    bool // and StopBenchmarks as well
 	slot       slot.ID
 	last       time.Time // when they last were complete
@@ -58,7 +58,7 @@ func benchmarked(s *config.Snapshot) bool { return len(s.List("BENCHMARKS_JOBLIS
 // slot no other begins.
 func (e *Engine) mayBenchmark(sl *slotState) bool {
 	b := &e.bench
-	return b.looking && b.configured && !b.running && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && sl.s.Broken == nil
+	return b.onTick && b.configured && !b.running && !e.shutdown.begun && sl.s.Kind != slot.Dynamic && sl.s.Broken == nil
 }
 
 func (e *Engine) runBenchmarks(sl *slotState) {
@@ -84,11 +84,11 @@ func (e *Engine) benchmarksDone(ev BenchmarksDone) {
 	if ev.Complete {
 		b.last = e.now.Wall
 		e.ads.SetLastBenchmark(b.last)
-		for _, sl := range e.slots {
+		for _, sl := range e.slots.all {
 			e.emit(AdChanged{Slot: sl.s.ID})
 		}
 	}
-	if sl := e.byID[b.slot]; sl != nil && sl.pair == policy.UnclaimedBenchmarking {
-		e.told(sl, policy.UnclaimedIdle, policy.BenchmarksOver, policy.ByBenchmarks, "")
+	if sl := e.slots.byID[b.slot]; sl != nil && sl.pair == policy.UnclaimedBenchmarking {
+		e.moveOn(sl, policy.UnclaimedIdle, policy.BenchmarksOver, policy.ByBenchmarks, "")
 	}
 }

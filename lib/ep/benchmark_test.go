@@ -70,7 +70,7 @@ func (l *lab) finish() {
 }
 
 func (l *lab) attr(id slot.ID, name string) string {
-	ad := l.eng.byID[id].ad.Snapshot(l.now)
+	ad := l.eng.slots.byID[id].ad.Snapshot(l.now)
 	e, ok := ad.Lookup(name)
 	if !ok {
 		return "absent"

@@ -393,11 +393,11 @@ func (p *carvePool) jobOver(a *actor) {
 func (p *carvePool) compare(i int) {
 	p.snaps++
 	want := p.c.Snaps[i]
-	if len(p.eng.slots) != len(want.Slots) {
-		p.differs("%s: there are %d slots, want %d", want.Label, len(p.eng.slots), len(want.Slots))
+	if len(p.eng.slots.all) != len(want.Slots) {
+		p.differs("%s: there are %d slots, want %d", want.Label, len(p.eng.slots.all), len(want.Slots))
 		return
 	}
-	for k, sl := range p.eng.slots {
+	for k, sl := range p.eng.slots.all {
 		p.compareAd(want.Label+" "+sl.name, want.Slots[k].Kind, sl.ad.Snapshot(p.now), want.Slots[k].full(p.base))
 	}
 	p.compareAd(want.Label+" daemon", "Daemon", p.eng.ads.Daemon(nil, p.now), want.Daemon.full(p.base))

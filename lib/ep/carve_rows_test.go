@@ -18,7 +18,7 @@ const twoSlots = "NUM_SLOTS = 2\nSLOT_TYPE_0_PARTITIONABLE = false\n"
 
 // published is an attribute of a slot's ad as it is published, "-" without it.
 func (s *stage) published(id slot.ID, name string) string {
-	sl, ok := s.eng.byID[id]
+	sl, ok := s.eng.slots.byID[id]
 	if !ok {
 		return "no slot"
 	}

@@ -12,7 +12,7 @@ func (e *Engine) checkpoint(sl *slotState) {
 	if sl.act == nil || sl.act.Universe != policy.UniverseVM {
 		return
 	}
-	wants, trace := policy.WantsCheckpoint(e.look(sl))
+	wants, trace := policy.WantsCheckpoint(e.policyView(sl))
 	if !wants {
 		return
 	}

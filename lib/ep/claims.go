@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar/command"
@@ -33,7 +32,7 @@ func (e *Engine) claimRequested(ev ClaimRequested) {
 		return
 	}
 	e.claimSlot(sl, ev)
-	if !slices.ContainsFunc(sl.pending, func(p ClaimRequested) bool { return p.Ref == ev.Ref }) {
+	if !sl.after.waitsFor(ev.Ref) {
 		e.spoil(sl, ev.Capability)
 	}
 }
@@ -107,7 +106,7 @@ func (e *Engine) whyDenied(sl *slotState, job *classad.Ad, err error) error {
 	if !errs.Is(err, errs.Denied) {
 		return err
 	}
-	if verdict := policy.Starts(e.consider(sl, job)); !verdict.OK {
+	if verdict := policy.Starts(e.policyViewWith(sl, job)); !verdict.OK {
 		return errs.E("", errs.Denied, "", fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace)))
 	}
 	return err
@@ -127,7 +126,7 @@ func (e *Engine) claimWhole(sl *slotState, ev ClaimRequested) {
 // does. What keeps a slot from being claimed is found out before the claim,
 // not after it.
 func (e *Engine) unwilling(sl *slotState, job *classad.Ad) error {
-	v := e.consider(sl, job)
+	v := e.policyViewWith(sl, job)
 	if verdict := policy.Starts(v); !verdict.OK {
 		return fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace))
 	}
@@ -137,9 +136,9 @@ func (e *Engine) unwilling(sl *slotState, job *classad.Ad) error {
 	return nil
 }
 
-// consider fills the view with a slot and a job that is not in it.
-func (e *Engine) consider(sl *slotState, job *classad.Ad) *policy.View {
-	v := e.look(sl)
+// policyViewWith is policyView of a slot with a job that is not in it.
+func (e *Engine) policyViewWith(sl *slotState, job *classad.Ad) *policy.View {
+	v := e.policyView(sl)
 	v.Slot, v.Job = sl.ad.WithoutJob(), job
 	return v
 }
@@ -163,7 +162,7 @@ func (t traces) String() string {
 func (e *Engine) take(sl *slotState, ev ClaimRequested) {
 	sl.waiting = e.newWaiting(sl, ev)
 	sl.waiting.claim.ID = e.spend(sl, ev.Capability)
-	e.told(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
+	e.moveOn(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
 }
 
 // claimOver lets a request wait for a slot whose present claim is worth less.
@@ -207,7 +206,7 @@ func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
 		lease = interval * time.Duration(e.times.AlivesMissed)
 	}
 	kept, said := ev.Job.EvalBool("StarterHandlesAlives", nil)
-	v := e.consider(sl, ev.Job)
+	v := e.policyViewWith(sl, ev.Job)
 	return &waiting{ref: ev.Ref, req: ev, claim: &claim.Claim{
 		Slot: sl.s.ID, Client: ev.Client, Request: ev.Job, Rank: policy.RankOf(v),
 		Granted: lease, KeptByStarter: kept || !said,
@@ -219,11 +218,11 @@ func (e *Engine) beginClaim(sl *slotState) {
 	c := sl.waiting.claim
 	c.Since = e.now
 	c.Lease = claim.NewLease(c.Granted, e.now)
-	sl.cur, sl.byClient, sl.vacate = c, false, vacate{}
-	e.byClaim[c.ID.Public] = sl
+	sl.cur, sl.ending.byClient, sl.ending.why = c, false, vacate{}
+	e.slots.byClaim[c.ID.Public] = sl
 	sl.ad.SetClaim(c, e.now)
-	e.timer(c.Lease.Until)
-	if sl.offer.IsZero() {
+	e.schedule.setTimer(c.Lease.Until)
+	if sl.ids.first.IsZero() {
 		e.mint(sl)
 	}
 }
@@ -258,9 +257,9 @@ func (e *Engine) endClaim(sl *slotState) {
 	if c == nil {
 		return
 	}
-	delete(e.byClaim, c.ID.Public)
-	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.vacate.reason, Code: sl.vacate.code, ByClient: sl.byClient})
-	sl.cur, sl.byClient, sl.commanded, sl.vacate = nil, false, false, vacate{}
+	delete(e.slots.byClaim, c.ID.Public)
+	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.ending.why.reason, Code: sl.ending.why.code, ByClient: sl.ending.byClient})
+	sl.cur, sl.ending.byClient, sl.commanded, sl.ending.why = nil, false, false, vacate{}
 	sl.ad.ClearClaim()
 }
 
@@ -278,8 +277,8 @@ func errSlotTaken(sl *slotState) error {
 }
 
 func (e *Engine) claimWithdrawn(ev ClaimWithdrawn) {
-	for _, sl := range e.slots {
-		sl.pending = slices.DeleteFunc(sl.pending, func(p ClaimRequested) bool { return p.Ref == ev.Ref })
+	for _, sl := range e.slots.all {
+		sl.after.withdraw(ev.Ref)
 		if sl.waiting != nil && sl.waiting.ref == ev.Ref {
 			sl.waiting = nil // the present claim goes on at the next look
 			sl.ad.ClearWaiting()
@@ -290,7 +289,7 @@ func (e *Engine) claimWithdrawn(ev ClaimWithdrawn) {
 
 // held returns the slot of a claim if id is wholly right.
 func (e *Engine) held(id claim.ID) (*slotState, bool) {
-	sl, ok := e.byClaim[id.Public]
+	sl, ok := e.slots.byClaim[id.Public]
 	if !ok || subtle.ConstantTimeCompare([]byte(sl.cur.ID.Secret.Reveal()), []byte(id.Secret.Reveal())) != 1 {
 		return nil, false
 	}
@@ -308,7 +307,7 @@ func (e *Engine) holder(op string, ref Ref, id claim.ID) (*slotState, bool) {
 
 func (e *Engine) leaseRenewed(ev LeaseRenewed) {
 	if sl, ok := e.held(ev.Claim); ok && sl.pair.State == policy.Claimed && !sl.cur.Fixed {
-		e.keepAlive(sl, ev.By)
+		e.renewLease(sl, ev.By)
 	}
 }
 
@@ -325,7 +324,7 @@ func (e *Engine) releaseRequested(ev ReleaseRequested) {
 	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
-	sl.byClient = true
+	sl.ending.byClient = true
 	e.kill(sl, int(reason.StartdReleaseCommand), policy.ByCommand, "received RELEASE_CLAIM command")
 }
 
@@ -342,8 +341,8 @@ func (e *Engine) workEnded(ev WorkEnded) {
 	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
-	sl.byClient = true
-	e.told(sl, policy.PreemptingVacating, policy.Told, policy.ByCommand, "no more work was fetched")
+	sl.ending.byClient = true
+	e.moveOn(sl, policy.PreemptingVacating, policy.Commanded, policy.ByCommand, "no more work was fetched")
 }
 
 // kill ends a claim at once, whatever goes on under it.
@@ -351,15 +350,15 @@ func (e *Engine) kill(sl *slotState, code int, cause policy.Cause, why string) {
 	switch {
 	case sl.pair == policy.ClaimedCleaning:
 		if code != 0 {
-			sl.vacate = e.vacateFor(code)
+			sl.ending.why = e.vacateFor(code)
 		}
 		sl.cur.Released = true
 		e.hardKill(sl, nil)
 	case sl.pair.State == policy.Claimed, sl.pair == policy.PreemptingVacating:
 		if code != 0 {
-			sl.vacate = e.vacateFor(code)
+			sl.ending.why = e.vacateFor(code)
 		}
-		e.told(sl, policy.PreemptingKilling, policy.Told, cause, why)
+		e.moveOn(sl, policy.PreemptingKilling, policy.Commanded, cause, why)
 	}
 }
 
@@ -369,13 +368,13 @@ func (e *Engine) retire(sl *slotState, code int, m Manner, cause policy.Cause, w
 	if sl.pair.State != policy.Claimed {
 		return
 	}
-	sl.vacate = e.vacateFor(code)
+	sl.ending.why = e.vacateFor(code)
 	if sl.act != nil {
 		sl.act.Irrevocable = true
 		sl.act.Peaceful = sl.act.Peaceful || m == Peaceful
 	}
 	switch sl.pair.Activity {
 	case policy.Idle, policy.Busy, policy.Suspended:
-		e.told(sl, policy.ClaimedRetiring, policy.Told, cause, why)
+		e.moveOn(sl, policy.ClaimedRetiring, policy.Commanded, cause, why)
 	}
 }

@@ -37,7 +37,7 @@ func (e *Engine) coalesceRequested(ev CoalesceRequested) {
 		e.refuse(ev.Ref, command.RefusedBadRequest, err)
 		return
 	}
-	parent, first := e.byID[parts[0].s.ID.Parent()], parts[0].cur
+	parent, first := e.slots.byID[parts[0].s.ID.Parent()], parts[0].cur
 	ask := ClaimRequested{Ref: ev.Ref, Job: ev.Job, Client: first.Client, Lease: first.Granted}
 	if code, err := e.wouldCarve(parent, parts, ev.Job); err != nil {
 		e.refuse(ev.Ref, code, err)
@@ -56,7 +56,7 @@ func (e *Engine) coalesceRequested(ev CoalesceRequested) {
 	sl := made[0]
 	sl.waiting = e.newWaiting(sl, ask)
 	sl.waiting.claim.ID = e.newID()
-	e.told(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "coalesced")
+	e.moveOn(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "coalesced")
 	e.emit(AdChanged{Slot: parent.s.ID})
 }
 
@@ -98,7 +98,7 @@ func (e *Engine) coalescable(ev CoalesceRequested) ([]*slotState, error) {
 		return nil, errs.E(op, errs.Invalid, parts[0].name, errors.New("the request has no job"))
 	case e.shutdown.begun || e.refusesClaims() != nil:
 		return nil, errs.E(op, errs.Conflict, parts[0].name, errors.New("the execution point takes no claims"))
-	case e.byID[parts[0].s.ID.Parent()].s.Broken != nil:
+	case e.slots.byID[parts[0].s.ID.Parent()].s.Broken != nil:
 		return nil, errs.E(op, errs.Invalid, parts[0].name, errors.New("the partitionable slot is broken"))
 	}
 	return parts, nil
@@ -116,14 +116,14 @@ func (e *Engine) wouldCarve(parent *slotState, parts []*slotState, job *classad.
 		return command.RefusedNoMatch, errs.E(op, errs.Other, parent.name, err)
 	}
 	then := offering(parent.ad.WithoutJob(), open)
-	req, err := e.request.Request(job, then, e.env())
+	req, err := e.exprs.request.Request(job, then, e.env())
 	if err == nil {
 		err = e.ledger.Fits(open, req)
 	}
 	if err != nil {
 		return refusalOf(err), errs.E(op, errs.Other, parent.name, e.whyDenied(parent, job, err))
 	}
-	v := e.consider(parent, job)
+	v := e.policyViewWith(parent, job)
 	v.Slot = then
 	if verdict := policy.Starts(v); !verdict.OK {
 		return command.RefusedNoMatch, errs.E(op, errs.Denied, parent.name, fmt.Errorf("START does not accept the job: %v", traces(verdict.Trace)))

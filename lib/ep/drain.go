@@ -144,7 +144,7 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	}
 	start := ev.Start
 	if start == nil {
-		start = e.drainDefault
+		start = e.exprs.drainDefault
 	}
 	if ev.How != DrainGraceful {
 		start = nil
@@ -153,8 +153,8 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 		on: true, ids: d.ids + 1, how: ev.How, then: ev.Then, reason: why, by: ev.By, start: start, deadline: ev.Deadline,
 		started: e.now.Wall, stopped: d.stopped, badput: d.badput, unclaimed: d.unclaimed,
 	}
-	if e.polled == 0 {
-		e.nextPoll = e.now.Boot + e.times.Polling
+	if e.schedule.polled == 0 {
+		e.schedule.poll = e.now.Boot + e.times.Polling
 	}
 	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref, DrainID: d.id()})
@@ -163,13 +163,13 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 	e.drainTime()
 	e.showDrain()
 	code := int(reason.StartdDraining)
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if ev.How != DrainGraceful && sl.act != nil {
 			sl.act.Hurried, sl.act.drained = true, true
 		}
 		switch {
 		case sl.pair == policy.MatchedIdle:
-			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByDraining, "the machine is to be drained")
+			e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByDraining, "the machine is to be drained")
 		case sl.pair.State == policy.Backfill:
 			e.leaveBackfill(sl, policy.ByDraining, "the machine is to be drained")
 		case ev.How == DrainFast:
@@ -179,8 +179,8 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 		case sl.pair == policy.ClaimedIdle:
 			// There is no job to wait for. That a claim may be without one for a
 			// while (ActivationDelay) is for those that the drain itself lets in.
-			sl.vacate = e.vacateFor(code)
-			e.told(sl, policy.ClaimedRetiring, policy.Told, policy.ByDraining, "graceful draining")
+			sl.ending.why = e.vacateFor(code)
+			e.moveOn(sl, policy.ClaimedRetiring, policy.Commanded, policy.ByDraining, "graceful draining")
 		}
 	}
 	e.evaluateAll()
@@ -197,12 +197,12 @@ func (e *Engine) checkDrain(check *classad.Expr) error {
 	}
 	env := e.env()
 	env.Budget = classad.NewBudget(checkSteps)
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		env.My = sl.ad.Ad()
 		val := check.Eval(env)
 		switch ok, is := val.AsBool(); {
 		case env.Budget.Spent():
-			return fmt.Errorf("draining check expression takes more than %d steps for %d slots: ask with a simpler one", checkSteps, len(e.slots))
+			return fmt.Errorf("draining check expression takes more than %d steps for %d slots: ask with a simpler one", checkSteps, len(e.slots.all))
 		case !is:
 			return fmt.Errorf("draining check expression does not evaluate to a bool on %s: %v is %v", sl.full, check, val)
 		case !ok:
@@ -237,10 +237,10 @@ func (e *Engine) endDrain() {
 }
 
 func (e *Engine) evaluateAll() {
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		e.evaluate(sl)
 	}
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
 }
@@ -253,15 +253,15 @@ func (e *Engine) drainTime() {
 	if !d.on || d.how != DrainGraceful || d.final {
 		return
 	}
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		switch a := sl.act; {
 		case a == nil || a.Admitted:
 		case a.Phase == claim.Ended:
 			d.sending = true
 		case a.Phase >= claim.Vacating:
-			d.left = max(d.left, a.softUntil-e.now.Boot)
+			d.left = max(d.left, a.limits.soft-e.now.Boot)
 		default:
-			d.left = max(d.left, policy.RetirementLeft(e.look(sl)))
+			d.left = max(d.left, policy.RetirementLeft(e.policyView(sl)))
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (e *Engine) drainStep() {
 		d.final, d.start, d.left = true, nil, 0
 		e.emit(DrainFinal{ID: d.id()})
 		e.showDrain()
-		for _, sl := range e.slots {
+		for _, sl := range e.slots.all {
 			if sl.act != nil {
 				sl.act.Hurried = true
 			}
@@ -311,12 +311,12 @@ func (e *Engine) drainStep() {
 	if !d.over && e.allIn(policy.Drained) {
 		d.over = true
 		e.showDrain()
-		for _, sl := range e.slots {
+		for _, sl := range e.slots.all {
 			e.evaluate(sl)
 		}
 	}
 	d.idle = 0
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if (sl.pair.State == policy.Drained || sl.pair.State == policy.Unclaimed) && !sl.s.Backfill {
 			d.idle += sl.s.Free.Cpus
 		}
@@ -326,7 +326,7 @@ func (e *Engine) drainStep() {
 // onlyAdmitted reports whether jobs are left, and all came in while draining.
 func (e *Engine) onlyAdmitted() bool {
 	some := false
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		switch {
 		case sl.s.Kind == slot.Partitionable || sl.cur == nil:
 		case sl.act == nil || !sl.act.Admitted:
@@ -339,7 +339,7 @@ func (e *Engine) onlyAdmitted() bool {
 }
 
 func (e *Engine) allIn(s policy.State) bool {
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.pair.State != s {
 			return false
 		}
@@ -367,7 +367,7 @@ func (e *Engine) drainPoll() {
 
 // polling reports whether the engine has to look often.
 func (e *Engine) polling() bool {
-	return e.polled > 0 || e.drain.on && (!e.drain.over || e.drain.then != ThenStay)
+	return e.schedule.polled > 0 || e.drain.on && (!e.drain.over || e.drain.then != ThenStay)
 }
 
 // refusesClaims says why a claim would come too late for the drain, nil if not.
@@ -413,15 +413,15 @@ func (e *Engine) Drain() (DrainView, bool) {
 		ID: d.id(), How: d.how, Then: d.then, Reason: d.reason, By: d.by, Start: d.start, Since: d.started,
 		Deadline: d.deadline, Drained: d.over, Left: d.left,
 	}
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		a := sl.act
 		if a == nil {
 			continue
 		}
 		v.Jobs++
-		switch look := e.look(sl); {
+		switch look := e.policyView(sl); {
 		case a.Phase >= claim.Vacating:
-			v.Left = max(v.Left, a.softUntil-e.now.Boot, a.hardUntil-e.now.Boot)
+			v.Left = max(v.Left, a.limits.soft-e.now.Boot, a.limits.hard-e.now.Boot)
 		case d.how == DrainQuick || a.Admitted:
 			v.Left = max(v.Left, d.left+policy.MaxVacate(look))
 		case d.how == DrainGraceful:
@@ -443,11 +443,11 @@ func (e *Engine) showDrain() {
 	}
 	x := &show.Expected
 	var graceful, quick time.Duration
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.act == nil || sl.act.Phase == claim.Ended {
 			continue
 		}
-		v := e.look(sl)
+		v := e.policyView(sl)
 		ran, vacate := sl.act.RunTime(e.now), policy.MaxVacate(v)
 		left := max(vacate, policy.RetirementLeft(v))
 		graceful, quick = max(graceful, left), max(quick, vacate)

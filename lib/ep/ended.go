@@ -39,17 +39,17 @@ type ActivationEnded struct {
 
 func (ActivationEnded) effect() {}
 
-// tellEnded reports the end of the activation of a slot.
-func (e *Engine) tellEnded(sl *slotState) {
+// emitActivationEnded reports the end of the activation of a slot.
+func (e *Engine) emitActivationEnded(sl *slotState) {
 	a := sl.act
 	if a.proc.IsZero() {
 		return
 	}
-	evicted := a.told.code != 0 || a.told.reason != ""
+	evicted := a.order.evicts()
 	e.emit(ActivationEnded{
 		Activation: a.ID, Slot: sl.s.ID, Name: sl.name, FullName: sl.full, Claim: sl.cur.ID.String(), Client: sl.cur.Client,
-		Job: a.Job, Given: sl.s.Total, Began: a.Began, Wall: e.now.Sub(a.Began), Ran: a.exited, Exit: a.exit,
-		Reason: a.told.reason, Code: a.told.code, Subcode: a.told.subcode,
+		Job: a.Job, Given: sl.s.Total, Began: a.Began, Wall: e.now.Sub(a.Began), Ran: a.outcome.exited, Exit: a.outcome.exit,
+		Reason: a.order.why.reason, Code: a.order.why.code, Subcode: a.order.why.subcode,
 		Drained: evicted && a.drained, Preempted: evicted && (a.PreemptWasTrue || sl.waiting != nil),
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
-	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -54,51 +53,54 @@ type Config struct {
 
 // Engine is the state of one execution point. It is owned by one goroutine.
 type Engine struct {
-	cfg   Config
-	times policy.Times
-	exprs map[int]*policy.Expressions // by slot type
-	// unparsed says which of the owner's expressions do not parse.
-	unparsed []error
-	ledger   *slot.Ledger
-	request  slot.RequestModifiers
-	ads      *ad.Machine
+	cfg    Config
+	times  policy.Times
+	exprs  expressions
+	ledger *slot.Ledger
+	ads    *ad.Machine
 
-	slots   []*slotState // ascending by ID
-	byID    map[slot.ID]*slotState
-	byClaim map[string]*slotState // by the public part of the claim's id
-	byOffer map[string]*slotState // by that of the id that the slot offers
-	byAct   map[claim.ActivationID]*slotState
-	gone    []*slotState // dynamic slots to be given back at the end of the step
-
-	claims, activations int64 // how many there have been
-	polled              int   // slots that are claimed and so are looked at often
-	nextPoll            time.Duration
-	nextUpdate          time.Duration
-	updated             bool          // the first update has been
-	deadline            time.Duration // of the earliest timer, 0 if none runs
-
+	slots    slotTable
+	issued   issued
+	schedule schedule
 	shutdown shutdown
-	vacant   vacancy
 	owners
-	overlaps bool // there are backfill slots
-	shifted  bool // what primary slots have in use has changed
+	overlap  overlap
 	bench    benchmarks
 	drain    drain
 	back     backfill
 	faults   []*condition // of the machine, few if any
-	follows  bool         // STARTD_RECOMPUTE_DISK
-	// drainDefault is DEFAULT_DRAINING_START_EXPR, nil if it is not set.
-	drainDefault *classad.Expr
+	readings readings
 
-	now      clock.Instant
-	clock    clock.Instant // when the wall clock last agreed with what is published
-	sampleAt clock.Instant
-	view     policy.View // used again for every decision
-	looked   *slotState  // whom the view shows
-	stepping bool        // Step or New is under way, nobody just asks
-	odd      map[int]*oddities
-	effects  []Effect
-	asked    clock.Instant // of the last WakeAt
+	now     clock.Instant
+	clock   clock.Instant // when the wall clock last agreed with what is published
+	policy  evaluation
+	effects []Effect
+}
+
+// issued counts the claims and activations that there have been: each has a
+// number of its own.
+type issued struct{ claims, activations int64 }
+
+func (n *issued) claim() int64 {
+	n.claims++
+	return n.claims
+}
+
+func (n *issued) activation() int64 {
+	n.activations++
+	return n.activations
+}
+
+// overlap is what the engine knows of slots that share resources with others.
+type overlap struct {
+	exists  bool // there are backfill slots
+	changed bool // what primary slots have in use has changed
+}
+
+// readings is what the engine does with readings of the machine.
+type readings struct {
+	last       clock.Instant // when the last one came
+	followDisk bool          // STARTD_RECOMPUTE_DISK
 }
 
 // New makes an Engine whose slots all begin in Owner/Idle and have been looked
@@ -110,21 +112,17 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		return nil, nil, errs.E(op, errs.Internal, "", errors.New("no source of secrets"))
 	}
 	e := &Engine{
-		cfg: cfg, ledger: cfg.Ledger, now: now, clock: now,
-		byID:    make(map[slot.ID]*slotState),
-		byClaim: make(map[string]*slotState),
-		byOffer: make(map[string]*slotState),
-		byAct:   make(map[claim.ActivationID]*slotState),
-		odd:     make(map[int]*oddities), stepping: true,
+		cfg: cfg, ledger: cfg.Ledger, now: now, clock: now, slots: newSlotTable(),
+		policy: evaluation{warned: make(map[int]*warnings), stepping: true},
 	}
 	if err := errors.Join(e.begin(cfg.Snapshot), e.configure(cfg.Snapshot)); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
 	var err error
-	if e.ads, err = ad.New(e.source(cfg.Snapshot, expressions{byType: e.exprs, unparsed: e.unparsed}), now); err != nil {
+	if e.ads, err = ad.New(e.source(cfg.Snapshot, e.exprs), now); err != nil {
 		return nil, nil, errs.E(op, errs.Invalid, "", err)
 	}
-	e.sampleAt = now
+	e.readings.last = now
 	e.ads.Refresh(cfg.Sample, now)
 	e.showDrain()
 	e.beginUpdates()
@@ -133,9 +131,9 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		sl := e.add(s, show)
 		e.mint(sl)
 		e.stock(sl)
-		e.overlaps = e.overlaps || s.Backfill
+		e.overlap.exists = e.overlap.exists || s.Backfill
 	}
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		e.evaluate(sl)
 		e.seeStart(sl)
 	}
@@ -164,10 +162,10 @@ func (e *Engine) configure(s *config.Snapshot) error {
 		}
 		e.changed()
 	}
-	e.forgetOdd(x.byType)
+	e.policy.reconfigured(x.byType)
 	e.granting = granting
-	e.follows = follows
-	e.times, e.request, e.exprs, e.drainDefault, e.unparsed = times, x.request, x.byType, x.drainDefault, x.unparsed
+	e.readings.followDisk = follows
+	e.times, e.exprs = times, x
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	e.back.enabled = backfilled(s)
 	e.back.configured = e.cfg.Backfill && e.back.enabled
@@ -182,7 +180,7 @@ func (e *Engine) source(s *config.Snapshot, x expressions) ad.Source {
 // publish lays attributes from outside over the ads.
 func (e *Engine) publish(ev Published) {
 	e.ads.Publish(ev.Source, ev.Slot, ev.Attrs)
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if ev.Slot.IsZero() || ev.Slot == sl.s.ID || ev.Slot == sl.s.ID.Parent() {
 			e.emit(AdChanged{Slot: sl.s.ID})
 		}
@@ -195,15 +193,15 @@ func (e *Engine) publish(ev Published) {
 func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 	clear(e.effects)
 	e.effects = e.effects[:0]
-	e.stepping = true
+	e.policy.stepping = true
 	if now.Boot < e.now.Boot {
 		now.Boot = e.now.Boot
 	}
 	e.drainOn(now.Boot - e.now.Boot)
 	e.now = now
 	e.jump(now)
-	if now.Boot >= e.asked.Boot {
-		e.asked = clock.Instant{}
+	if now.Boot >= e.schedule.wake.Boot {
+		e.schedule.wake = clock.Instant{}
 	}
 	e.due()
 	switch ev := ev.(type) {
@@ -290,35 +288,35 @@ func (e *Engine) emit(eff Effect) { e.effects = append(e.effects, eff) }
 
 // tick looks at the policy of every slot when that is due.
 func (e *Engine) tick() {
-	due := e.now.Boot >= e.nextUpdate
+	due := e.now.Boot >= e.schedule.update
 	if due {
 		e.updateAll()
 		e.update()
 	}
-	if e.polling() && e.now.Boot >= e.nextPoll {
+	if e.polling() && e.now.Boot >= e.schedule.poll {
 		due = true
 		e.drainTime()
 		e.drainPoll()
-		e.nextPoll = e.now.Boot + e.times.Polling
+		e.schedule.poll = e.now.Boot + e.times.Polling
 	}
 	if !due {
 		return
 	}
 	e.ads.Tell(e.now) // the last reading may be old: a dead file system holds the reader up
-	e.bench.looking = true
-	for _, sl := range e.slots {
+	e.bench.onTick = true
+	for _, sl := range e.slots.all {
 		e.evaluate(sl)
 		e.checkpoint(sl)
 		e.seeStart(sl)
 	}
-	e.bench.looking = false
+	e.bench.onTick = false
 }
 
 // update shows how long the running jobs are still promised.
 func (e *Engine) update() {
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.act != nil {
-			sl.ad.SetRetirement(policy.RetirementLeft(e.look(sl)))
+			sl.ad.SetRetirement(policy.RetirementLeft(e.policyView(sl)))
 		}
 	}
 }
@@ -331,39 +329,32 @@ func (e *Engine) finish() {
 	e.sweep()
 	e.drainStep()
 	e.sweep()
-	if e.shifted {
-		e.shifted = false
+	if e.overlap.changed {
+		e.overlap.changed = false
 		for _, id := range e.ads.Overlap() {
 			e.emit(AdChanged{Slot: id})
 		}
 	}
 	e.endIfVacant()
 	e.shutdown.check(e)
-	e.sayOdd()
-	e.stepping = false
-	at := e.nextUpdate
-	if e.polling() {
-		at = min(at, e.nextPoll)
-	}
-	if e.deadline != 0 {
-		at = min(at, e.deadline)
-	}
-	if wake := e.now.Add(at - e.now.Boot); wake.Boot != e.asked.Boot {
-		e.asked = wake
+	e.emitWarnings()
+	e.policy.stepping = false
+	if wake := e.at(e.schedule.next(e.polling())); wake.Boot != e.schedule.wake.Boot {
+		e.schedule.wake = wake
 		e.emit(WakeAt{At: wake})
 	}
 }
 
 // sweep gives back dynamic slots that have ended.
 func (e *Engine) sweep() {
-	for _, sl := range e.gone {
+	for _, sl := range e.slots.ending {
 		e.remove(sl)
 	}
-	e.gone = e.gone[:0]
+	e.slots.ending = e.slots.ending[:0]
 }
 
 // changed notes that backfill slots may have more or less to give.
-func (e *Engine) changed() { e.shifted = e.overlaps }
+func (e *Engine) changed() { e.overlap.changed = e.overlap.exists }
 
 // reconfigured takes a new configuration over, unless something in it cannot be
 // used: then the old one stays, and the Reply says what is wrong.
@@ -384,11 +375,10 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 	if !ev.Ref.IsZero() {
 		e.emit(Reply{Ref: ev.Ref})
 	}
-	e.nextUpdate = min(e.nextUpdate, e.now.Boot+e.times.Update)
-	e.nextPoll = min(e.nextPoll, e.now.Boot+e.times.Polling)
+	e.schedule.soonest(e.now.Boot+e.times.Update, e.now.Boot+e.times.Polling)
 	e.endBackfill()
-	for _, sl := range e.slots {
-		sl.exprs = e.exprs[sl.s.TypeID]
+	for _, sl := range e.slots.all {
+		sl.exprs = e.exprs.byType[sl.s.TypeID]
 		e.stock(sl)
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
@@ -400,10 +390,10 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 func (e *Engine) abilitiesFound(ev AbilitiesFound) {
 	e.cfg.Inventory = ev.Inventory
 	e.ads.Learn(ev.Inventory, e.now)
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
-	if e.updated {
-		e.nextUpdate = e.now.Boot
+	if e.schedule.updated {
+		e.schedule.update = e.now.Boot
 	}
 }

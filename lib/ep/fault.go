@@ -178,7 +178,7 @@ func (e *Engine) refuseJobs(c *condition) {
 	c.refusing, c.last = true, e.now.Boot
 	c.pause = e.faultPause(c.row)
 	c.until = e.now.Boot + c.pause
-	e.timer(c.until)
+	e.schedule.setTimer(c.until)
 	e.tellFault(c)
 }
 
@@ -231,7 +231,7 @@ func (e *Engine) tellFault(c *condition) {
 	e.emit(FaultChanged{
 		Kind: c.kind, Place: c.place, Reason: c.reason, Refusing: c.refusing, Since: c.since, Row: c.row, Pause: c.pause,
 	})
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if !c.concerns(e.placeOf(sl)) {
 			continue
 		}
@@ -239,7 +239,7 @@ func (e *Engine) tellFault(c *condition) {
 		e.emit(AdChanged{Slot: sl.s.ID})
 		e.emit(UpdateDue{Slot: sl.s.ID})
 		if c.refusing && sl.pair == policy.MatchedIdle {
-			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByClaim, "the machine takes no jobs: "+c.reason)
+			e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByClaim, "the machine takes no jobs: "+c.reason)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (e *Engine) dueFaults() {
 		switch {
 		case !c.refusing || c.testing:
 		case e.now.Boot < c.until:
-			e.timer(c.until)
+			e.schedule.setTimer(c.until)
 		case c.kind == FaultExecute:
 			e.testExecute(c)
 		default:
@@ -297,7 +297,7 @@ type Refusal struct {
 // Refusal returns why a slot takes no job although its policy might let it in;
 // false if nothing is wrong with the machine.
 func (e *Engine) Refusal(id slot.ID) (Refusal, bool) {
-	sl, ok := e.byID[id]
+	sl, ok := e.slots.byID[id]
 	if !ok {
 		return Refusal{}, false
 	}

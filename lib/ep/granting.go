@@ -4,7 +4,6 @@
 package ep
 
 import (
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,24 +52,23 @@ func grantingFrom(s *config.Snapshot) (granting, error) {
 
 // newID returns an id for a claim that nobody knows yet.
 func (e *Engine) newID() claim.ID {
-	e.claims++
-	return claim.NewID(e.cfg.Address, e.cfg.Start, e.claims, e.cfg.NewSecret())
+	return claim.NewID(e.cfg.Address, e.cfg.Start, e.issued.claim(), e.cfg.NewSecret())
 }
 
 // mint gives the slot a fresh id to be claimed by; the last one is worth
 // nothing from now on.
 func (e *Engine) mint(sl *slotState) {
-	old := sl.offer
-	sl.offer = e.offer(sl, old)
-	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.offer, Old: old})
+	old := sl.ids.first
+	sl.ids.first = e.offer(sl, old)
+	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.ids.first, Old: old})
 }
 
 // offer makes an id by which the slot can be claimed in place of an old one,
 // which may be zero.
 func (e *Engine) offer(sl *slotState, old claim.ID) claim.ID {
-	delete(e.byOffer, old.Public)
+	delete(e.slots.byOffer, old.Public)
 	id := e.newID()
-	e.byOffer[id.Public] = sl
+	e.slots.byOffer[id.Public] = sl
 	return id
 }
 
@@ -85,56 +83,46 @@ func (e *Engine) stock(sl *slotState) {
 	if sl.s.Kind == slot.Partitionable {
 		want = sl.ad.Claims()
 	}
-	for len(sl.further) < want {
-		sl.further = append(sl.further, claim.ID{})
-		e.restock(sl, len(sl.further)-1)
+	for len(sl.ids.further) < want {
+		sl.ids.further = append(sl.ids.further, claim.ID{})
+		e.restock(sl, len(sl.ids.further)-1)
 	}
-	for i := want; i < len(sl.further); i++ {
-		old := sl.further[i]
-		delete(e.byOffer, old.Public)
+	for i := want; i < len(sl.ids.further); i++ {
+		old := sl.ids.further[i]
+		delete(e.slots.byOffer, old.Public)
 		e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, Old: old, Further: true})
 	}
-	sl.further = sl.further[:min(want, len(sl.further))]
+	sl.ids.further = sl.ids.further[:min(want, len(sl.ids.further))]
 }
 
 // restock replaces the i-th of the further ids.
 func (e *Engine) restock(sl *slotState, i int) {
-	old := sl.further[i]
-	sl.further[i] = e.offer(sl, old)
-	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.further[i], Old: old, Further: true})
+	old := sl.ids.further[i]
+	sl.ids.further[i] = e.offer(sl, old)
+	e.emit(ClaimIDChanged{Slot: sl.s.ID, Name: sl.name, ID: sl.ids.further[i], Old: old, Further: true})
 }
 
 // spend returns the id by which the slot is claimed now, and has the next one
 // ready. It is the one that was shown for it, if that is one of several.
 func (e *Engine) spend(sl *slotState, shown claim.ID) claim.ID {
-	if i := slices.Index(sl.further, shown); i >= 0 {
+	if i := slices.Index(sl.ids.further, shown); i >= 0 {
 		e.restock(sl, i)
 		return shown
 	}
-	id := sl.offer
+	id := sl.ids.first
 	e.mint(sl)
 	return id
 }
 
 // spoil makes an id worthless that was shown and not taken.
 func (e *Engine) spoil(sl *slotState, shown claim.ID) {
-	switch i := slices.Index(sl.further, shown); {
+	switch i := slices.Index(sl.ids.further, shown); {
 	case shown.IsZero():
-	case sl.offer == shown:
+	case sl.ids.first == shown:
 		e.mint(sl)
 	case i >= 0:
 		e.restock(sl, i)
 	}
-}
-
-// offers reports whether the slot can be claimed by the id, secret and all. Only
-// that of the same public part is compared.
-func (sl *slotState) offers(id claim.ID) bool {
-	have := sl.offer
-	if i := slices.IndexFunc(sl.further, func(o claim.ID) bool { return o.Public == id.Public }); i >= 0 {
-		have = sl.further[i]
-	}
-	return have.Public == id.Public && subtle.ConstantTimeCompare([]byte(have.Secret.Reveal()), []byte(id.Secret.Reveal())) == 1
 }
 
 // offered returns the slot that a request means, by its id or by its name.
@@ -142,14 +130,14 @@ func (e *Engine) offered(ev ClaimRequested) (*slotState, error) {
 	const op = "ep.Claim"
 	id := ev.Capability
 	if id.IsZero() {
-		sl, ok := e.byID[ev.Slot]
+		sl, ok := e.slots.byID[ev.Slot]
 		if !ok {
 			return nil, errs.E(op, errs.NotFound, ev.Slot.String(), nil)
 		}
 		return sl, nil
 	}
-	sl, ok := e.byOffer[id.Public]
-	ok = ok && sl.offers(id)
+	sl, ok := e.slots.byOffer[id.Public]
+	ok = ok && sl.ids.has(id)
 	if !ok {
 		// The holder of a whole partitionable slot goes on with the id it has.
 		sl, ok = e.held(id)
@@ -234,7 +222,7 @@ func (e *Engine) makeRoom(parent *slotState, evict []claim.ID) error {
 		case sl.s.Kind != slot.Dynamic || sl.s.ID.Parent() != parent.s.ID:
 			return errs.E(op, errs.Invalid, sl.name, fmt.Errorf("it gives nothing to %s", parent.name))
 		}
-		if left := policy.RetirementLeft(e.look(sl)); left > 0 {
+		if left := policy.RetirementLeft(e.policyView(sl)); left > 0 {
 			return errs.E(op, errs.Denied, sl.name, fmt.Errorf("its job has %v of retirement left", left))
 		}
 		parts = append(parts, sl)
@@ -244,7 +232,7 @@ func (e *Engine) makeRoom(parent *slotState, evict []claim.ID) error {
 	}
 	e.sweep()
 	for _, sl := range parts {
-		if e.byID[sl.s.ID] != sl || sl.s.Broken != nil {
+		if e.slots.byID[sl.s.ID] != sl || sl.s.Broken != nil {
 			continue
 		}
 		if err := e.ledger.Reclaim(sl.s.ID); err != nil {
@@ -267,7 +255,7 @@ func (e *Engine) carve(parent *slotState, ev ClaimRequested, wanted int) (parts 
 	const op = "ep.Claim"
 	for len(parts) < wanted {
 		var req slot.Request
-		req, err = e.request.Request(ev.Job, parent.ad.WithoutJob(), e.env())
+		req, err = e.exprs.request.Request(ev.Job, parent.ad.WithoutJob(), e.env())
 		if err != nil {
 			code, err = refusalOf(err), errs.E(op, errs.Other, parent.name, e.whyDenied(parent, ev.Job, err))
 			break
@@ -323,7 +311,7 @@ func (e *Engine) takeParts(parent *slotState, parts []*slotState, ev ClaimReques
 			w.rest = parent
 		}
 		sl.waiting = w
-		e.told(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
+		e.moveOn(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
 	}
 }
 
@@ -332,7 +320,7 @@ func (e *Engine) takeParts(parent *slotState, parts []*slotState, ev ClaimReques
 func (e *Engine) leftovers(parent *slotState, last string) *Leftovers {
 	ad := parent.ad.Snapshot(e.now)
 	ad.SetString("LastSlotName", last)
-	id := parent.offer
+	id := parent.ids.first
 	if parent.cur != nil {
 		id = parent.cur.ID
 	}

@@ -331,8 +331,8 @@ func TestPreemptPartsRefused(t *testing.T) {
 		}
 	}
 	// An idle claim leaves its number free at once.
-	s.step(StarterExited{Activation: s.eng.byClaim[b.Claim.Public].act.ID})
-	s.step(StarterExited{Activation: s.eng.byClaim[a.Claim.Public].act.ID})
+	s.step(StarterExited{Activation: s.eng.slots.byClaim[b.Claim.Public].act.ID})
+	s.step(StarterExited{Activation: s.eng.slots.byClaim[a.Claim.Public].act.ID})
 	if r := s.request(ClaimRequested{Slot: slot1, Evict: []claim.ID{a.Claim, b.Claim}}, big); r.Err != nil || parts(r.Granted) != "slot1_1" {
 		t.Errorf("%+v", r)
 	}

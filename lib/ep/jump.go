@@ -35,10 +35,10 @@ func (e *Engine) jump(now clock.Instant) {
 	move(&e.drain.stopped)
 	move(&e.drain.deadline)
 	move(&e.bench.last)
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		move(&sl.entered.Wall)
 		move(&sl.began.Wall)
-		move(&sl.lastAt.Wall)
+		move(&sl.last.at.Wall)
 		if sl.cur != nil {
 			move(&sl.cur.Since.Wall)
 		}

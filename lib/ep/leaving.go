@@ -29,22 +29,22 @@ func (e *Engine) Shutdown() (ShutdownView, bool) {
 		return ShutdownView{}, false
 	}
 	v := ShutdownView{Manner: s.manner}
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		a := sl.act
 		switch {
 		case a == nil || a.Phase == claim.Ended:
 			continue
-		case a.flowed != 0:
+		case a.limits.outputMoved != 0:
 			v.Sending++
 			continue
 		}
 		v.Jobs++
 		if a.Phase >= claim.Vacating {
-			v.Left = max(v.Left, a.softUntil-e.now.Boot, a.hardUntil-e.now.Boot)
+			v.Left = max(v.Left, a.limits.soft-e.now.Boot, a.limits.hard-e.now.Boot)
 			continue
 		}
 		v.Retiring++
-		look := e.look(sl) // the vacate time is the end of the retirement, where that is longer
+		look := e.policyView(sl) // the vacate time is the end of the retirement, where that is longer
 		v.Left = max(v.Left, policy.RetirementLeft(look), policy.MaxVacate(look))
 	}
 	if s.until != 0 {

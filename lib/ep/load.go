@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
-	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/policy"
 )
@@ -23,11 +22,11 @@ const loadFloor = 0.005
 // sampled takes a reading of the machine into the ads, with the part of the
 // load that each slot's job makes.
 func (e *Engine) sampled(ev Sampled) {
-	gone := e.now.Sub(e.sampleAt)
-	e.sampleAt = e.now
+	gone := e.now.Sub(e.readings.last)
+	e.readings.last = e.now
 	keep := math.Exp(-gone.Seconds() / loadWindow.Seconds())
 	share := e.backfillShare()
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		busy := sl.processors() + share*sl.backfillCpus()
 		if busy == 0 && sl.load == 0 {
 			continue
@@ -45,10 +44,10 @@ func (e *Engine) sampled(ev Sampled) {
 
 // resize lets the slots follow the disk, if it is to be measured over and over.
 func (e *Engine) resize(s machine.Sample) {
-	if !e.follows || !s.Has(machine.ReadDisk) || !e.ledger.Resize(e.cfg.Inventory.Execute.Usable(s.FreeDiskKiB)) {
+	if !e.readings.followDisk || !s.Has(machine.ReadDisk) || !e.ledger.Resize(e.cfg.Inventory.Execute.Usable(s.FreeDiskKiB)) {
 		return
 	}
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		sl.ad.Resources()
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
@@ -65,20 +64,8 @@ func (sl *slotState) processors() float64 {
 		return benchmarkLoad
 	case a == nil || a.Phase == claim.Suspended || a.Phase == claim.Ended:
 		return 0
-	case a.measured:
-		return a.cpus
+	case a.used.measured:
+		return a.used.cpus
 	}
 	return sl.s.Total.Cpus
-}
-
-// measure takes what the job has used so far and finds its present rate.
-func (a *activation) measure(u host.Usage, runTime time.Duration) {
-	spent := (u.UserCPU + u.SysCPU) - (a.usage.UserCPU + a.usage.SysCPU)
-	over := runTime - a.usageAt
-	a.usage = u
-	if over < time.Second {
-		return
-	}
-	a.usageAt, a.measured = runTime, true
-	a.cpus = max(0, spent.Seconds()/over.Seconds())
 }

@@ -25,7 +25,7 @@ func (MatchTold) event() {}
 
 func (e *Engine) matchTold(ev MatchTold) {
 	const op = "ep.Match"
-	sl, ok := e.byID[ev.Slot]
+	sl, ok := e.slots.byID[ev.Slot]
 	switch {
 	case !ok:
 		e.refuse(ev.Ref, command.RefusedClaimNotFound, errs.E(op, errs.NotFound, ev.Slot.String(), errors.New("no such slot")))
@@ -35,10 +35,10 @@ func (e *Engine) matchTold(ev MatchTold) {
 		return
 	case sl.s.Kind == slot.Partitionable:
 	case sl.pair.State == policy.Unclaimed, sl.pair == policy.BackfillIdle:
-		e.told(sl, policy.MatchedIdle, policy.MatchTold, policy.ByMatch, "")
+		e.moveOn(sl, policy.MatchedIdle, policy.MatchTold, policy.ByMatch, "")
 	case sl.pair == policy.BackfillBusy:
-		sl.next = nextMatch
-		e.told(sl, policy.BackfillKilling, policy.MatchTold, policy.ByMatch, "")
+		sl.after.next = nextMatch
+		e.moveOn(sl, policy.BackfillKilling, policy.MatchTold, policy.ByMatch, "")
 	default:
 		e.refuse(ev.Ref, command.RefusedUnclaimed, errs.E(op, errs.Conflict, sl.name, fmt.Errorf("the slot is %v", sl.pair)))
 		return
@@ -51,7 +51,7 @@ func (e *Engine) matchTold(ev MatchTold) {
 // matched starts MATCH_TIMEOUT.
 func (e *Engine) matched(sl *slotState) {
 	sl.matchUntil = e.now.Boot + e.times.Match
-	e.timer(sl.matchUntil)
+	e.schedule.setTimer(sl.matchUntil)
 }
 
 // dueMatch ends a match that nobody followed up.
@@ -59,15 +59,15 @@ func (e *Engine) dueMatch(sl *slotState) {
 	switch {
 	case sl.pair != policy.MatchedIdle:
 	case e.now.Boot >= sl.matchUntil:
-		e.told(sl, policy.OwnerIdle, policy.TimedOut, policy.ByMatchTimeout, "")
+		e.moveOn(sl, policy.OwnerIdle, policy.TimedOut, policy.ByMatchTimeout, "")
 	default:
-		e.timer(sl.matchUntil)
+		e.schedule.setTimer(sl.matchUntil)
 	}
 }
 
 // unmatch ends a match whose claim was refused.
 func (e *Engine) unmatch(sl *slotState) {
 	if sl.pair == policy.MatchedIdle {
-		e.told(sl, policy.OwnerIdle, policy.Told, policy.ByClaim, "the claim of the matched slot was refused")
+		e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByClaim, "the claim of the matched slot was refused")
 	}
 }

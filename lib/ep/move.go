@@ -11,10 +11,11 @@ import (
 	"github.com/execpoint/execpoint/lib/reason"
 )
 
-// look fills the view with one slot.
-func (e *Engine) look(sl *slotState) *policy.View {
-	v := &e.view
-	e.watch(sl)
+// policyView fills the view with one slot. It holds until the next call.
+func (e *Engine) policyView(sl *slotState) *policy.View {
+	e.emitWarnings() // of the slot before
+	e.policy.show(sl)
+	v := &e.policy.view
 	v.Now, v.Pair, v.Slot, v.Exprs = e.now, sl.pair, sl.ad.Ad(), sl.exprs
 	v.Job, v.Claim, v.Activation, v.Waiting, v.Commanded = sl.job(), sl.cur, nil, policy.NobodyWaits, sl.commanded
 	if sl.act != nil {
@@ -42,14 +43,14 @@ func (e *Engine) settle(sl *slotState, left int) {
 	if left == 0 || sl.leaving() {
 		return
 	}
-	d := policy.Decide(e.look(sl))
+	d := policy.Decide(e.policyView(sl))
 	if sl.removing && d.To.State == policy.Drained {
 		return // a dynamic slot at its end has nothing to drain
 	}
 	if !d.Moves() {
 		if d.Cause == policy.ByPreempt { // already Retiring; from now on for good
 			sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
-			sl.vacate = e.vacateFor(d.Code)
+			sl.ending.why = e.vacateFor(d.Code)
 		}
 		return
 	}
@@ -57,7 +58,7 @@ func (e *Engine) settle(sl *slotState, left int) {
 		sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
 	}
 	if d.Code != 0 {
-		sl.vacate = e.vacateFor(d.Code)
+		sl.ending.why = e.vacateFor(d.Code)
 	}
 	e.move(sl, d, policy.Evaluated, left-1)
 }
@@ -68,9 +69,9 @@ func (sl *slotState) leaving() bool {
 	return sl.pair.State == policy.Claimed && sl.act != nil && sl.act.Phase >= claim.Vacating
 }
 
-// told moves a slot because of an event rather than an expression.
-func (e *Engine) told(sl *slotState, to policy.Pair, on policy.Class, cause policy.Cause, why string) {
-	e.move(sl, policy.Decision{From: sl.pair, To: to, Cause: cause, Reason: why, Code: sl.vacate.code}, on, maxSettle)
+// moveOn moves a slot because of an event rather than an expression.
+func (e *Engine) moveOn(sl *slotState, to policy.Pair, on policy.Class, cause policy.Cause, why string) {
+	e.move(sl, policy.Decision{From: sl.pair, To: to, Cause: cause, Reason: why, Code: sl.ending.why.code}, on, maxSettle)
 }
 
 // move carries out one row of the table with its duties, and what follows from
@@ -90,7 +91,7 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 	kills := row.Duties&(policy.SoftKillJob|policy.HardKillJob) != 0 && sl.act != nil
 	if kills {
 		var trace []policy.Trace
-		d.Hold, trace = policy.WantsHold(e.look(sl))
+		d.Hold, trace = policy.WantsHold(e.policyView(sl))
 		d.Trace = append(d.Trace, trace...)
 	}
 	if e.drain.on && d.To.State == policy.Preempting && sl.act != nil {
@@ -103,16 +104,16 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 		e.dropWaiting(sl)
 	}
 	if d.To == policy.BackfillKilling && d.Cause == policy.ByEvictBackfill {
-		sl.next = nextOwner
+		sl.after.next = nextOwner
 	}
 	from := sl.pair
 	e.enter(sl, d.To)
 	if from.State == policy.Backfill && d.To.State != policy.Backfill {
 		e.backfillLeft()
 	}
-	sl.last, sl.lastAt = d, e.now
+	sl.last.decision, sl.last.at = d, e.now
 	if sl.act != nil {
-		sl.lastOf = sl.act.ID
+		sl.last.activation = sl.act.ID
 	}
 	t := Transitioned{Slot: sl.s.ID, Name: sl.name, From: from, To: d.To, On: on, Number: d.Number, Decision: d}
 	if sl.act != nil {
@@ -135,7 +136,7 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 		e.grant(sl)
 	}
 	if d.To == policy.ClaimedIdle || d.To == policy.ClaimedBusy {
-		sl.vacate = vacate{} // whatever it was, the claim stays
+		sl.ending.why = vacate{} // whatever it was, the claim stays
 	}
 	switch {
 	case row.Duties.Has(policy.RunBenchmark):
@@ -167,19 +168,19 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 // if the policy still lets it in, or to Owner.
 func (e *Engine) leavePreempting(sl *slotState) {
 	if w := sl.waiting; w != nil {
-		v := e.consider(sl, w.claim.Request)
+		v := e.policyViewWith(sl, w.claim.Request)
 		v.Claim = w.claim
 		switch {
 		case policy.StartIsFalse(v):
-			e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "preempting claim refused - START is false")
+			e.moveOn(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "preempting claim refused - START is false")
 		case policy.Owned(v):
-			e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByOwner, "preempting claim refused - IS_OWNER is true")
+			e.moveOn(sl, policy.OwnerIdle, policy.StarterGone, policy.ByOwner, "preempting claim refused - IS_OWNER is true")
 		default:
-			e.told(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByPreemptingClaim, "preempting claim exists - START is true or undefined")
+			e.moveOn(sl, policy.ClaimedIdle, policy.StarterGone, policy.ByPreemptingClaim, "preempting claim exists - START is true or undefined")
 		}
 		return
 	}
-	e.told(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "No preempting claim, returning to owner")
+	e.moveOn(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "No preempting claim, returning to owner")
 }
 
 // vacateFor words the end of a claim as jobs are told it.

@@ -16,7 +16,7 @@ import (
 
 func (e *Engine) suspendJob(sl *slotState) {
 	e.enterPhase(sl, claim.Suspended)
-	e.emit(OrderStarter{Activation: sl.act.ID, Op: Suspend, Reason: sl.last.Reason})
+	e.emit(OrderStarter{Activation: sl.act.ID, Op: Suspend, Reason: sl.last.decision.Reason})
 }
 
 func (e *Engine) continueJob(sl *slotState) {
@@ -38,12 +38,12 @@ func (e *Engine) softKill(sl *slotState, hold *policy.Hold) {
 	if a.Phase == claim.Suspended {
 		e.continueJob(sl)
 	}
-	limit := policy.MaxVacate(e.look(sl))
+	limit := policy.MaxVacate(e.policyView(sl))
 	e.enterPhase(sl, claim.Vacating)
-	a.hold = hold
-	a.softUntil = e.now.Boot + limit
-	e.timer(a.softUntil)
-	e.order(sl, SoftKill, a.softUntil)
+	a.order.hold = hold
+	a.limits.soft = e.now.Boot + limit
+	e.schedule.setTimer(a.limits.soft)
+	e.order(sl, SoftKill, a.limits.soft)
 }
 
 // hardKill ends the job at once, and the starter too if it does not obey.
@@ -53,36 +53,36 @@ func (e *Engine) hardKill(sl *slotState, hold *policy.Hold) {
 		return
 	}
 	if hold != nil {
-		a.hold = hold
+		a.order.hold = hold
 	}
-	a.softUntil = 0
-	if a.hardUntil == 0 {
-		a.hardUntil = e.now.Boot + e.times.Killing
-		a.flowUntil = e.now.Boot + e.outputLimit()
-		e.timer(a.hardUntil)
+	a.limits.soft = 0
+	if a.limits.hard == 0 {
+		a.limits.hard = e.now.Boot + e.times.Killing
+		a.limits.output = e.now.Boot + e.outputLimit()
+		e.schedule.setTimer(a.limits.hard)
 	}
 	if a.Phase == claim.Ended {
 		return // nothing is left to kill but the starter, which is on its way
 	}
 	e.enterPhase(sl, claim.Killing)
-	e.order(sl, HardKill, a.hardUntil)
+	e.order(sl, HardKill, a.limits.hard)
 }
 
 // order tells the starter to end its job, and why.
 func (e *Engine) order(sl *slotState, op Order, deadline time.Duration) {
 	o := OrderStarter{
-		Activation: sl.act.ID, Op: op, Reason: sl.vacate.reason, Code: sl.vacate.code, Subcode: sl.vacate.subcode,
+		Activation: sl.act.ID, Op: op, Reason: sl.ending.why.reason, Code: sl.ending.why.code, Subcode: sl.ending.why.subcode,
 		Deadline: e.at(deadline),
 	}
-	if h := sl.act.hold; h != nil {
+	if h := sl.act.order.hold; h != nil {
 		o.Reason, o.Code, o.Subcode, o.Hold = h.Reason, h.Code, h.Subcode, true
 	}
-	o.Final = op == SoftKill && sl.act.final
+	o.Final = op == SoftKill && sl.act.order.final
 	if op == HardKill {
-		o.OutputLimit = max(0, sl.act.flowUntil-e.now.Boot)
-		o.Late = sl.act.late
+		o.OutputLimit = max(0, sl.act.limits.output-e.now.Boot)
+		o.Late = sl.act.limits.late
 	}
-	sl.act.told = sl.vacate
+	sl.act.order.why = sl.ending.why
 	e.emit(o)
 }
 
@@ -93,14 +93,13 @@ func (e *Engine) at(boot time.Duration) clock.Instant { return e.now.Add(boot - 
 // vacate time is killed, a starter that does not obey is ended by force, a
 // claim whose client is silent ends.
 func (e *Engine) due() {
-	if e.deadline == 0 || e.now.Boot < e.deadline {
+	if !e.schedule.timerDue(e.now.Boot) {
 		return
 	}
-	e.deadline = 0
 	e.shutdown.due(e)
 	e.dueBackfill()
 	e.dueFaults()
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		e.dueOf(sl)
 	}
 }
@@ -108,26 +107,24 @@ func (e *Engine) due() {
 func (e *Engine) dueOf(sl *slotState) {
 	e.dueMatch(sl)
 	if a := sl.act; a != nil {
-		if until := a.flowed + e.times.Killing; a.softUntil != 0 && a.flowed != 0 && until > e.now.Boot {
-			a.softUntil = max(a.softUntil, until)
-		}
-		if a.softUntil != 0 && e.now.Boot >= a.softUntil {
-			a.late = a.Phase == claim.Vacating
+		a.limits.extend(e.now.Boot, e.times.Killing)
+		if a.limits.softOver(e.now.Boot) {
+			a.limits.late = a.Phase == claim.Vacating
 			e.hardKill(sl, nil)
 		}
-		if a.hardUntil != 0 && e.now.Boot >= a.hardUntil {
+		if a.limits.hardOver(e.now.Boot) {
 			e.emit(KillStarter{Activation: a.ID, Reason: "starter does not end its job within KILLING_TIMEOUT"})
-			a.hardUntil = e.now.Boot + max(time.Second, e.times.Killing)
+			a.limits.hard = e.now.Boot + max(time.Second, e.times.Killing)
 		}
-		for _, t := range [...]time.Duration{a.softUntil, a.hardUntil} {
+		for _, t := range [...]time.Duration{a.limits.soft, a.limits.hard} {
 			if t != 0 {
-				e.timer(t)
+				e.schedule.setTimer(t)
 			}
 		}
 	}
 	if c := sl.cur; c != nil && sl.pair.State == policy.Claimed {
 		if sl.act != nil && c.KeptByStarter && c.Lease.Expired(e.now) {
-			e.keepAlive(sl, SignStarter)
+			e.renewLease(sl, SignStarter)
 		}
 		if c.Lease.Expired(e.now) {
 			c.Lease = claim.Lease{}
@@ -135,7 +132,7 @@ func (e *Engine) dueOf(sl *slotState) {
 			return
 		}
 		if c.Lease.Duration > 0 {
-			e.timer(c.Lease.Until)
+			e.schedule.setTimer(c.Lease.Until)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (e *Engine) vacateRequested(ev VacateRequested) {
 	const op = "ep.Vacate"
 	if ev.Slot.IsZero() {
-		for _, sl := range e.slots {
+		for _, sl := range e.slots.all {
 			e.vacateSlot(sl, ev.Manner)
 		}
 		if !ev.Ref.IsZero() {
@@ -25,7 +25,7 @@ func (e *Engine) vacateRequested(ev VacateRequested) {
 		}
 		return
 	}
-	sl, ok := e.byID[ev.Slot]
+	sl, ok := e.slots.byID[ev.Slot]
 	if !ok {
 		e.refuse(ev.Ref, 0, errs.E(op, errs.NotFound, ev.Slot.String(), errors.New("no such slot")))
 		return
@@ -49,7 +49,7 @@ func (e *Engine) vacateSlot(sl *slotState, m Manner) bool {
 	code := int(reason.StartdVacateCommand)
 	switch {
 	case sl.pair == policy.MatchedIdle:
-		e.told(sl, policy.OwnerIdle, policy.Told, policy.ByCommand, "received VACATE_CLAIM command")
+		e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByCommand, "received VACATE_CLAIM command")
 	case sl.pair.State == policy.Backfill:
 		e.leaveBackfill(sl, policy.ByCommand, "received VACATE_CLAIM command")
 	case m == Fast && (sl.pair.State == policy.Claimed || sl.pair == policy.PreemptingVacating):
@@ -64,11 +64,12 @@ func (e *Engine) vacateSlot(sl *slotState, m Manner) bool {
 
 // shutdown is how the EP ends, if it does.
 type shutdown struct {
-	begun  bool
-	manner Manner
-	until  time.Duration // boot time at which a graceful shutdown becomes a fast one, 0: never
-	fastAt time.Duration // boot time at which a fast shutdown began
-	told   bool          // ShutdownComplete was sent
+	begun    bool
+	manner   Manner
+	until    time.Duration // boot time at which a graceful shutdown becomes a fast one, 0: never
+	fastAt   time.Duration // boot time at which a fast shutdown began
+	complete bool          // ShutdownComplete was sent
+	vacant   vacancy
 }
 
 func (e *Engine) shutdownRequested(m Manner) { e.beginShutdown(m, m.String()+" shutdown") }
@@ -86,13 +87,13 @@ func (e *Engine) beginShutdown(m Manner, why string) {
 	e.stopBenchmarks()
 	if m == Graceful && e.times.ShutdownGraceful > 0 {
 		s.until = e.now.Boot + e.times.ShutdownGraceful
-		e.timer(s.until)
+		e.schedule.setTimer(s.until)
 	}
 	code := int(reason.StartdShutdown)
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		switch {
 		case sl.pair == policy.MatchedIdle:
-			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByShutdown, why)
+			e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByShutdown, why)
 		case sl.pair.State == policy.Backfill:
 			e.leaveBackfill(sl, policy.ByShutdown, why)
 		case m == Fast:
@@ -114,14 +115,14 @@ func (s *shutdown) due(e *Engine) {
 	case e.now.Boot >= s.until:
 		e.beginShutdown(Fast, "fast shutdown, after SHUTDOWN_GRACEFUL_TIMEOUT")
 	default:
-		e.timer(s.until)
+		e.schedule.setTimer(s.until)
 	}
 }
 
 // check notices that no starter and no benchmark is left.
 func (s *shutdown) check(e *Engine) {
-	if s.begun && !s.told && len(e.byAct) == 0 && !e.bench.running && e.back.client == noClient {
-		s.told = true
+	if s.begun && !s.complete && len(e.slots.byActivation) == 0 && !e.bench.running && e.back.client == noClient {
+		s.complete = true
 		e.emit(ShutdownComplete{})
 	}
 }

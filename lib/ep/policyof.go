@@ -11,7 +11,7 @@ import (
 // PolicyOf returns the expressions of a slot, nil if there is no such slot.
 // They are the engine's own and may be read before its next Step.
 func (e *Engine) PolicyOf(id slot.ID) *policy.Expressions {
-	if sl, ok := e.byID[id]; ok {
+	if sl, ok := e.slots.byID[id]; ok {
 		return sl.exprs
 	}
 	return nil

@@ -506,7 +506,7 @@ func (m *model) perform(ev Event) (refused bool) {
 				m.rt.Fatalf("a shutdown begins: %+v, one was under way: %v", eff, m.ending)
 			}
 			m.ending = &eff.Manner
-		case PolicyOdd:
+		case PolicyWarning:
 			if eff.Trace.Name == "" || eff.Trace.Taken == "" || eff.Trace.Text == "" {
 				m.rt.Fatalf("what is odd? %+v", eff)
 			}
@@ -550,7 +550,7 @@ func (m *model) reply(r Reply) {
 		m.claims[g.Claim.Public] = g.Claim
 	}
 	if rest := r.Granted.Leftovers; rest != nil {
-		if sl := m.eng.byOffer[rest.Claim.Public]; (sl == nil || sl.s.ID != rest.Slot) && m.claims[rest.Claim.Public] != rest.Claim {
+		if sl := m.eng.slots.byOffer[rest.Claim.Public]; (sl == nil || sl.s.ID != rest.Slot) && m.claims[rest.Claim.Public] != rest.Claim {
 			m.rt.Fatalf("leftovers %v, which nobody can claim", rest.Claim)
 		}
 	}
@@ -602,7 +602,7 @@ func (m *model) check(changed map[string]bool) {
 	n := 0
 	for v := range e.Views() {
 		n++
-		sl := e.byID[v.ID]
+		sl := e.slots.byID[v.ID]
 		if was := m.pairs[v.Name]; was != v.Pair {
 			m.rt.Fatalf("%s is %v, told was %v", v.Name, v.Pair, was)
 		}
@@ -619,15 +619,15 @@ func (m *model) check(changed map[string]bool) {
 		if v.ID == m.benched && m.bench == "running" && v.Pair != policy.UnclaimedBenchmarking {
 			m.rt.Fatalf("benchmarks go on for %s, which is %v", v.Name, v.Pair)
 		}
-		if v.NextClaim.IsZero() || e.byOffer[v.NextClaim.Public] != sl || m.claims[v.NextClaim.Public] == v.NextClaim {
-			m.rt.Fatalf("%s is to be claimed by %v, which is known for %v", v.Name, v.NextClaim, e.byOffer[v.NextClaim.Public])
+		if v.NextClaim.IsZero() || e.slots.byOffer[v.NextClaim.Public] != sl || m.claims[v.NextClaim.Public] == v.NextClaim {
+			m.rt.Fatalf("%s is to be claimed by %v, which is known for %v", v.Name, v.NextClaim, e.slots.byOffer[v.NextClaim.Public])
 		}
 		if want := sl.ad.Claims(); len(v.FurtherClaims) != want || v.Kind != slot.Partitionable && want != 0 {
 			m.rt.Fatalf("%s has %d further ids for %d claims", v.Name, len(v.FurtherClaims), want)
 		}
 		for _, id := range v.FurtherClaims {
-			if id.IsZero() || e.byOffer[id.Public] != sl || m.claims[id.Public] == id || id == v.NextClaim {
-				m.rt.Fatalf("%s is to be claimed by %v as well, which is known for %v", v.Name, id, e.byOffer[id.Public])
+			if id.IsZero() || e.slots.byOffer[id.Public] != sl || m.claims[id.Public] == id || id == v.NextClaim {
+				m.rt.Fatalf("%s is to be claimed by %v as well, which is known for %v", v.Name, id, e.slots.byOffer[id.Public])
 			}
 		}
 		offered += 1 + len(v.FurtherClaims)
@@ -639,12 +639,12 @@ func (m *model) check(changed map[string]bool) {
 				m.rt.Fatalf("%v holds %s and %s", v.Claim, other, v.Name)
 			}
 			owners[v.Claim.Public] = v.Name
-			if m.claims[v.Claim.Public] != v.Claim || e.byClaim[v.Claim.Public] != sl {
+			if m.claims[v.Claim.Public] != v.Claim || e.slots.byClaim[v.Claim.Public] != sl {
 				m.rt.Fatalf("%s is held by %v, which nobody was granted", v.Name, v.Claim)
 			}
 		}
 		active := active(v)
-		if active && (!claimed || e.byAct[v.Activation] != sl || m.lives[v.Activation] == nil) {
+		if active && (!claimed || e.slots.byActivation[v.Activation] != sl || m.lives[v.Activation] == nil) {
 			m.rt.Fatalf("%s runs %s in %v", v.Name, v.Activation, v.Pair)
 		}
 		switch v.Pair {
@@ -678,12 +678,12 @@ func (m *model) check(changed map[string]bool) {
 		}
 		m.stamp(v, changed)
 	}
-	if len(e.byOffer) != offered {
-		m.rt.Fatalf("%d slots offer %d ids, %d are known", n, offered, len(e.byOffer))
+	if len(e.slots.byOffer) != offered {
+		m.rt.Fatalf("%d slots offer %d ids, %d are known", n, offered, len(e.slots.byOffer))
 	}
-	if n != e.ledger.Len() || len(owners) != len(m.claims) || len(e.byClaim) != len(m.claims) || polled != e.polled {
+	if n != e.ledger.Len() || len(owners) != len(m.claims) || len(e.slots.byClaim) != len(m.claims) || polled != e.schedule.polled {
 		m.rt.Fatalf("%d slots, ledger %d; %d claims held, %d granted, %d known; %d polled, %d counted",
-			n, e.ledger.Len(), len(owners), len(m.claims), len(e.byClaim), polled, e.polled)
+			n, e.ledger.Len(), len(owners), len(m.claims), len(e.slots.byClaim), polled, e.schedule.polled)
 	}
 }
 
@@ -712,7 +712,7 @@ func (m *model) stamp(v SlotView, changed map[string]bool) {
 	if m.eng.drain.on {
 		shut = m.eng.drain.start == nil
 	}
-	if shut && m.eng.byID[v.ID].s.Broken == nil {
+	if shut && m.eng.slots.byID[v.ID].s.Broken == nil {
 		if req, _ := ad.Lookup("Requirements"); req == nil || req.String() != "false" {
 			m.rt.Fatalf("%s is %v and its Requirements are %v", v.Name, v.Pair, req)
 		}
@@ -724,7 +724,7 @@ func (m *model) fingerprint() string {
 	out := ""
 	for v := range m.eng.Views() {
 		out += fmt.Sprintf("%s %v %v %v %v %s %v %v %v\n", v.Name, v.Pair, v.Free, v.Claim, v.Client, v.Activation, v.Phase, v.Entered, v.Began)
-		if w := m.eng.byID[v.ID].waiting; w != nil {
+		if w := m.eng.slots.byID[v.ID].waiting; w != nil {
 			out += fmt.Sprintf("  waiting %d\n", w.ref)
 		}
 	}

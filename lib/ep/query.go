@@ -63,7 +63,7 @@ func (v *SlotView) Claimable() bool { return v.open }
 // meanwhile.
 func (e *Engine) Views() iter.Seq[SlotView] {
 	return func(yield func(SlotView) bool) {
-		for _, sl := range e.slots {
+		for _, sl := range e.slots.all {
 			if !yield(e.viewOf(sl)) {
 				return
 			}
@@ -73,7 +73,7 @@ func (e *Engine) Views() iter.Seq[SlotView] {
 
 // SlotView returns the view of one slot.
 func (e *Engine) SlotView(id slot.ID) (SlotView, bool) {
-	sl, ok := e.byID[id]
+	sl, ok := e.slots.byID[id]
 	if !ok {
 		return SlotView{}, false
 	}
@@ -83,15 +83,15 @@ func (e *Engine) SlotView(id slot.ID) (SlotView, bool) {
 func (e *Engine) viewOf(sl *slotState) SlotView {
 	v := SlotView{
 		ID: sl.s.ID, Name: sl.name, FullName: sl.full, Kind: sl.s.Kind, Pair: sl.pair, Entered: sl.entered, Began: sl.began,
-		Total: sl.s.Total, Free: e.ledger.Open(sl.s), Broken: sl.s.Broken, NextClaim: sl.offer, FurtherClaims: sl.further,
+		Total: sl.s.Total, Free: e.ledger.Open(sl.s), Broken: sl.s.Broken, NextClaim: sl.ids.first, FurtherClaims: sl.ids.further,
 	}
 	if c := sl.cur; c != nil {
 		v.Claimed, v.Claim, v.Client = true, c.ID, c.Client
 	}
 	if a := sl.act; a != nil {
-		v.Activation, v.Phase, v.Job, v.Starter, v.Usage, v.DiskKiB = a.ID, a.Phase, a.Job, a.proc, a.usage, a.diskKiB
+		v.Activation, v.Phase, v.Job, v.Starter, v.Usage, v.DiskKiB = a.ID, a.Phase, a.Job, a.proc, a.used.usage, a.used.diskKiB
 		v.RunTime, v.StarterAddress = a.RunTime(e.now), a.address
-		v.GlobalJobID, v.JobID = a.globalJob, a.job
+		v.GlobalJobID, v.JobID = a.job.global, a.job.number
 	}
 	free := sl.pair.State == policy.Owner || sl.pair.State == policy.Unclaimed || sl.pair.State == policy.Backfill ||
 		e.drain.start != nil && sl.pair.State == policy.Drained
@@ -106,17 +106,17 @@ func (e *Engine) DaemonAd(problems []slot.Problem) *classad.Ad { return e.ads.Da
 // RetirementLeft returns for how long the job in a slot may still not be
 // hard-killed, 0 without a job.
 func (e *Engine) RetirementLeft(id slot.ID) (time.Duration, bool) {
-	sl, ok := e.byID[id]
+	sl, ok := e.slots.byID[id]
 	if !ok {
 		return 0, false
 	}
-	return policy.RetirementLeft(e.look(sl)), true
+	return policy.RetirementLeft(e.policyView(sl)), true
 }
 
 // SlotAd returns the ad of a slot, nil if there is none. It is the engine's
 // own: read it before the next Step and do not change it.
 func (e *Engine) SlotAd(id slot.ID) *classad.Ad {
-	if sl, ok := e.byID[id]; ok {
+	if sl, ok := e.slots.byID[id]; ok {
 		return sl.ad.Ad()
 	}
 	return nil
@@ -141,13 +141,13 @@ type Explanation struct {
 // Explain returns the last decision about a slot and what its policy says now.
 // It changes nothing.
 func (e *Engine) Explain(id slot.ID) (Explanation, bool) {
-	sl, ok := e.byID[id]
+	sl, ok := e.slots.byID[id]
 	if !ok {
 		return Explanation{}, false
 	}
 	return Explanation{
-		Slot: id, Name: sl.name, Pair: sl.pair, Last: sl.last, Since: sl.lastAt, Activation: sl.lastOf,
-		Now: policy.Explain(e.look(sl)), Job: sl.job(),
+		Slot: id, Name: sl.name, Pair: sl.pair, Last: sl.last.decision, Since: sl.last.at, Activation: sl.last.activation,
+		Now: policy.Explain(e.policyView(sl)), Job: sl.job(),
 	}, true
 }
 
@@ -187,7 +187,7 @@ func (e *Engine) env() *classad.Env {
 // Mentions reports whether an expression of the policy names the attribute, so
 // that a job which says it may be treated otherwise.
 func (e *Engine) Mentions(attr string) bool {
-	for _, x := range e.exprs {
+	for _, x := range e.exprs.byType {
 		if x.Mentions(attr) {
 			return true
 		}

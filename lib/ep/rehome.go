@@ -17,10 +17,10 @@ func (Rehomed) event() {}
 
 func (e *Engine) rehomed() {
 	const why = "rehome"
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		switch {
 		case sl.pair == policy.MatchedIdle:
-			e.told(sl, policy.OwnerIdle, policy.Told, policy.ByCommand, why)
+			e.moveOn(sl, policy.OwnerIdle, policy.Commanded, policy.ByCommand, why)
 		case sl.pair.State == policy.Claimed, sl.pair == policy.PreemptingVacating:
 			e.kill(sl, int(reason.StartdRehoming), policy.ByCommand, why)
 		}
@@ -34,18 +34,18 @@ func (e *Engine) AllSlots(x *classad.Expr) bool {
 		return false
 	}
 	env := e.env()
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		env.My = sl.ad.Ad()
 		if ok, is := x.Eval(env).AsBool(); !is || !ok {
 			return false
 		}
 	}
-	return len(e.slots) > 0
+	return len(e.slots.all) > 0
 }
 
 // Empty reports whether no slot has a claim or a starter.
 func (e *Engine) Empty() bool {
-	for _, sl := range e.slots {
+	for _, sl := range e.slots.all {
 		if sl.cur != nil || sl.act != nil {
 			return false
 		}

@@ -134,7 +134,7 @@ func (p *play) jobEnds() {
 }
 
 func (p *play) closing() {
-	p.eng.byClaim[p.held.Public].cur.Closing = true
+	p.eng.slots.byClaim[p.held.Public].cur.Closing = true
 	p.step(DeactivateRequested{Claim: p.held, How: Gracefully})
 }
 

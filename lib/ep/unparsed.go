@@ -29,7 +29,7 @@ type expressions struct {
 // daemon's ad.
 func expressionsFrom(s *config.Snapshot, ledger *slot.Ledger) expressions {
 	x := expressions{byType: make(map[int]*policy.Expressions)}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for sl := range ledger.Slots() {
 		if x.byType[sl.TypeID] == nil {
 			x.byType[sl.TypeID], _ = policy.ExpressionsFrom(s, sl.TypeID)
@@ -37,8 +37,8 @@ func expressionsFrom(s *config.Snapshot, ledger *slot.Ledger) expressions {
 	}
 	for _, typ := range slices.Sorted(maps.Keys(x.byType)) {
 		for _, u := range x.byType[typ].Unparsed() {
-			if !told[u.Name] {
-				told[u.Name] = true
+			if !listed[u.Name] {
+				listed[u.Name] = true
 				x.unparsed = append(x.unparsed, u)
 			}
 		}
@@ -60,7 +60,7 @@ func expressionsFrom(s *config.Snapshot, ledger *slot.Ledger) expressions {
 // without those that do not parse in the present one either.
 func (e *Engine) NewlyUnparsed(s *config.Snapshot) []error {
 	was := map[string]bool{}
-	for _, err := range e.unparsed {
+	for _, err := range e.exprs.unparsed {
 		was[knobOf(err)] = true
 	}
 	return slices.DeleteFunc(expressionsFrom(s, e.ledger).unparsed, func(err error) bool { return was[knobOf(err)] })
@@ -77,4 +77,4 @@ func knobOf(err error) string {
 
 // Unparsed says which of the owner's expressions do not parse and what counts
 // in their place.
-func (e *Engine) Unparsed() []error { return e.unparsed }
+func (e *Engine) Unparsed() []error { return e.exprs.unparsed }

@@ -28,7 +28,7 @@ func (ShutdownBegun) effect() {}
 
 // beginUpdates plans the first update.
 func (e *Engine) beginUpdates() {
-	e.nextUpdate = e.now.Boot + e.times.Offset
+	e.schedule.update = e.now.Boot + e.times.Offset
 	if e.times.Offset <= 0 {
 		e.updateAll()
 	}
@@ -36,8 +36,8 @@ func (e *Engine) beginUpdates() {
 
 // updateAll is the periodic update.
 func (e *Engine) updateAll() {
-	e.updated = true
-	e.nextUpdate = e.now.Boot + e.times.Update
+	e.schedule.updated = true
+	e.schedule.update = e.now.Boot + e.times.Update
 	e.emit(UpdateDue{})
 }
 
@@ -51,13 +51,13 @@ const (
 	startUndefined
 )
 
-// seeStart notices that START has changed. Without a job it says nothing odd:
+// seeStart notices that START has changed. Without a job it gives no warning:
 // it is meant to ask for one. Nobody matches a dynamic slot by its START.
 func (e *Engine) seeStart(sl *slotState) {
 	if sl.s.Kind == slot.Dynamic {
 		return
 	}
-	v := e.look(sl)
+	v := e.policyView(sl)
 	is := startUndefined
 	switch value, defined := policy.StartHolds(v); {
 	case defined && value:
@@ -82,18 +82,18 @@ type vacancy struct {
 // counts from the start, or from the end of the last claim.
 func (e *Engine) endIfVacant() {
 	switch {
-	case len(e.byClaim) > 0:
-		e.vacant.on = false
+	case len(e.slots.byClaim) > 0:
+		e.shutdown.vacant.on = false
 		return
-	case !e.vacant.on:
-		e.vacant = vacancy{true, e.now.Boot}
+	case !e.shutdown.vacant.on:
+		e.shutdown.vacant = vacancy{true, e.now.Boot}
 	}
 	if e.times.NoClaim <= 0 || e.shutdown.begun {
 		return
 	}
-	at := e.vacant.from + e.times.NoClaim
+	at := e.shutdown.vacant.from + e.times.NoClaim
 	if e.now.Boot < at {
-		e.timer(at)
+		e.schedule.setTimer(at)
 		return
 	}
 	e.beginShutdown(Graceful, "no slot was claimed for "+e.times.NoClaim.String())

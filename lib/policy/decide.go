@@ -294,9 +294,9 @@ func WantsHold(v *View) (*Hold, []Trace) {
 	val := v.value(WantHoldReason)
 	if s, ok := val.AsString(); ok {
 		hold.Reason = s
-		v.right(WantHoldReason)
+		v.withdrawWarning(WantHoldReason)
 	} else {
-		v.odd(WantHoldReason, val, "the stock reason is given")
+		v.warn(WantHoldReason, val, "the stock reason is given")
 	}
 	if hold.Reason == "" {
 		hold.Reason = fmt.Sprintf("The startd put this job on hold.  (At preemption time, WANT_HOLD evaluated to true: WANT_HOLD = %v)",
@@ -305,9 +305,9 @@ func WantsHold(v *View) (*Hold, []Trace) {
 	val = v.value(WantHoldSubcode)
 	if n, ok := whole(val); ok {
 		hold.Subcode = int(n)
-		v.right(WantHoldSubcode)
+		v.withdrawWarning(WantHoldSubcode)
 	} else {
-		v.odd(WantHoldSubcode, val, "taken as 0")
+		v.warn(WantHoldSubcode, val, "taken as 0")
 	}
 	return hold, t.list
 }

@@ -80,9 +80,9 @@ func (v *View) retirementLeft() time.Duration {
 	val := v.value(MaxJobRetirementTime)
 	if n, ok := whole(val); ok {
 		granted = n
-		v.right(MaxJobRetirementTime)
+		v.withdrawWarning(MaxJobRetirementTime)
 	} else {
-		v.odd(MaxJobRetirementTime, val, "taken as 0 s")
+		v.warn(MaxJobRetirementTime, val, "taken as 0 s")
 	}
 	v.tracer.tookTime(seconds(granted))
 	limit := seconds(granted)
@@ -161,9 +161,9 @@ func Pledge(v *View) time.Duration {
 	val := v.value(MachineMaxVacateTime)
 	n, ok := whole(val)
 	if ok {
-		v.right(MachineMaxVacateTime)
+		v.withdrawWarning(MachineMaxVacateTime)
 	} else {
-		v.odd(MachineMaxVacateTime, val, "taken as 0 s")
+		v.warn(MachineMaxVacateTime, val, "taken as 0 s")
 	}
 	return max(0, seconds(n))
 }
@@ -175,10 +175,10 @@ func RankOf(v *View) float64 {
 	val := v.value(Rank)
 	f, ok := val.AsNumber()
 	if !ok || math.IsNaN(f) {
-		v.odd(Rank, val, "taken as 0")
+		v.warn(Rank, val, "taken as 0")
 		return 0
 	}
-	v.right(Rank)
+	v.withdrawWarning(Rank)
 	return f
 }
 
@@ -188,12 +188,12 @@ func (v *View) worklife() time.Duration {
 	val := v.local(ClaimWorklife)
 	n, ok := whole(val)
 	if ok {
-		v.right(ClaimWorklife)
+		v.withdrawWarning(ClaimWorklife)
 	} else {
 		const taken = "undefined, taken as the default of 1200 s"
 		n = defaultWorklife
 		v.tracer.took(taken)
-		v.odd(ClaimWorklife, val, taken)
+		v.warn(ClaimWorklife, val, taken)
 	}
 	if n < 0 {
 		v.tracer.took("no limit")
@@ -228,9 +228,9 @@ func Starts(v *View) Verdict {
 	switch {
 	case v.Draining: // it is not START that was asked
 	case ok:
-		v.right(Start)
+		v.withdrawWarning(Start)
 	default:
-		v.odd(Start, val, takenFalse)
+		v.warn(Start, val, takenFalse)
 	}
 	if b {
 		return Verdict{OK: true, Value: val}

@@ -44,38 +44,38 @@ var table = []Transition{
 	// Matched
 	{8, 'F', MatchedIdle, TimedOut, "MATCH_TIMEOUT is over and nobody claimed", OwnerIdle, "match timed out", toOwner},
 	{8, 'F', MatchedIdle, Evaluated, "START is false without regard to a job", OwnerIdle, "START is FALSE", toOwner},
-	{8, 'F', MatchedIdle, Told, "vacate, release, shutdown or a failed claim", OwnerIdle, "received VACATE_CLAIM command", toOwner},
+	{8, 'F', MatchedIdle, Commanded, "vacate, release, shutdown or a failed claim", OwnerIdle, "received VACATE_CLAIM command", toOwner},
 	{9, 'G', MatchedIdle, ClaimTaken, "by the matched client, START accepts the job", ClaimedIdle, "claiming protocol successful", BeginClaim | Offer | Reevaluate},
 
 	// Claimed/Idle
 	{11, 0, ClaimedIdle, Activated, "Requirements accept the job", ClaimedBusy, "claim-activation protocol successful", StartRunning},
 	{10, 'H', ClaimedIdle, Evaluated, "IS_OWNER is true, a preempting claim waits, the worklife is over, or the slot is to be drained", PreemptingVacating, "claim retirement ended/expired", toVacating},
-	{10, 'H', ClaimedIdle, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
-	{10, 'H', ClaimedIdle, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
-	{10, 0, ClaimedIdle, Told, "vacate, graceful shutdown or a drain; without a job to wait for the slot leaves Retiring at once", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
+	{10, 'H', ClaimedIdle, Commanded, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
+	{10, 'H', ClaimedIdle, Commanded, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
+	{10, 0, ClaimedIdle, Commanded, "vacate, graceful shutdown or a drain; without a job to wait for the slot leaves Retiring at once", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
 
 	// Claimed/Busy
 	{12, 0, ClaimedBusy, JobGone, "", ClaimedCleaning, "job is gone", 0},
 	{12, 0, ClaimedBusy, StarterGone, "without a word about the job", ClaimedIdle, "starter exited, was in Claimed/Busy", Reevaluate},
 	{13, 0, ClaimedBusy, Evaluated, "WANT_SUSPEND is not true and PREEMPT is, or a preempting claim waits", ClaimedRetiring, "PREEMPT is TRUE", Reevaluate},
-	{13, 0, ClaimedBusy, Told, "vacate, graceful or peaceful shutdown", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
+	{13, 0, ClaimedBusy, Commanded, "vacate, graceful or peaceful shutdown", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
 	{14, 0, ClaimedBusy, Evaluated, "WANT_SUSPEND and SUSPEND are true", ClaimedSuspended, "SUSPEND is TRUE", SuspendJob},
-	{14, 0, ClaimedBusy, Told, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
+	{14, 0, ClaimedBusy, Commanded, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
 	{18, 'H', ClaimedBusy, Evaluated, "a preempting claim waits and no retirement is left, or the machine is drained and the job came in meanwhile", PreemptingVacating, "claim retirement ended/expired", toVacating},
-	{0, 'H', ClaimedBusy, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
-	{0, 'H', ClaimedBusy, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
+	{0, 'H', ClaimedBusy, Commanded, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
+	{0, 'H', ClaimedBusy, Commanded, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
 
 	// Claimed/Suspended
 	{12, 0, ClaimedSuspended, JobGone, "", ClaimedCleaning, "job is gone", 0},
 	{12, 0, ClaimedSuspended, StarterGone, "without a word about the job", ClaimedIdle, "starter exited, was in Claimed/Suspended", Reevaluate},
 	{15, 0, ClaimedSuspended, Evaluated, "CONTINUE is true and the claim is not retiring", ClaimedBusy, "CONTINUE is TRUE", ContinueJob},
-	{15, 0, ClaimedSuspended, Told, "the client asked and the claim is not retiring", ClaimedBusy, "received CONTINUE_CLAIM command", ContinueJob},
+	{15, 0, ClaimedSuspended, Commanded, "the client asked and the claim is not retiring", ClaimedBusy, "received CONTINUE_CLAIM command", ContinueJob},
 	{16, 0, ClaimedSuspended, Evaluated, "PREEMPT is true, or CONTINUE is true and the claim is retiring", ClaimedRetiring, "PREEMPT is TRUE", ContinueJob | Reevaluate},
-	{16, 0, ClaimedSuspended, Told, "vacate or graceful shutdown, or the client lets a retiring job go on", ClaimedRetiring, "received VACATE_CLAIM command", ContinueJob | Reevaluate},
+	{16, 0, ClaimedSuspended, Commanded, "vacate or graceful shutdown, or the client lets a retiring job go on", ClaimedRetiring, "received VACATE_CLAIM command", ContinueJob | Reevaluate},
 	{17, 'H', ClaimedSuspended, Evaluated, "retirement is over", PreemptingVacating, "claim retirement ended/expired", wakeVacating},
 	{17, 'H', ClaimedSuspended, Evaluated, "the same, PREEMPT was true and WANT_VACATE is false", PreemptingKilling, "claim retirement ended/expired", wakeKilling},
-	{0, 'H', ClaimedSuspended, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", wakeVacating},
-	{0, 'H', ClaimedSuspended, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", wakeKilling},
+	{0, 'H', ClaimedSuspended, Commanded, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", wakeVacating},
+	{0, 'H', ClaimedSuspended, Commanded, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", wakeKilling},
 
 	// Claimed/Retiring
 	{12, 0, ClaimedRetiring, JobGone, "", ClaimedCleaning, "job is gone", 0},
@@ -84,9 +84,9 @@ var table = []Transition{
 	{18, 'H', ClaimedRetiring, StarterGone, "", PreemptingVacating, "starter exited, was in Claimed/Retiring", Withhold},
 	{19, 0, ClaimedRetiring, Evaluated, "only a preempting claim was the cause and it went away", ClaimedBusy, "unretiring because no preempting claim exists", 0},
 	{20, 0, ClaimedRetiring, Evaluated, "WANT_SUSPEND and SUSPEND are true", ClaimedSuspended, "SUSPEND is TRUE", SuspendJob},
-	{20, 0, ClaimedRetiring, Told, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
-	{0, 'H', ClaimedRetiring, Told, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
-	{0, 'H', ClaimedRetiring, Told, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
+	{20, 0, ClaimedRetiring, Commanded, "the client asked", ClaimedSuspended, "received SUSPEND_CLAIM command", SuspendJob},
+	{0, 'H', ClaimedRetiring, Commanded, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
+	{0, 'H', ClaimedRetiring, Commanded, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
 
 	// Claimed/Cleaning: no expression and no order moves the slot before the starter is gone.
 	{12, 0, ClaimedCleaning, StarterGone, "", ClaimedIdle, "starter exited, was in Claimed/Cleaning", Reevaluate},
@@ -94,7 +94,7 @@ var table = []Transition{
 
 	// Preempting: when the vacate time is over the job is killed, but the activity stays Vacating.
 	{21, 0, PreemptingVacating, Evaluated, "KILL is true", PreemptingKilling, "KILL is TRUE", HardKillJob},
-	{21, 0, PreemptingVacating, Told, "release, a fast vacate or shutdown", PreemptingKilling, "received VACATE_CLAIM_FAST command", HardKillJob},
+	{21, 0, PreemptingVacating, Commanded, "release, a fast vacate or shutdown", PreemptingKilling, "received VACATE_CLAIM_FAST command", HardKillJob},
 	{22, 'J', PreemptingVacating, StarterGone, "no preempting claim waits, or START is false for it", OwnerIdle, "No preempting claim, returning to owner", outOfClaim},
 	{23, 'I', PreemptingVacating, StarterGone, "a preempting claim waits and START is not false for it", ClaimedIdle, "preempting claim exists - START is true or undefined", toNextClaim},
 	{24, 'I', PreemptingKilling, StarterGone, "a preempting claim waits and START is not false for it", ClaimedIdle, "preempting claim exists - START is true or undefined", toNextClaim},
@@ -106,10 +106,10 @@ var table = []Transition{
 	{28, 0, BackfillBusy, Evaluated, "EVICT_BACKFILL is true", BackfillKilling, "EVICT_BACKFILL is TRUE", KillClient},
 	{28, 0, BackfillBusy, MatchTold, "", BackfillKilling, "match notification protocol successful", KillClient},
 	{28, 0, BackfillBusy, ClaimPending, "", BackfillKilling, "claim waits for the end of backfill", KillClient},
-	{28, 0, BackfillBusy, Told, "vacate or shutdown", BackfillKilling, "received VACATE_CLAIM command", KillClient},
+	{28, 0, BackfillBusy, Commanded, "vacate or shutdown", BackfillKilling, "received VACATE_CLAIM command", KillClient},
 	{29, 0, BackfillKilling, BackfillGone, "", BackfillIdle, "backfill client exited", 0},
 	{30, 'K', BackfillIdle, Evaluated, "EVICT_BACKFILL is true", OwnerIdle, "EVICT_BACKFILL is TRUE", toOwner},
-	{30, 'K', BackfillIdle, Told, "vacate or shutdown", OwnerIdle, "received VACATE_CLAIM command", toOwner},
+	{30, 'K', BackfillIdle, Commanded, "vacate or shutdown", OwnerIdle, "received VACATE_CLAIM command", toOwner},
 	{31, 'M', BackfillIdle, ClaimTaken, "START accepts the job", ClaimedIdle, "claiming protocol successful", BeginClaim | Offer | Reevaluate},
 	{32, 'L', BackfillIdle, MatchTold, "", MatchedIdle, "match notification protocol successful", Withhold | StartTimer},
 

@@ -53,11 +53,11 @@ type View struct {
 	Location *time.Location // local time zone of expressions, nil is UTC
 	Rand     func() float64 // for random(), nil: it gives error
 
-	// Watch asks for Odd, which is appended to: expressions that gave what was
-	// not wanted, and those of Known, keys by bit, that gave what is wanted.
-	Watch bool
-	Known uint64
-	Odd   []Odd
+	// Warn asks for Warnings, which is appended to: of expressions that gave what
+	// was not wanted, and of those in Warned, keys by bit, that gave what is wanted.
+	Warn     bool
+	Warned   uint64
+	Warnings []Warning
 
 	env    classad.Env
 	tracer *tracer // nil while nobody wants to know
@@ -192,12 +192,12 @@ func (v *View) condition(k Key, otherwise bool) bool {
 			b, ok := truth(val)
 			if ok {
 				v.tracer.took(yes(b))
-				v.right(variant)
+				v.withdrawWarning(variant)
 				return b
 			}
 			taken := asksPlain[k]
 			v.tracer.took(taken)
-			v.odd(variant, val, taken)
+			v.warn(variant, val, taken)
 		}
 	}
 	val := v.value(k)
@@ -205,14 +205,14 @@ func (v *View) condition(k Key, otherwise bool) bool {
 	switch {
 	case ok:
 		v.tracer.took(yes(b))
-		v.right(k)
+		v.withdrawWarning(k)
 		return b
 	case otherwise:
 		v.tracer.took(takenTrue)
-		v.odd(k, val, takenTrue)
+		v.warn(k, val, takenTrue)
 	default:
 		v.tracer.took(takenFalse)
-		v.odd(k, val, takenFalse)
+		v.warn(k, val, takenFalse)
 	}
 	return otherwise
 }
@@ -246,10 +246,10 @@ func (v *View) owner() bool {
 	b, ok := truth(val)
 	if !ok {
 		v.tracer.took(takenTrue)
-		v.odd(IsOwner, val, takenTrue)
+		v.warn(IsOwner, val, takenTrue)
 		return true
 	}
 	v.tracer.took(yes(b))
-	v.right(IsOwner)
+	v.withdrawWarning(IsOwner)
 	return b
 }

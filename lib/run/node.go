@@ -487,7 +487,7 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.drained(e)
 	case ep.ShutdownBegun:
 		n.ending(e)
-	case ep.PolicyOdd:
+	case ep.PolicyWarning:
 		n.policyOdd(e)
 	case ep.TestExecute:
 		n.testExecute(e.Place)

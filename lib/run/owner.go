@@ -194,7 +194,7 @@ func (n *node) draining(now clock.Instant) *observe.Draining {
 }
 
 // policyOdd warns of an expression that gives what it should not.
-func (n *node) policyOdd(e ep.PolicyOdd) {
+func (n *node) policyOdd(e ep.PolicyWarning) {
 	tr := e.Trace
 	n.problem(fmt.Errorf("%v: %s = %s is %v for %s: %s", tr.Origin, tr.Name, tr.Text, tr.Value, e.Name, tr.Taken))
 }

@@ -10,15 +10,15 @@ import (
 
 // The result as JSON: times in seconds since the beginning.
 type jsonResult struct {
-	Name  string     `json:"name"`
-	Start string     `json:"start"`
-	End   float64    `json:"end"`
-	Down  *float64   `json:"down,omitempty"`
-	Total jsonTotals `json:"total"`
-	Moves []jsonMove `json:"transitions"`
-	Jobs  []jsonJob  `json:"jobs"`
-	Notes []jsonNote `json:"notes,omitempty"`
-	Odd   []jsonNote `json:"odd,omitempty"`
+	Name     string     `json:"name"`
+	Start    string     `json:"start"`
+	End      float64    `json:"end"`
+	Down     *float64   `json:"down,omitempty"`
+	Total    jsonTotals `json:"total"`
+	Moves    []jsonMove `json:"transitions"`
+	Jobs     []jsonJob  `json:"jobs"`
+	Notes    []jsonNote `json:"notes,omitempty"`
+	Warnings []jsonNote `json:"odd,omitempty"`
 }
 
 type jsonMove struct {
@@ -102,8 +102,8 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	for _, n := range r.Notes {
 		out.Notes = append(out.Notes, jsonNote{T: secs(n.At), Line: n.Line, Text: n.Text})
 	}
-	for _, n := range r.Odd {
-		out.Odd = append(out.Odd, jsonNote{T: secs(n.At), Text: n.Text})
+	for _, n := range r.Warnings {
+		out.Warnings = append(out.Warnings, jsonNote{T: secs(n.At), Text: n.Text})
 	}
 	return json.Marshal(out)
 }

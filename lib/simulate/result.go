@@ -14,15 +14,15 @@ import (
 
 // Result is what came of a scenario. Times count from its beginning.
 type Result struct {
-	Name  string
-	Start time.Time
-	End   time.Duration
-	Down  time.Duration // when the Execution Point had ended, negative: never
-	Moves []Move
-	Jobs  []JobResult
-	Notes []Note // what was refused
-	Odd   []Note // expressions that gave what they are not asked for
-	Total Totals
+	Name     string
+	Start    time.Time
+	End      time.Duration
+	Down     time.Duration // when the Execution Point had ended, negative: never
+	Moves    []Move
+	Jobs     []JobResult
+	Notes    []Note // what was refused
+	Warnings []Note // expressions that gave what they are not asked for
+	Total    Totals
 }
 
 // Move is one move of a slot.

@@ -67,7 +67,7 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	r.w = w
 	w.beforeTick = r.sample
 	w.ap.waits = r.negotiateLater
-	w.odd = r.odd
+	w.warned = r.warned
 	w.booted = r.booted
 	for i := range sc.Jobs {
 		k := &sc.Jobs[i]
@@ -92,9 +92,9 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	return r.res, nil
 }
 
-// odd notes an expression that gave something it is not asked for.
-func (r *run) odd(o ep.PolicyOdd) {
-	r.res.Odd = append(r.res.Odd, Note{At: r.w.elapsed(), Text: o.Name + ": " + o.Trace.String()})
+// warned notes an expression that gave something it is not asked for.
+func (r *run) warned(o ep.PolicyWarning) {
+	r.res.Warnings = append(r.res.Warnings, Note{At: r.w.elapsed(), Text: o.Name + ": " + o.Trace.String()})
 }
 
 // layOut puts blocks at their lines of the scenario's file.

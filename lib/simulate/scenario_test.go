@@ -217,8 +217,8 @@ func TestSilence(t *testing.T) {
 func TestOdd(t *testing.T) {
 	t.Parallel()
 	res := play(t, "odd.scn", small+"end 1h\nconfig\n    PREEMPT = Nobody\njob j runs=10m\nat 0s submit j 3\n")
-	if len(res.Odd) != 1 || !strings.Contains(res.Odd[0].Text, "PREEMPT") || !strings.Contains(res.Odd[0].Text, "odd.scn:") {
-		t.Errorf("%+v", res.Odd)
+	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0].Text, "PREEMPT") || !strings.Contains(res.Warnings[0].Text, "odd.scn:") {
+		t.Errorf("%+v", res.Warnings)
 	}
 	var text bytes.Buffer
 	if err := res.WriteText(&text, 80); err != nil || strings.Count(text.String(), " odd: ") != 1 {

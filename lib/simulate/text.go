@@ -136,7 +136,7 @@ func (r *Result) WriteText(w io.Writer, columns int) error {
 		fmt.Fprintf(&b, "%s %s:%d: %s\n", clockText(n.At), r.Name, n.Line, n.Text)
 	}
 	more(&b, len(r.Notes), "notes")
-	for _, n := range r.Odd {
+	for _, n := range r.Warnings {
 		fmt.Fprintf(&b, "%s odd: %s\n", clockText(n.At), n.Text)
 	}
 	b.WriteByte('\n')

@@ -69,9 +69,9 @@ type world struct {
 	ap         *accessPoint
 	beforeTick func()
 	moved      func(ep.Transitioned)
-	booted     func()             // it was started anew; may be nil
-	odd        func(ep.PolicyOdd) // an expression gave something strange; may be nil
-	busyCpus   float64            // of jobs that run now
+	booted     func()                 // it was started anew; may be nil
+	warned     func(ep.PolicyWarning) // an expression gave something strange; may be nil
+	busyCpus   float64                // of jobs that run now
 
 	backfills, benchmarks int // count what was begun and ended of them
 }
@@ -210,9 +210,9 @@ func (w *world) perform(effects []ep.Effect) {
 			if a := w.starters[eff.Activation]; a != nil {
 				a.killed()
 			}
-		case ep.PolicyOdd:
-			if w.odd != nil {
-				w.odd(eff)
+		case ep.PolicyWarning:
+			if w.warned != nil {
+				w.warned(eff)
 			}
 		case ep.ShutdownComplete:
 			w.complete, w.ended = true, w.now

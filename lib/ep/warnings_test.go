@@ -17,7 +17,7 @@ import (
 func (s *stage) odd() *[]string {
 	out := new([]string)
 	see := func(eff Effect) {
-		if o, ok := eff.(PolicyOdd); ok {
+		if o, ok := eff.(PolicyWarning); ok {
 			*out = append(*out, o.Name+" "+o.Trace.String())
 		}
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
-// Odd is an expression that gave something which is not what it is asked for:
+// Warning says that an expression gave something which it is not asked for:
 // a condition that is neither true nor false, a time or a rank that is no
 // number. What the documents have as ordinary is none: START, RANK and the
 // particulars of WANT_HOLD may be undefined.
-type Odd struct {
+type Warning struct {
 	Key   Key
 	Value classad.Value
 	Taken string // what it was taken for
-	// Right says the opposite: the expression, which was known to be odd, gave
-	// what it should.
-	Right bool
+	// Withdrawn says the opposite: the expression, of which was warned, gave what
+	// it should.
+	Withdrawn bool
 }
 
 // What a condition that is neither true nor false is taken for.
@@ -40,25 +40,25 @@ var asksPlain = [numReplaceable]string{
 // mayBeUndefined are expressions for which undefined is an ordinary answer.
 const mayBeUndefined = 1<<Start | 1<<Rank | 1<<WantHoldReason | 1<<WantHoldSubcode
 
-// odd notes that k gave what is not wanted. An expression that is not set at
+// warn notes that k gave what is not wanted. An expression that is not set at
 // all cannot be wrong.
-func (v *View) odd(k Key, val classad.Value, taken string) {
-	if !v.Watch || v.Exprs.list[k].Expr == nil || mayBeUndefined&(1<<k) != 0 && val.IsUndefined() {
+func (v *View) warn(k Key, val classad.Value, taken string) {
+	if !v.Warn || v.Exprs.list[k].Expr == nil || mayBeUndefined&(1<<k) != 0 && val.IsUndefined() {
 		return
 	}
-	v.Odd = append(v.Odd, Odd{Key: k, Value: val, Taken: taken})
+	v.Warnings = append(v.Warnings, Warning{Key: k, Value: val, Taken: taken})
 }
 
-// right notes that k gave what is wanted, if it did not before.
-func (v *View) right(k Key) {
-	if v.Watch && v.Known&(1<<k) != 0 {
-		v.Odd = append(v.Odd, Odd{Key: k, Right: true})
+// withdrawWarning notes that k gave what is wanted, if it did not before.
+func (v *View) withdrawWarning(k Key) {
+	if v.Warn && v.Warned&(1<<k) != 0 {
+		v.Warnings = append(v.Warnings, Warning{Key: k, Withdrawn: true})
 	}
 }
 
-// TraceOdd shows the expression of an Odd that was found in v, which must still
+// TraceWarning shows the expression of a warning that v noted, which must still
 // be as it was: the values that it read, and where it was configured.
-func TraceOdd(v *View, o Odd) Trace {
+func TraceWarning(v *View, o Warning) Trace {
 	v.prepare()
 	t := tracer{}
 	v.tracer = &t

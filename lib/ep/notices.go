@@ -9,8 +9,8 @@ import (
 	"github.com/execpoint/execpoint/lib/slot"
 )
 
-// What follows are effects that ask for nothing: people and scripts look for
-// these events in the daemon's log.
+// Notices are effects that ask for nothing: people and scripts look for these
+// events in the daemon's log.
 
 // DrainBegun says that a drain has begun.
 type DrainBegun struct {
@@ -56,17 +56,17 @@ func (DrainFinal) effect() {}
 func (ClaimWaits) effect() {}
 func (KeptAlive) effect()  {}
 
-// keepAlive renews the lease of a claim, and tells it.
-func (e *Engine) keepAlive(sl *slotState, by Sign) {
+// renewLease renews the lease of a claim, and gives notice of it.
+func (e *Engine) renewLease(sl *slotState, by Sign) {
 	sl.cur.Lease = sl.cur.Lease.Renew(e.now)
-	e.tellAlive(sl, by)
+	e.emitKeptAlive(sl, by)
 }
 
-// tellAlive tells that the lease of a claim begins anew.
-func (e *Engine) tellAlive(sl *slotState, by Sign) {
+// emitKeptAlive gives notice that the lease of a claim begins anew.
+func (e *Engine) emitKeptAlive(sl *slotState, by Sign) {
 	k := KeptAlive{Slot: sl.s.ID, Name: sl.name, ID: sl.cur.ID, By: by}
 	if sl.act != nil {
-		k.Job = sl.act.job
+		k.Job = sl.act.job.number
 	}
 	e.emit(k)
 }
