@@ -86,9 +86,9 @@ type AP struct {
 	pending int // claim requests without an answer
 	own     int // signatures given to jobs that changed their ads
 
-	policed  []*job        // that something is to be asked about
-	look     clock.Instant // when the first of them is to be asked
-	released int           // held jobs that may be released by their own policy
+	policed       []*job        // that something is to be asked about
+	nextCheck     clock.Instant // when the first of them is to be asked
+	mayBeReleased int           // held jobs that may be released by their own policy
 
 	unlogged map[string]bool // event logs that could not be written, and were told of
 }
@@ -121,13 +121,13 @@ func New(cfg Config, named func(attr string) bool) (*AP, error) {
 			sig = len(sigs)
 			sigs[text] = sig
 		}
-		j := &job{id: ID{int(cluster), int(proc)}, ad: ad, order: i, prio: prio, sig: sig, status: Idle}
+		j := &job{id: ID{int(cluster), int(proc)}, ad: ad, place: place{order: i, prio: prio, sig: sig}, status: Idle}
 		a.jobs = append(a.jobs, j)
 	}
-	a.police()
+	a.findPoliced()
 	a.counts = Counts{Total: len(a.jobs), Idle: len(a.jobs)}
 	a.idle = slices.Clone(a.jobs)
-	slices.SortStableFunc(a.idle, func(x, y *job) int { return cmp.Compare(y.prio, x.prio) })
+	slices.SortFunc(a.idle, func(x, y *job) int { return x.place.compare(y.place) })
 	return a, nil
 }
 
@@ -156,16 +156,16 @@ func (a *AP) Negotiate(now clock.Instant, offers []Offer) (ep.Event, bool) {
 	}
 	failed := make(map[int]string)
 	for i, j := range a.idle {
-		if j.retry.Boot > now.Boot {
+		if j.restart.waits(now) {
 			continue
 		}
-		if why, ok := failed[j.sig]; ok {
-			j.refused = why
+		if why, ok := failed[j.place.sig]; ok {
+			j.wait.refused = why
 			continue
 		}
 		best, why := a.pick(now, j, offers)
 		if best < 0 {
-			failed[j.sig], j.refused = why, why
+			failed[j.place.sig], j.wait.refused = why, why
 			continue
 		}
 		a.idle = slices.Delete(a.idle, i, i+1)
@@ -235,8 +235,8 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 	case 'c':
 		a.pending--
 		if r.Err != nil {
-			q.job.refused = r.Err.Error()
-			q.job.retry = now.Add(firstRetry) // the ad promised what the slot does not keep
+			q.job.wait.refused = r.Err.Error()
+			q.job.restart.notBefore = now.Add(firstRetry) // the ad promised what the slot does not keep
 			a.requeue(q.job)
 			return nil
 		}
@@ -245,7 +245,7 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 		return a.activate(now, l, q.job)
 	case 'a':
 		if r.Err != nil {
-			q.job.refused = r.Err.Error()
+			q.job.wait.refused = r.Err.Error()
 			a.requeue(q.job)
 			switch {
 			case r.Closing:
@@ -253,7 +253,7 @@ func (a *AP) Reply(now clock.Instant, r ep.Reply) []ep.Event {
 			case errs.Is(r.Err, errs.Denied):
 				// The job itself is refused; a claim that is over says nothing
 				// about it.
-				q.job.retry = now.Add(firstRetry)
+				q.job.restart.notBefore = now.Add(firstRetry)
 			}
 			return a.release(q.lease)
 		}
@@ -294,9 +294,9 @@ func (a *AP) release(l *lease) []ep.Event {
 // begin notes that an activation was granted.
 func (a *AP) begin(now clock.Instant, l *lease, j *job, act claim.ActivationID) {
 	r := &run{job: j, lease: l, act: act, activated: now}
-	l.run, j.run, j.refused = r, r, ""
+	l.run, j.run, j.wait.refused = r, r, ""
 	a.runs[act] = r
-	j.ending = nil
+	j.policy.verdict = nil
 	j.starts++
 	a.setStatus(j, Running, now)
 	j.ad.SetInt("NumShadowStarts", j.starts)
@@ -311,9 +311,7 @@ func (a *AP) begin(now clock.Instant, l *lease, j *job, act claim.ActivationID) 
 
 // requeue puts a job back among the idle ones, at its old place.
 func (a *AP) requeue(j *job) {
-	i, _ := slices.BinarySearchFunc(a.idle, j, func(x, y *job) int {
-		return cmp.Or(cmp.Compare(y.prio, x.prio), cmp.Compare(x.order, y.order))
-	})
+	i, _ := slices.BinarySearchFunc(a.idle, j, func(x, y *job) int { return x.place.compare(y.place) })
 	a.idle = slices.Insert(a.idle, i, j)
 }
 
@@ -361,11 +359,11 @@ func (a *AP) nextFor(now clock.Instant, l *lease) *job {
 	failed := make(map[int]bool)
 	m := classad.NewMatcher(l.ad, a.env(now))
 	for i, j := range a.idle {
-		if failed[j.sig] || j.retry.Boot > now.Boot {
+		if failed[j.place.sig] || j.restart.waits(now) {
 			continue
 		}
 		if !m.Matches(j.ad) {
-			failed[j.sig] = true
+			failed[j.place.sig] = true
 			continue
 		}
 		a.idle = slices.Delete(a.idle, i, i+1)
@@ -401,7 +399,7 @@ func (a *AP) Quiet() bool { return len(a.leases) == 0 && len(a.runs) == 0 && a.p
 // true; nobody waits for a periodic_remove.
 func (a *AP) Finished() bool {
 	c := &a.counts
-	return a.Quiet() && (a.stopped || c.Done+c.Held-a.released+c.Removed+c.Impossible == c.Total)
+	return a.Quiet() && (a.stopped || c.Done+c.Held-a.mayBeReleased+c.Removed+c.Impossible == c.Total)
 }
 
 // Counts counts the jobs by what they do.
@@ -442,7 +440,7 @@ func (a *AP) setStatus(j *job, s Status, now clock.Instant) {
 	j.ad.SetInt("LastJobStatus", int64(last))
 	j.ad.SetInt("JobStatus", int64(s))
 	j.ad.SetInt("EnteredCurrentStatus", now.Wall.Unix())
-	a.lookSoon(j, now)
+	a.checkSoon(j, now)
 }
 
 // JobState is what there is to say about a job.
@@ -460,7 +458,7 @@ func (a *AP) Job(id ID) (JobState, bool) {
 		if j.id != id {
 			continue
 		}
-		st := JobState{ID: id, Status: j.status, Since: j.since.Wall, Waiting: cmp.Or(j.impossible, j.refused)}
+		st := JobState{ID: id, Status: j.status, Since: j.since.Wall, Waiting: j.wait.why()}
 		if j.run != nil {
 			st.Slot = j.run.lease.slot
 		}

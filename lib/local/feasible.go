@@ -38,29 +38,29 @@ func (a *AP) Judge(now clock.Instant, offers []Offer, fits func(job *classad.Ad)
 	var out []Impossible
 	known := make(map[int]string)
 	for _, j := range a.jobs {
-		why, ok := known[j.sig]
+		why, ok := known[j.place.sig]
 		if !ok {
 			why = a.judge(now, j, offers, fits)
-			known[j.sig] = why
+			known[j.place.sig] = why
 		}
 		if why == "" {
 			continue
 		}
 		if j.status != Idle {
-			j.never = why // told when it is released
+			j.wait.never = why // told when it is released
 			continue
 		}
-		j.impossible = why
+		j.wait.impossible = why
 		out = append(out, Impossible{Job: j.id, Why: why})
-		a.tellImpossible(now, j)
+		a.reportImpossible(now, j)
 	}
-	a.idle = slices.DeleteFunc(a.idle, func(j *job) bool { return j.impossible != "" })
+	a.idle = slices.DeleteFunc(a.idle, func(j *job) bool { return j.wait.impossible != "" })
 	return out
 }
 
-func (a *AP) tellImpossible(now clock.Instant, j *job) {
+func (a *AP) reportImpossible(now clock.Instant, j *job) {
 	a.counts.Impossible++
-	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "impossible", Detail: j.impossible})
+	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "impossible", Detail: j.wait.impossible})
 }
 
 func (a *AP) judge(now clock.Instant, j *job, offers []Offer, fits func(*classad.Ad) error) string {

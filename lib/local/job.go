@@ -4,7 +4,9 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,39 +62,110 @@ func (id ID) String() string { return fmt.Sprintf("%d.%d", id.Cluster, id.Proc) 
 
 // job is one job of the queue.
 type job struct {
-	id     ID
-	ad     *classad.Ad
-	order  int   // position in the submit file
-	prio   int64 // JobPrio
-	sig    int   // jobs with the same signature match the same slots
-	status Status
-	since  clock.Instant // when status was entered
+	id      ID
+	ad      *classad.Ad
+	place   place
+	status  Status
+	since   clock.Instant  // when status was entered
+	hold    *protocol.Hold // nil for a job that is not held
+	run     *run           // the activation it is in, nil between runs
+	starts  int64          // activations so far
+	runs    int64          // those in which its program began
+	exit    host.ExitStatus
+	used    totals
+	wait    wait
+	restart restart
+	policy  queuePolicy
+}
 
-	run        *run // the activation it is in, nil between runs
-	starts     int64
-	runs       int64
-	exit       host.ExitStatus
-	imageKiB   int64 // largest ImageSize reported
-	rssKiB     int64
-	userCPU    time.Duration // of all runs
-	sysCPU     time.Duration
-	sent, recv int64 // bytes of all runs
-	wall       time.Duration
-	hold       *protocol.Hold
+// place is where a job stands among those that wait.
+type place struct {
+	prio  int64 // JobPrio
+	order int   // position in the submit file
+	sig   int   // jobs with the same signature match the same slots
+}
+
+// compare orders the better place first.
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(q.prio, p.prio), cmp.Compare(p.order, q.order))
+}
+
+// totals are what a job used in all its runs.
+type totals struct {
+	imageKiB, rssKiB int64 // the largest that were reported
+	userCPU, sysCPU  time.Duration
+	wall             time.Duration
+	sent, received   int64 // bytes
+}
+
+// grow takes the sizes of a measurement.
+func (t *totals) grow(u host.Usage) {
+	t.imageKiB = max(t.imageKiB, u.ImageSizeKiB)
+	t.rssKiB = max(t.rssKiB, u.PeakRSSKiB)
+}
+
+// add takes a run that has ended.
+func (t *totals) add(r *run, ended time.Time) {
+	t.userCPU += r.usage.UserCPU
+	t.sysCPU += r.usage.SysCPU
+	t.sent += r.out
+	t.received += r.in
+	t.wall += r.wall(ended)
+}
+
+// wait is why a job waits, as far as it is known.
+type wait struct {
 	impossible string        // why no slot can ever run it, "" if one can
+	never      string        // the same of a job that was held when that was found out
 	refused    string        // why it was not started at the last try
-	crashes    int           // starters in a row that ended without a word
-	retry      clock.Instant // not to be started before
-	pace       jobpolicy.Pace
+	asked      clock.Instant // when the owner's policy was last asked why
+	given      []string      // its reasons that the user was given
+}
 
-	asked  clock.Instant // when it was last asked why it waits
-	toldOf []string      // reasons of its waiting that were told
+// why is what a user is told, "" if nothing is known.
+func (w *wait) why() string { return cmp.Or(w.impossible, w.refused) }
 
-	policed bool               // something may take it out of the queue, or put it back
-	look    clock.Instant      // when that is asked next
-	ending  *jobpolicy.Verdict // why its run was told to end, nil if it was not
-	never   string             // why no slot could run it when it was held from the start
-	waits   bool               // it is held, and its own policy may release it
+// isNew reports whether the user was not yet given a reason, and notes that it is.
+func (w *wait) isNew(reason string) bool {
+	if reason == "" || slices.Contains(w.given, reason) {
+		return false
+	}
+	w.given = append(w.given, reason)
+	return true
+}
+
+// restart keeps a job from being started over and over.
+type restart struct {
+	crashes   int           // starters in a row that ended without a word
+	notBefore clock.Instant // when it may be started again
+	pace      jobpolicy.Pace
+}
+
+// waits reports whether the job may not be started yet.
+func (r *restart) waits(now clock.Instant) bool { return r.notBefore.Boot > now.Boot }
+
+// crashed lets the job wait longer after each crash.
+func (r *restart) crashed(now clock.Instant) {
+	r.crashes++
+	r.notBefore = now.Add(backoff(r.crashes))
+}
+
+// ended notes a run that got no further, and returns how long the next start has to
+// wait, 0 if it does not.
+func (r *restart) ended(began, now clock.Instant) time.Duration {
+	d := r.pace.Ended(began.Boot, now.Boot)
+	if at := now.Add(d); d > 0 && at.Boot > r.notBefore.Boot {
+		r.notBefore = at
+	}
+	return d
+}
+
+// queuePolicy is what the job's ad and the owner say of its stay in the queue.
+type queuePolicy struct {
+	applies       bool               // something may take it out of the queue, or put it back
+	next          clock.Instant      // when that is asked next
+	verdict       *jobpolicy.Verdict // why its run was told to end, nil if it was not
+	mayBeReleased bool               // it is held, and a policy may release it
 }
 
 // run is one activation of a job.

@@ -17,65 +17,65 @@ import (
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
-// firstLook is how soon a job is asked after its status has changed.
-const firstLook = time.Second
+// firstCheck is how soon a job is asked after its status has changed.
+const firstCheck = time.Second
 
 // Due is when Look has something to do; zero is never.
 func (a *AP) Due() clock.Instant {
 	if a.stopped {
 		return clock.Instant{}
 	}
-	return a.look
+	return a.nextCheck
 }
 
 // Configure takes over how often the jobs are asked, and what the owner says of
 // all of them.
 func (a *AP) Configure(now clock.Instant, interval time.Duration, system jobpolicy.System) {
 	a.cfg.Interval, a.cfg.System = interval, system
-	a.police()
+	a.findPoliced()
 	for _, j := range a.jobs {
-		a.lookSoon(j, now)
+		a.checkSoon(j, now)
 		if j.hold != nil {
-			a.await(j, now)
+			a.noteRelease(j, now)
 		}
 	}
 }
 
-// police finds the jobs that something is to be asked about.
-func (a *AP) police() {
+// findPoliced finds the jobs that something is to be asked about.
+func (a *AP) findPoliced() {
 	if a.cfg.Interval <= 0 {
 		a.cfg.Interval = time.Minute
 	}
 	a.policed = a.policed[:0]
 	for _, j := range a.jobs {
-		if j.policed = a.cfg.System.Has(j.ad); j.policed {
+		if j.policy.applies = a.cfg.System.Has(j.ad); j.policy.applies {
 			a.policed = append(a.policed, j)
 		}
 	}
 }
 
-// lookSoon has a job asked a moment after something about it has changed.
-func (a *AP) lookSoon(j *job, now clock.Instant) {
-	if j.policed {
-		a.lookIn(j, now, min(firstLook, a.cfg.Interval))
+// checkSoon has a job asked a moment after something about it has changed.
+func (a *AP) checkSoon(j *job, now clock.Instant) {
+	if j.policy.applies {
+		a.checkIn(j, now, min(firstCheck, a.cfg.Interval))
 	}
 }
 
-// lookIn has a job asked after d, or earlier when it has then run for longer
+// checkIn has a job asked after d, or earlier when it has then run for longer
 // than it allows.
-func (a *AP) lookIn(j *job, now clock.Instant, d time.Duration) {
+func (a *AP) checkIn(j *job, now clock.Instant, d time.Duration) {
 	if j.run != nil {
 		if at, ok := jobpolicy.Limit(j.ad, a.env(now)); ok && at.After(now.Wall) {
 			d = min(d, at.Sub(now.Wall))
 		}
 	}
-	j.look = now.Add(d)
-	a.sooner(j.look)
+	j.policy.next = now.Add(d)
+	a.sooner(j.policy.next)
 }
 
 func (a *AP) sooner(at clock.Instant) {
-	if a.look.IsZero() || at.Boot < a.look.Boot {
-		a.look = at
+	if a.nextCheck.IsZero() || at.Boot < a.nextCheck.Boot {
+		a.nextCheck = at
 	}
 }
 
@@ -88,17 +88,17 @@ func (a *AP) Look(now clock.Instant) []ep.Event {
 		return nil
 	}
 	var out []ep.Event
-	a.look = clock.Instant{}
+	a.nextCheck = clock.Instant{}
 	for _, j := range a.policed {
-		if j.status == Completed || j.status == Removed || j.impossible != "" {
+		if j.status == Completed || j.status == Removed || j.wait.impossible != "" {
 			continue
 		}
-		if j.look.Boot > now.Boot {
-			a.sooner(j.look)
+		if j.policy.next.Boot > now.Boot {
+			a.sooner(j.policy.next)
 			continue
 		}
-		a.lookIn(j, now, a.cfg.Interval)
-		if v := a.cfg.System.Periodic(j.ad, a.env(now)); v.Action != jobpolicy.Stay && j.ending == nil {
+		a.checkIn(j, now, a.cfg.Interval)
+		if v := a.cfg.System.Periodic(j.ad, a.env(now)); v.Action != jobpolicy.Stay && j.policy.verdict == nil {
 			out = append(out, a.act(now, j, v)...)
 		}
 	}
@@ -110,13 +110,13 @@ func (a *AP) act(now clock.Instant, j *job, v jobpolicy.Verdict) []ep.Event {
 	r := j.run
 	if r == nil {
 		if j.status == Idle && !a.unqueue(j) {
-			a.lookSoon(j, now) // a claim is being asked for
+			a.checkSoon(j, now) // a claim is being asked for
 			return nil
 		}
 		a.carryOut(now, j, v)
 		return nil
 	}
-	j.ending = &v
+	j.policy.verdict = &v
 	if r.lease.going {
 		return nil
 	}
@@ -165,27 +165,27 @@ func (a *AP) holdJob(now clock.Instant, j *job, h protocol.Hold) {
 	j.ad.SetInt("HoldReasonSubCode", int64(h.Subcode))
 	n, _ := j.ad.EvalInt("NumHolds", nil)
 	j.ad.SetInt("NumHolds", n+1)
-	a.await(j, now)
+	a.noteRelease(j, now)
 	a.log(now.Wall, j, eventlog.Held{Reason: h.Reason, ReasonCode: h.Code, ReasonSubcode: h.Subcode})
 	a.changed(Change{Job: j.id, At: now.Wall, Status: Held, What: "held", Detail: fmt.Sprintf("%s (code %d subcode %d)", h.Reason, h.Code, h.Subcode)})
 }
 
-// await notes whether a held job may be released by a policy, for which the run
+// noteRelease notes whether a held job may be released by a policy, for which the run
 // does not end.
-func (a *AP) await(j *job, now clock.Instant) {
-	if j.waits {
-		a.released--
+func (a *AP) noteRelease(j *job, now clock.Instant) {
+	if j.policy.mayBeReleased {
+		a.mayBeReleased--
 	}
-	if j.waits = a.cfg.System.MayBeReleased(j.ad, a.env(now)); j.waits {
-		a.released++
+	if j.policy.mayBeReleased = a.cfg.System.MayBeReleased(j.ad, a.env(now)); j.policy.mayBeReleased {
+		a.mayBeReleased++
 	}
 }
 
 // unhold ends the hold of a job that has one.
 func (a *AP) unhold(j *job) {
-	if j.waits {
-		j.waits = false
-		a.released--
+	if j.policy.mayBeReleased {
+		j.policy.mayBeReleased = false
+		a.mayBeReleased--
 	}
 	if j.hold == nil {
 		return
@@ -205,8 +205,8 @@ func (a *AP) releaseJob(now clock.Instant, j *job, why string) {
 	a.setStatus(j, Idle, now)
 	a.log(now.Wall, j, eventlog.Released{Reason: why})
 	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "released", Detail: why})
-	if j.impossible = j.never; j.impossible != "" {
-		a.tellImpossible(now, j)
+	if j.wait.impossible = j.wait.never; j.wait.impossible != "" {
+		a.reportImpossible(now, j)
 		return
 	}
 	a.requeue(j)
@@ -220,17 +220,14 @@ func (a *AP) removeJob(now clock.Instant, j *job, why string) {
 	a.changed(Change{Job: j.id, At: now.Wall, Status: Removed, What: "removed", Detail: why})
 }
 
-// slow has a job wait that starts again and again and gets nowhere.
-func (a *AP) slow(now clock.Instant, r *run) {
+// slowDown has a job wait that starts again and again and gets nowhere.
+func (a *AP) slowDown(now clock.Instant, r *run) {
 	j := r.job
-	wait := j.pace.Ended(r.activated.Boot, now.Boot)
+	wait := j.restart.ended(r.activated, now)
 	if wait == 0 {
 		return
 	}
-	if at := now.Add(wait); at.Boot > j.retry.Boot {
-		j.retry = at
-	}
 	why := fmt.Sprintf("it started %d times within a minute and got no further; its next start waits %v", jobpolicy.MostStarts, wait)
-	j.refused = cmp.Or(j.refused, why)
+	j.wait.refused = cmp.Or(j.wait.refused, why)
 	a.changed(Change{Job: j.id, At: now.Wall, Status: Idle, What: "waits", Detail: why})
 }

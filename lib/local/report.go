@@ -40,7 +40,7 @@ func (a *AP) Report(now clock.Instant, act claim.ActivationID, told protocol.Tol
 		j.ad.SetInt("NumJobStarts", j.runs)
 		j.ad.SetInt("JobRunCount", j.runs)
 		j.ad.SetInt("JobCurrentStartExecutingDate", at.Unix())
-		a.lookSoon(j, now)
+		a.checkSoon(j, now)
 		a.log(at, j, a.executeEvent(r))
 		a.changed(Change{Job: j.id, At: at, Status: Running, What: "started", Slot: r.lease.name})
 	case protocol.Usage:
@@ -97,14 +97,14 @@ func (a *AP) setAttrs(now clock.Instant, at time.Time, j *job, rep protocol.Attr
 			a.log(at, j, ev)
 		}
 	}
-	j.prio, _ = j.ad.EvalInt("JobPrio", nil)
+	j.place.prio, _ = j.ad.EvalInt("JobPrio", nil)
 	a.own++
-	j.sig = -a.own // no other job is known to match the same slots
-	if !j.policed && a.cfg.System.Has(j.ad) {
-		j.policed = true
+	j.place.sig = -a.own // no other job is known to match the same slots
+	if !j.policy.applies && a.cfg.System.Has(j.ad) {
+		j.policy.applies = true
 		a.policed = append(a.policed, j)
 	}
-	a.lookSoon(j, now)
+	a.checkSoon(j, now)
 }
 
 func (a *AP) unsuspend(at time.Time, r *run) {
@@ -123,23 +123,23 @@ func (a *AP) unsuspend(at time.Time, r *run) {
 func (a *AP) usage(at time.Time, r *run, rep protocol.Usage) {
 	j := r.job
 	r.usage, r.diskKiB = rep.Usage, max(r.diskKiB, rep.DiskKiB)
-	j.imageKiB = max(j.imageKiB, r.usage.ImageSizeKiB)
-	j.rssKiB = max(j.rssKiB, r.usage.RSSKiB, r.usage.PeakRSSKiB)
+	j.used.grow(r.usage)
+	j.used.rssKiB = max(j.used.rssKiB, r.usage.RSSKiB)
 	a.usageAttrs(r)
-	if j.imageKiB <= r.imageKiB {
+	if j.used.imageKiB <= r.imageKiB {
 		return
 	}
-	r.imageKiB = j.imageKiB
-	a.log(at, j, eventlog.ImageSize{Size: j.imageKiB, MemoryUsage: (j.rssKiB + 1023) / 1024, ResidentSetSize: j.rssKiB, ProportionalSetSize: -1})
+	r.imageKiB = j.used.imageKiB
+	a.log(at, j, eventlog.ImageSize{Size: j.used.imageKiB, MemoryUsage: (j.used.rssKiB + 1023) / 1024, ResidentSetSize: j.used.rssKiB, ProportionalSetSize: -1})
 }
 
 func (a *AP) usageAttrs(r *run) {
 	ad := r.job.ad
-	ad.SetInt("ImageSize", r.job.imageKiB)
-	ad.SetInt("ResidentSetSize", r.job.rssKiB)
+	ad.SetInt("ImageSize", r.job.used.imageKiB)
+	ad.SetInt("ResidentSetSize", r.job.used.rssKiB)
 	ad.SetInt("DiskUsage", r.diskKiB)
-	ad.SetReal("RemoteUserCpu", (r.job.userCPU + r.usage.UserCPU).Truncate(time.Second).Seconds())
-	ad.SetReal("RemoteSysCpu", (r.job.sysCPU + r.usage.SysCPU).Truncate(time.Second).Seconds())
+	ad.SetReal("RemoteUserCpu", (r.job.used.userCPU + r.usage.UserCPU).Truncate(time.Second).Seconds())
+	ad.SetReal("RemoteSysCpu", (r.job.used.sysCPU + r.usage.SysCPU).Truncate(time.Second).Seconds())
 }
 
 // executeEvent builds event 001.
@@ -214,8 +214,7 @@ func (a *AP) ended(now clock.Instant, r *run, rec protocol.ExitRecord) {
 	j := r.job
 	r.usage, r.diskKiB = rec.Usage, max(r.diskKiB, rec.DiskKiB)
 	r.in, r.out = cmp.Or(rec.BytesIn, r.in), cmp.Or(rec.BytesOut, r.out)
-	j.imageKiB = max(j.imageKiB, r.usage.ImageSizeKiB)
-	j.rssKiB = max(j.rssKiB, r.usage.PeakRSSKiB)
+	j.used.grow(r.usage)
 	for _, p := range rec.Problems {
 		a.problem(fmt.Errorf("job %s on %s: %s", j.id, r.lease.name, p))
 	}
@@ -238,14 +237,10 @@ func (a *AP) close(now clock.Instant, r *run, ended time.Time) {
 		a.unsuspend(ended, r)
 	}
 	a.usageAttrs(r)
-	j.userCPU += r.usage.UserCPU
-	j.sysCPU += r.usage.SysCPU
-	j.sent += r.out
-	j.recv += r.in
-	j.wall += r.wall(ended)
-	j.ad.SetReal("RemoteWallClockTime", j.wall.Truncate(time.Second).Seconds())
-	j.ad.SetInt("BytesSent", j.sent)
-	j.ad.SetInt("BytesRecvd", j.recv)
+	j.used.add(r, ended)
+	j.ad.SetReal("RemoteWallClockTime", j.used.wall.Truncate(time.Second).Seconds())
+	j.ad.SetInt("BytesSent", j.used.sent)
+	j.ad.SetInt("BytesRecvd", j.used.received)
 	j.ad.SetString("LastRemoteHost", r.lease.name)
 	j.ad.Delete("RemoteHost")
 }

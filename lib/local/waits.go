@@ -11,9 +11,9 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 )
 
-// asksEvery is how often it is asked again why a job still waits: the reason may be
+// againAfter is how often it is asked again why a job still waits: the reason may be
 // another one.
-const asksEvery = time.Minute
+const againAfter = time.Minute
 
 // waiting are jobs that wait for one reason.
 type waiting struct {
@@ -32,10 +32,10 @@ func (a *AP) TellWaits(now clock.Instant, long time.Duration, most int, why func
 	asked := make(map[int]*waiting)
 	var told []*waiting
 	for _, j := range a.idle {
-		if now.Sub(j.since) < long || j.retry.Boot > now.Boot || !j.asked.IsZero() && now.Sub(j.asked) < asksEvery {
+		if now.Sub(j.since) < long || j.restart.waits(now) || !j.wait.asked.IsZero() && now.Sub(j.wait.asked) < againAfter {
 			continue
 		}
-		w, ok := asked[j.sig]
+		w, ok := asked[j.place.sig]
 		if !ok {
 			if len(asked) == most {
 				continue // the next time
@@ -47,11 +47,10 @@ func (a *AP) TellWaits(now clock.Instant, long time.Duration, most int, why func
 				told = append(told, &waiting{reason: reason, text: text})
 			}
 			w = told[at]
-			asked[j.sig] = w
+			asked[j.place.sig] = w
 		}
-		j.asked = now
-		if w.reason != "" && !slices.Contains(j.toldOf, w.reason) {
-			j.toldOf = append(j.toldOf, w.reason)
+		j.wait.asked = now
+		if j.wait.isNew(w.reason) {
 			w.jobs = append(w.jobs, j)
 		}
 	}

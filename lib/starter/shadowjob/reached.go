@@ -106,8 +106,8 @@ func (r *reached) self() cedar.Sinful {
 // secure makes what lets others in than those with a session. Schedds of
 // 25.14 need it: they mean to come with the session of the claim, but lose its
 // name on the way.
-func (r *reached) secure() (*security.Settings, security.Authenticator, error) {
-	settings, methods, system, err := r.configured()
+func (r *reached) secure(ctx context.Context) (*security.Settings, security.Authenticator, error) {
+	settings, methods, system, err := r.configured(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,11 +115,11 @@ func (r *reached) secure() (*security.Settings, security.Authenticator, error) {
 }
 
 // configured is what the settings say about security, and what of this process
-// counts for it. Names of hosts and files that they name are looked up now.
-func (r *reached) configured() (*security.Settings, authn.Settings, authn.System, error) {
+// counts for it. Names of hosts are looked up until ctx ends, and files are read now.
+func (r *reached) configured(ctx context.Context) (*security.Settings, authn.Settings, authn.System, error) {
 	var system authn.System
 	set := r.cfg.Plan.Settings.Pool
-	settings, err := set.Security.Settings(r.endpoint.Sources(context.Background()))
+	settings, err := set.Security.Settings(r.endpoint.Sources(ctx))
 	if r.cfg.System != nil {
 		system = r.cfg.System()
 	}
@@ -134,7 +134,9 @@ const toBeReached = 10 * time.Second
 // the starter is reached, and with those of shadows that are behind one. It has
 // sessions of its own, for it negotiates, as the client for the shadow never does.
 func (r *reached) brokerClient() (*security.Client, error) {
-	settings, methods, system, err := r.configured()
+	ctx, cancel := context.WithTimeout(context.Background(), toBeReached) // for the names of hosts
+	defer cancel()
+	settings, methods, system, err := r.configured(ctx)
 	if err != nil {
 		return nil, err
 	}

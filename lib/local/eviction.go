@@ -30,16 +30,15 @@ func (a *AP) evict(now clock.Instant, r *run, e eviction) {
 	if e.at.IsZero() {
 		e.at = now.Wall
 	}
-	j.refused = ""
+	j.wait.refused = ""
 	if e.crashed {
 		e.code = cmp.Or(e.code, int(reason.StarterError))
-		j.crashes++
-		j.retry = now.Add(backoff(j.crashes))
-		j.refused = "it is tried again later: " + e.reason
+		j.restart.crashed(now)
+		j.wait.refused = "it is tried again later: " + e.reason
 	}
 	a.close(now, r, e.at)
-	if v := j.ending; v != nil {
-		j.ending = nil
+	if v := j.policy.verdict; v != nil {
+		j.policy.verdict = nil
 		if v.Action != jobpolicy.Vacate {
 			a.carryOut(now, j, *v)
 			return
@@ -64,7 +63,7 @@ func (a *AP) evict(now clock.Instant, r *run, e eviction) {
 	a.setStatus(j, Idle, now)
 	a.requeue(j)
 	a.changed(Change{Job: j.id, At: e.at, Status: Idle, What: "evicted", Slot: r.lease.name, Detail: e.reason, Wall: r.wall(e.at)})
-	a.slow(now, r)
+	a.slowDown(now, r)
 }
 
 // The time a job waits after its starter crashed doubles from the one to the
@@ -83,7 +82,7 @@ func backoff(crashes int) time.Duration {
 func (a *AP) terminate(now clock.Instant, r *run, rec protocol.ExitRecord) {
 	j := r.job
 	a.close(now, r, rec.Ended)
-	j.exit, j.crashes, j.ending = rec.Status, 0, nil
+	j.exit, j.restart.crashes, j.policy.verdict = rec.Status, 0, nil
 	j.ad.SetBool("ExitBySignal", rec.Status.Signal != 0)
 	if rec.Status.Signal != 0 {
 		j.ad.SetInt("ExitSignal", int64(rec.Status.Signal))
@@ -109,12 +108,12 @@ func (a *AP) terminate(now clock.Instant, r *run, rec protocol.ExitRecord) {
 		a.setStatus(j, Idle, now)
 		a.requeue(j)
 		a.changed(Change{Job: j.id, At: rec.Ended, Status: Idle, What: "evicted", Slot: r.lease.name, Detail: v.Why, Wall: r.wall(rec.Ended)})
-		a.slow(now, r)
+		a.slowDown(now, r)
 		return
 	}
 	a.log(rec.Ended, j, eventlog.Terminated{
-		Exit: exit, Remote: r.remote(), TotalRemote: eventlog.Usage{User: j.userCPU, System: j.sysCPU},
-		Sent: r.out, Received: r.in, TotalSent: j.sent, TotalReceived: j.recv, Resources: r.table(rec.Ended, now),
+		Exit: exit, Remote: r.remote(), TotalRemote: eventlog.Usage{User: j.used.userCPU, System: j.used.sysCPU},
+		Sent: r.out, Received: r.in, TotalSent: j.used.sent, TotalReceived: j.used.received, Resources: r.table(rec.Ended, now),
 	})
 	a.setStatus(j, Completed, now)
 	if !rec.Status.Success() {
