@@ -29,15 +29,15 @@ type accessPoint struct {
 	ref     uint64
 	// oneEach says that a partitionable slot is matched once a cycle, as where
 	// nobody claims what is left of it.
-	oneEach bool
-	lease   time.Duration // of every claim, 0: what the job says
-	silent  bool          // it does not answer, and does nothing
-	missed  []func()      // what came due while it was silent
-	factors map[string]float64
-	left    map[slot.ID]time.Duration // retirement as the matchmaker last heard of it
-	waits   func()                    // told when a job waits again; may be nil
-	system  jobpolicy.System          // what the owner says of every job
-	refused map[int]bool              // kinds of jobs that nothing fits in this cycle
+	oneEach  bool
+	lease    time.Duration // of every claim, 0: what the job says
+	silent   bool          // it does not answer, and does nothing
+	missed   []func()      // what came due while it was silent
+	factors  map[string]float64
+	left     map[slot.ID]time.Duration // retirement as the matchmaker last heard of it
+	requeued func()                    // called when a job waits again; may be nil
+	system   jobpolicy.System          // what the owner says of every job
+	refused  map[int]bool              // kinds of jobs that nothing fits in this cycle
 }
 
 // jobState is what becomes of a queued job.
@@ -45,7 +45,7 @@ type jobState uint8
 
 const (
 	waiting jobState = iota
-	asking
+	matched
 	active
 	done
 	onHold
@@ -66,18 +66,39 @@ type queued struct {
 	user          string
 	keepIdle      time.Duration
 	behaviour     Behaviour
-	fetched       bool             // by the slot itself: it is in nobody's queue
 	watched       bool             // its policy is asked while it is in the queue
 	plays         func() Behaviour // what behaviour is at each start, nil: always the same
 	saves         Saving
+	fetched       bool // by the slot itself: it is in nobody's queue
 	state         jobState
 	ref           uint64 // of the request that waits
 	holding       *holding
 	act           claim.ActivationID
-	code          reason.Code // of the hold
-	ending        jobState    // what it becomes when it has left, waiting: what its end says
-	why           string      // of ending
+	outcome       outcome
+	record        jobRecord
+}
 
+// outcome is what was decided about a job: of one that runs, what it becomes when
+// it has left, and waiting if its end says that; of one that does not, why it is
+// what it is.
+type outcome struct {
+	becomes jobState
+	why     string
+	code    reason.Code // of a hold
+}
+
+// decided reports whether a job that runs has to leave, for another reason than
+// its end.
+func (o *outcome) decided() bool { return o.becomes != waiting }
+
+// decide says what a job that runs becomes. The code of a hold is set apart.
+func (o *outcome) decide(becomes jobState, why string) { o.becomes, o.why = becomes, why }
+
+// hold puts a job that runs on hold when it has left.
+func (o *outcome) hold(why string, code reason.Code) { o.becomes, o.why, o.code = onHold, why, code }
+
+// jobRecord is what a job did, for the result.
+type jobRecord struct {
 	arrived    time.Duration
 	began, end time.Duration // of the first run, and of the job; -1: not yet
 	starts     int
@@ -85,6 +106,33 @@ type queued struct {
 	kept       time.Duration // run time that was saved
 	lost       time.Duration // run time that was not
 	suspended  time.Duration
+}
+
+// started counts a start.
+func (r *jobRecord) started(at time.Duration) {
+	r.starts++
+	if r.began < 0 {
+		r.began = at
+	}
+}
+
+// account adds one run to what a job has done and lost.
+func (r *jobRecord) account(a *actor, finished bool, saves Saving) {
+	total := r.kept + a.ran
+	r.suspended += a.stopped
+	switch {
+	case finished || saves.OnEviction && a.soft:
+		r.kept = total
+	case saves.Every > 0:
+		safe := max(r.kept, total/saves.Every*saves.Every)
+		r.lost += total - safe
+		r.kept = safe
+	default:
+		r.lost += a.ran
+	}
+	if !finished {
+		r.evictions++
+	}
 }
 
 // holding is a claim of the access point.
@@ -112,10 +160,10 @@ func newAccessPoint(w *world) *accessPoint {
 // submit puts a job into the queue.
 func (p *accessPoint) submit(q *queued) {
 	q.order = len(p.all)
-	q.arrived, q.began, q.end = p.w.elapsed(), -1, -1
+	q.record = jobRecord{arrived: p.w.elapsed(), began: -1, end: -1}
 	p.all = append(p.all, q)
 	if status, _ := q.ad.EvalInt("JobStatus", nil); status == jobStatuses[onHold] {
-		q.code, q.why = reason.SubmittedOnHold, "hold"
+		q.outcome.code, q.outcome.why = reason.SubmittedOnHold, "hold"
 		p.finish(q, onHold)
 	} else {
 		p.idle = append(p.idle, q)
@@ -177,8 +225,8 @@ func (p *accessPoint) requeue(q *queued) {
 	q.enters(waiting, p.w.now.Wall)
 	i, _ := slices.BinarySearchFunc(p.idle, q, func(x, y *queued) int { return cmp.Compare(x.order, y.order) })
 	p.idle = slices.Insert(p.idle, i, q)
-	if p.waits != nil {
-		p.waits()
+	if p.requeued != nil {
+		p.requeued()
 	}
 }
 
@@ -244,30 +292,27 @@ func (p *accessPoint) replied(r ep.Reply) {
 
 // begun notes the start of a job, and sets the timers that its ad asks for.
 func (p *accessPoint) begun(q *queued) {
-	q.starts++
-	if q.began < 0 {
-		q.began = p.w.elapsed()
-	}
+	q.record.started(p.w.elapsed())
 	q.enters(active, p.w.now.Wall)
-	if q.starts == 1 {
+	if q.record.starts == 1 {
 		q.ad.SetInt("JobStartDate", p.w.now.Wall.Unix())
 	}
-	q.ad.SetInt("NumShadowStarts", int64(q.starts))
-	q.ad.SetInt("NumJobMatches", int64(q.starts))
+	q.ad.SetInt("NumShadowStarts", int64(q.record.starts))
+	q.ad.SetInt("NumJobMatches", int64(q.record.starts))
 	q.ad.SetInt("JobCurrentStartDate", p.w.now.Wall.Unix())
 	q.ad.SetInt("ShadowBday", p.w.now.Wall.Unix())
 	if !q.stuck() {
 		p.watchRun(q)
 		return
 	}
-	start := q.starts
+	start := q.record.starts
 	p.w.after(q.behaviour.Stuck, func() {
 		p.unlessSilent(func() {
-			if q.state != active || q.starts != start {
+			if q.state != active || q.record.starts != start {
 				return
 			}
-			if q.ending == waiting && !q.behaviour.Again {
-				q.ending, q.why, q.code = onHold, "its program could not be executed", reason.FailedToCreateProcess
+			if !q.outcome.decided() && !q.behaviour.Again {
+				q.outcome.hold("its program could not be executed", reason.FailedToCreateProcess)
 			}
 			p.release(q.holding)
 		})
@@ -284,20 +329,20 @@ func (p *accessPoint) behaviour(_ claim.ActivationID, id claim.ID) Behaviour {
 		return Behaviour{}
 	}
 	b := h.job.behaviour
-	b.Runs -= h.job.kept
+	b.Runs -= h.job.record.kept
 	return b
 }
 
-// told notes with what order a job is made to leave.
-func (p *accessPoint) told(a *actor, o ep.OrderStarter) {
-	if q := p.running[a.id]; q != nil && o.Hold && q.ending == waiting {
-		q.ending, q.why, q.code = onHold, o.Reason, reason.StartdHeldJob
+// noteOrder notes with what order a job is made to leave.
+func (p *accessPoint) noteOrder(a *actor, o ep.OrderStarter) {
+	if q := p.running[a.id]; q != nil && o.Hold && !q.outcome.decided() {
+		q.outcome.hold(o.Reason, reason.StartdHeldJob)
 	}
 }
 
 // start sends a job to a claim.
 func (p *accessPoint) start(h *holding, q *queued) {
-	if q.state != asking { // it was held or removed meanwhile
+	if q.state != matched { // it was held or removed meanwhile
 		if h.job == q {
 			h.job = nil
 		}
@@ -318,7 +363,7 @@ func (p *accessPoint) start(h *holding, q *queued) {
 }
 
 func (p *accessPoint) release(h *holding) {
-	if h != nil && !h.gone && !h.closing && !p.w.complete {
+	if h != nil && !h.gone && !h.closing && !p.w.life.over {
 		p.w.step(ep.ReleaseRequested{Claim: h.id})
 	}
 }

@@ -73,7 +73,7 @@ type actor struct {
 	done    bool // the job ended by itself
 	soft    bool // it left when it was asked to
 	hard    bool // it was ended by a hard kill
-	told    bool // it was told to leave
+	ordered bool // it was ordered to leave
 	dying   bool // its starter was ended by force
 	failed  bool // it could not be started
 	early   bool // it was suspended before its program ran
@@ -188,7 +188,7 @@ func (a *actor) thaw() {
 
 // end is the end of the job; its starter follows.
 func (a *actor) end() {
-	a.done, a.soft = !a.told, a.told && !a.hard
+	a.done, a.soft = !a.ordered, a.ordered && !a.hard
 	if a.phase != leaving {
 		a.rest()
 	}
@@ -198,7 +198,7 @@ func (a *actor) end() {
 		a.exit(host.ExitStatus{Exited: true}, false)
 		return
 	}
-	a.w.step(ep.JobEnded{Activation: a.id, Exit: ep.Exit{Status: host.ExitStatus{Exited: true, Code: a.Code}, Evicted: a.told, Usage: a.usage()}})
+	a.w.step(ep.JobEnded{Activation: a.id, Exit: ep.Exit{Status: host.ExitStatus{Exited: true, Code: a.Code}, Evicted: a.ordered, Usage: a.usage()}})
 	a.plan(a.Reap, func() { a.exit(host.ExitStatus{Exited: true}, false) })
 }
 
@@ -208,7 +208,7 @@ func (a *actor) forsake() {
 	if a.phase != leaving {
 		a.rest()
 	}
-	a.told, a.hard, a.phase = true, true, ended
+	a.ordered, a.hard, a.phase = true, true, ended
 	a.gen++
 	a.w.step(ep.JobEnded{Activation: a.id, Exit: ep.Exit{Status: host.ExitStatus{Signal: 9}, Evicted: true, Usage: a.usage()}})
 	a.plan(a.Reap, func() { a.exit(host.ExitStatus{Exited: true}, true) })
@@ -265,8 +265,8 @@ func (a *actor) obey(o ep.OrderStarter) {
 			a.w.step(ep.JobContinued{Activation: a.id})
 		})
 	case ep.SoftKill:
-		a.told = true
-		a.w.ap.told(a, o)
+		a.ordered = true
+		a.w.ap.noteOrder(a, o)
 		switch {
 		case a.Stuck > 0:
 		case a.phase == starting:
@@ -278,8 +278,8 @@ func (a *actor) obey(o ep.OrderStarter) {
 		default: // it goes on, and may even end by itself
 		}
 	case ep.HardKill:
-		a.told, a.hard = true, true
-		a.w.ap.told(a, o)
+		a.ordered, a.hard = true, true
+		a.w.ap.noteOrder(a, o)
 		if a.Stuck > 0 {
 			return
 		}

@@ -25,10 +25,10 @@ func (p *accessPoint) lost() {
 	clear(p.running)
 	clear(p.left)
 	for _, q := range p.all {
-		if q.state == asking || q.state == active {
+		if q.state == matched || q.state == active {
 			q.holding, q.act = nil, ""
-			if q.ending != waiting {
-				p.finish(q, q.ending)
+			if q.outcome.decided() {
+				p.finish(q, q.outcome.becomes)
 				continue
 			}
 			p.requeue(q)
@@ -41,15 +41,15 @@ func (p *accessPoint) finish(q *queued, s jobState) {
 	if q.state == done || q.state == removed {
 		return
 	}
-	q.state, q.ending = s, waiting
+	q.state, q.outcome.becomes = s, waiting
 	q.enters(s, p.w.now.Wall)
 	if s == onHold {
 		n, _ := q.ad.EvalInt("NumHolds", nil)
 		q.ad.SetInt("NumHolds", n+1)
-		q.ad.SetInt("HoldReasonCode", int64(q.code))
+		q.ad.SetInt("HoldReasonCode", int64(q.outcome.code))
 	}
 	if s == done || s == removed {
-		q.end = p.w.elapsed()
+		q.record.end = p.w.elapsed()
 	}
 }
 
@@ -58,8 +58,8 @@ func (p *accessPoint) letGo(q *queued) {
 	switch {
 	case q.state == onHold:
 		p.requeue(q)
-	case q.ending == onHold:
-		q.ending = waiting
+	case q.outcome.becomes == onHold:
+		q.outcome.becomes = waiting
 	}
 }
 
@@ -85,29 +85,29 @@ func (p *accessPoint) starterLeft(a *actor) {
 		return
 	}
 	q.holding, q.act = nil, ""
-	finished := a.done && q.ending == waiting
-	q.account(a, finished)
+	finished := a.done && !q.outcome.decided()
+	q.record.account(a, finished, q.saves)
 	keep := true // the claim, for a next job
 	verdict := jobpolicy.Verdict{}
 	if finished {
 		if verdict = p.exited(q, a.Code); verdict.Action != jobpolicy.Remove {
 			// It is not done: its program begins again from its beginning.
-			q.lost, q.kept = q.lost+q.kept, 0
+			q.record.lost, q.record.kept = q.record.lost+q.record.kept, 0
 		}
 	}
 	switch {
 	case finished && verdict.Action == jobpolicy.Hold:
-		q.why, q.code = command(verdict.Attr), verdict.Code
+		q.outcome.why, q.outcome.code = command(verdict.Attr), verdict.Code
 		p.finish(q, onHold)
 	case finished && verdict.Action == jobpolicy.Stay:
 		p.requeue(q)
 		keep = false
 	case finished:
 		p.finish(q, done)
-	case q.ending != waiting:
-		p.finish(q, q.ending)
+	case q.outcome.decided():
+		p.finish(q, q.outcome.becomes)
 	case a.failed && !a.Again:
-		q.why, q.code = "it could not be started", reason.FailedToCreateProcess
+		q.outcome.why, q.outcome.code = "it could not be started", reason.FailedToCreateProcess
 		p.finish(q, onHold)
 	default:
 		p.requeue(q)
@@ -119,7 +119,7 @@ func (p *accessPoint) starterLeft(a *actor) {
 		for _, next := range p.idle {
 			if next.state == waiting && p.fits(next, h.ad) {
 				p.unqueue(next)
-				next.state, h.job = asking, next
+				next.state, h.job = matched, next
 				p.w.after(0, func() { p.start(h, next) })
 				return
 			}
@@ -137,25 +137,6 @@ func (p *accessPoint) starterLeft(a *actor) {
 	p.w.after(0, func() { p.release(h) })
 }
 
-// account adds one run to what a job has done and lost.
-func (q *queued) account(a *actor, finished bool) {
-	total := q.kept + a.ran
-	q.suspended += a.stopped
-	switch {
-	case finished || q.saves.OnEviction && a.soft:
-		q.kept = total
-	case q.saves.Every > 0:
-		safe := max(q.kept, total/q.saves.Every*q.saves.Every)
-		q.lost += total - safe
-		q.kept = safe
-	default:
-		q.lost += a.ran
-	}
-	if !finished {
-		q.evictions++
-	}
-}
-
 // remove takes a running or waiting job away, as condor_rm, condor_hold and
 // condor_vacate_job do; becomes is what it is afterwards.
 func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, why string) {
@@ -165,33 +146,33 @@ func (p *accessPoint) remove(q *queued, how ep.Deactivation, becomes jobState, w
 	case waiting, onHold:
 		if becomes != waiting && becomes != q.state {
 			p.unqueue(q)
-			q.why = why
+			q.outcome.why = why
 			p.finish(q, becomes)
 		}
 		return
 	}
-	if q.state == asking && q.holding == nil {
+	if q.state == matched && q.holding == nil {
 		p.w.step(ep.ClaimWithdrawn{Ref: own(q.ref)})
 		delete(p.asked, q.ref)
 		if becomes == waiting {
 			p.requeue(q)
 			return
 		}
-		q.why = why
+		q.outcome.why = why
 		p.finish(q, becomes)
 		return
 	}
-	if q.ending == removed || q.ending == onHold && becomes != removed {
+	if q.outcome.becomes == removed || q.outcome.becomes == onHold && becomes != removed {
 		return // to its schedd it is that already
 	}
 	h := q.holding
 	if h == nil || h.gone {
 		if becomes != waiting {
-			q.ending, q.why = becomes, why
+			q.outcome.decide(becomes, why)
 		}
 		return
 	}
-	q.ending, q.why = becomes, why
+	q.outcome.decide(becomes, why)
 	p.ref++
 	closing := false
 	late := p.w.pair(h.slot) == policy.ClaimedSuspended

@@ -67,7 +67,7 @@ func (p *replay) fetchWork() {
 // looked at, once a second if there is a claim, else with each update.
 func (f *fetcher) look() {
 	w := f.p.w
-	if w.complete {
+	if w.life.over {
 		return
 	}
 	views := slices.Collect(w.eng.Views())
@@ -141,7 +141,7 @@ func (f *fetcher) job() *queued {
 	if err != nil {
 		return nil
 	}
-	q := &queued{cluster: f.n, name: "fetched", ad: ad, fetched: true, state: asking}
+	q := &queued{cluster: f.n, name: "fetched", ad: ad, fetched: true, state: matched}
 	q.user, _ = ad.EvalString("User", nil)
 	b := p.behaviour(&template{ad: ad})
 	b.Begins, b.Silent = fetchBegins, true

@@ -13,7 +13,7 @@ import (
 )
 
 // jobStatuses are the values of JobStatus. A job that is matched is idle still.
-var jobStatuses = [...]int64{waiting: 1, asking: 1, active: 2, done: 4, onHold: 5, removed: 3}
+var jobStatuses = [...]int64{waiting: 1, matched: 1, active: 2, done: 4, onHold: 5, removed: 3}
 
 // suspendedStatus is that of a job that runs, but for being suspended.
 const suspendedStatus = 7
@@ -38,7 +38,7 @@ func (p *accessPoint) watch(q *queued, still func() bool) {
 		if !still() {
 			return
 		}
-		if !p.silent && (q.state == active) == shadow && q.state != asking && p.policy(q) && shadow {
+		if !p.silent && (q.state == active) == shadow && q.state != matched && p.policy(q) && shadow {
 			return // its shadow ends with the run
 		}
 		p.w.after(every, look)
@@ -52,8 +52,8 @@ const limitPeriod = 10 * time.Second
 // watchRun asks the policy of a job that runs from now on until its end, as its
 // shadow does.
 func (p *accessPoint) watchRun(q *queued) {
-	start := q.starts
-	still := func() bool { return q.state == active && q.starts == start && q.ending == waiting }
+	start := q.record.starts
+	still := func() bool { return q.state == active && q.record.starts == start && !q.outcome.decided() }
 	if p.system.Has(q.ad) {
 		p.watch(q, still)
 	}
@@ -114,7 +114,7 @@ func (p *accessPoint) policy(q *queued) bool {
 	case jobpolicy.Remove:
 		p.remove(q, ep.Gracefully, removed, why)
 	case jobpolicy.Hold:
-		q.code = v.Code
+		q.outcome.code = v.Code
 		p.remove(q, ep.Gracefully, onHold, why)
 	case jobpolicy.Vacate:
 		p.remove(q, ep.Gracefully, waiting, why)
@@ -134,7 +134,7 @@ func (p *accessPoint) exited(q *queued, status int) jobpolicy.Verdict {
 
 // byOwner holds a job as a person does, who alone releases it then.
 func (p *accessPoint) byOwner(q *queued, why string) {
-	q.code = reason.UserRequest
+	q.outcome.code = reason.UserRequest
 	p.remove(q, ep.Gracefully, onHold, why)
 }
 

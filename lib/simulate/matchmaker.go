@@ -17,7 +17,7 @@ import (
 
 // negotiate matches idle jobs with slots.
 func (p *accessPoint) negotiate() {
-	if p.silent || p.w.complete || len(p.idle) == 0 {
+	if p.silent || p.w.life.over || len(p.idle) == 0 {
 		return
 	}
 	taken := map[slot.ID]bool{}
@@ -28,7 +28,7 @@ func (p *accessPoint) negotiate() {
 		}
 		if h := p.spare(q); h != nil {
 			p.unqueue(q)
-			q.state = asking
+			q.state = matched
 			p.start(h, q)
 			continue
 		}
@@ -46,7 +46,7 @@ func (p *accessPoint) negotiate() {
 		}
 		p.unqueue(q)
 		p.ref++
-		q.state, q.ref = asking, p.ref
+		q.state, q.ref = matched, p.ref
 		p.asked[p.ref] = q
 		if informs, _ := p.w.snap.Bool("NEGOTIATOR_INFORM_STARTD"); informs && v.Kind != slot.Partitionable {
 			p.w.step(ep.MatchTold{Slot: v.ID})

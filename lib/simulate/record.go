@@ -197,7 +197,7 @@ func (p *replay) submission(name string) error {
 func (p *replay) act(do string) error {
 	w := p.w
 	verb, rest, _ := strings.Cut(do, " ")
-	if w.complete {
+	if w.life.over {
 		if strings.HasPrefix(rest, "condor_on") && strings.Contains(rest, "-startd") {
 			w.again(200 * time.Millisecond)
 		}
@@ -370,7 +370,7 @@ func (p *replay) command(cmd string) error {
 			w.ap.factors[name] = f
 		}
 	case "condor_restart":
-		w.restarts = true
+		w.life.restarts = true
 		w.step(ep.ShutdownRequested{Manner: ep.Graceful})
 	case "condor_off":
 		if !has("-startd") {

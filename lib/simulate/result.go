@@ -138,13 +138,13 @@ func decisive(d *policy.Decision) *policy.Trace {
 // finish takes stock.
 func (r *run) finish() {
 	t := &r.res.Total
-	if r.w.complete {
-		r.res.Down = r.w.ended.Sub(r.w.begun)
+	if r.w.life.over {
+		r.res.Down = r.w.life.ended.Sub(r.w.begun)
 	}
 	for _, q := range r.w.ap.all {
 		j := JobResult{
-			ID: q.label(), Kind: q.name, State: q.state.String(), Why: q.why, Arrived: q.arrived, Began: q.began, Ended: q.end,
-			Starts: q.starts, Evictions: q.evictions, Done: q.kept, Lost: q.lost, Suspended: q.suspended,
+			ID: q.label(), Kind: q.name, State: q.state.String(), Why: q.outcome.why, Arrived: q.record.arrived, Began: q.record.began, Ended: q.record.end,
+			Starts: q.record.starts, Evictions: q.record.evictions, Done: q.record.kept, Lost: q.record.lost, Suspended: q.record.suspended,
 		}
 		if a := r.w.starters[q.act]; a != nil && q.act != "" {
 			j.Running = a.runTime()

@@ -66,7 +66,7 @@ func Run(sc *Scenario, node Node) (*Result, error) {
 	}
 	r.w = w
 	w.beforeTick = r.sample
-	w.ap.waits = r.negotiateLater
+	w.ap.requeued = r.negotiateLater
 	w.warned = r.warned
 	w.booted = r.booted
 	for i := range sc.Jobs {
@@ -139,7 +139,7 @@ func (k *JobKind) says(name string) bool {
 // repeat lets do happen every so often, for as long as the simulation goes on.
 func (r *run) repeat(every time.Duration, do func()) {
 	r.w.after(every, func() {
-		if !r.w.complete {
+		if !r.w.life.over {
 			do()
 		}
 		r.repeat(every, do)
@@ -152,7 +152,7 @@ func (r *run) plan(e *Event) {
 	happen = func(at time.Duration) {
 		r.w.after(at-r.w.elapsed(), func() {
 			if err := r.do(e); e.Verb == Submit {
-				r.w.err = cmp.Or(r.w.err, err)
+				r.w.life.err = cmp.Or(r.w.life.err, err)
 			} else if err != nil {
 				r.res.Notes = append(r.res.Notes, Note{At: r.w.elapsed(), Line: e.Line, Text: err.Error()})
 			}
@@ -169,7 +169,7 @@ func (r *run) do(e *Event) error {
 	w := r.w
 	switch e.Verb {
 	case Vacate, Drain, Shutdown:
-		if w.complete {
+		if w.life.over {
 			return errs.E("simulate.Run", errs.NotFound, verbs[e.Verb], errors.New("the Execution Point is down at that time"))
 		}
 	}
@@ -221,7 +221,7 @@ func (r *run) do(e *Event) error {
 		if e.For > 0 {
 			w.after(e.For, func() {
 				if r.silences == n {
-					r.speak()
+					r.endSilence()
 				}
 			})
 		}
@@ -280,7 +280,7 @@ func (r *run) weigh() {
 
 // publish shows what was set of the machine, as a startd cron job does.
 func (r *run) publish() {
-	if !r.w.complete {
+	if !r.w.life.over {
 		r.w.step(ep.Published{Source: "scenario", Attrs: r.attrs.Clone()})
 	}
 }
@@ -292,9 +292,9 @@ func (r *run) booted() {
 	r.negotiateLater()
 }
 
-// speak ends a silence of the access point, which gives back what it does not
+// endSilence ends a silence of the access point, which gives back what it does not
 // use.
-func (r *run) speak() {
+func (r *run) endSilence() {
 	r.w.ap.speak()
 	for _, h := range r.w.ap.claims() {
 		if h.job == nil {
@@ -338,7 +338,7 @@ func (r *run) negotiateLater() {
 	next := (r.w.elapsed()/r.sc.Cycle + 1) * r.sc.Cycle
 	r.w.after(next-r.w.elapsed(), func() {
 		r.cyclic = false
-		if len(r.w.ap.idle) == 0 || r.w.complete {
+		if len(r.w.ap.idle) == 0 || r.w.life.over {
 			return
 		}
 		r.sample()

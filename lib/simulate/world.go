@@ -51,20 +51,14 @@ type world struct {
 	snap *config.Snapshot
 	eng  *ep.Engine
 
-	begun, now clock.Instant
-	wake       clock.Instant // when the core wants a Tick, zero: never
-	agenda     agenda
-	starters   map[claim.ActivationID]*actor
-	started    int
-	sigs       int  // kinds of jobs, for the matchmaker
-	complete   bool // the shutdown is
-
+	timeline
+	life     life
+	starters map[claim.ActivationID]*actor
+	started  int
+	sigs     int           // kinds of jobs, for the matchmaker
 	idle     time.Duration // nobody has used the machine, when it began
 	location *time.Location
 	chance   func() float64
-	ended    clock.Instant // its last end, zero: it goes on
-	restarts bool          // it is started anew after its end
-	err      error         // of a restart
 
 	ap         *accessPoint
 	beforeTick func()
@@ -74,6 +68,28 @@ type world struct {
 	busyCpus   float64                // of jobs that run now
 
 	backfills, benchmarks int // count what was begun and ended of them
+}
+
+// timeline is the virtual time of a world: when it began, where it is, and what
+// comes.
+type timeline struct {
+	begun, now clock.Instant
+	wake       clock.Instant // when the core wants a Tick, zero: never
+	agenda     agenda
+}
+
+// elapsed is the time since the simulation began.
+func (t *timeline) elapsed() time.Duration { return t.now.Sub(t.begun) }
+
+// after lets do happen d from now, behind everything else that is due then.
+func (t *timeline) after(d time.Duration, do func()) { t.agenda.add(t.now.Boot+max(0, d), do) }
+
+// life is whether the Execution Point is there.
+type life struct {
+	over     bool          // its shutdown is complete, or it died
+	ended    clock.Instant // its last end, zero: it goes on
+	restarts bool          // it is started anew after its end
+	err      error         // of a restart
 }
 
 // newWorld builds a machine and its Execution Point. Nothing has happened yet
@@ -151,7 +167,7 @@ func (w *world) boot() error {
 // die is the end of the Execution Point without a word: every starter dies
 // with it, and its access point learns that the jobs are gone.
 func (w *world) die() {
-	w.complete = true
+	w.life.over = true
 	w.wake = clock.Instant{}
 	for _, a := range w.actors() {
 		a.gen++
@@ -167,13 +183,13 @@ func (w *world) die() {
 // again starts the Execution Point anew in so long, if it has ended by then.
 func (w *world) again(d time.Duration) {
 	w.after(d, func() {
-		if !w.complete {
+		if !w.life.over {
 			return
 		}
 		w.die()
-		w.complete = false
+		w.life.over = false
 		if err := w.boot(); err != nil {
-			w.err = cmp.Or(w.err, err)
+			w.life.err = cmp.Or(w.life.err, err)
 			return
 		}
 		if w.booted != nil {
@@ -181,9 +197,6 @@ func (w *world) again(d time.Duration) {
 		}
 	})
 }
-
-// elapsed is the time since the simulation began.
-func (w *world) elapsed() time.Duration { return w.now.Sub(w.begun) }
 
 // step tells the core what happened and carries out what follows. Nothing that
 // is carried out steps again at once: it goes through the agenda.
@@ -215,9 +228,9 @@ func (w *world) perform(effects []ep.Effect) {
 				w.warned(eff)
 			}
 		case ep.ShutdownComplete:
-			w.complete, w.ended = true, w.now
-			if w.restarts {
-				w.restarts = false
+			w.life.over, w.life.ended = true, w.now
+			if w.life.restarts {
+				w.life.restarts = false
 				w.again(restartDelay)
 			}
 		case ep.StartBackfill:
@@ -229,7 +242,7 @@ func (w *world) perform(effects []ep.Effect) {
 		case ep.StopBenchmarks:
 			w.inBenchmark(0, false)
 		case ep.DrainCompleted:
-			w.restarts = w.restarts || eff.Then == ep.ThenRestart
+			w.life.restarts = w.life.restarts || eff.Then == ep.ThenRestart
 		}
 	}
 }
@@ -267,16 +280,13 @@ func (w *world) inBenchmark(d time.Duration, complete bool) {
 	})
 }
 
-// after lets do happen d from now, behind everything else that is due then.
-func (w *world) after(d time.Duration, do func()) { w.agenda.add(w.now.Boot+max(0, d), do) }
-
 // run lets time pass until so long after the beginning: everything on the
 // agenda happens in its order, and the core is woken when it asked for it.
 func (w *world) run(until time.Duration) error {
 	end := w.begun.Boot + until
 	for range maxSteps {
 		next, tick := end, false
-		if !w.complete && w.wake.Boot != 0 && w.wake.Boot <= next {
+		if !w.life.over && w.wake.Boot != 0 && w.wake.Boot <= next {
 			next, tick = w.wake.Boot, true
 		}
 		if at, ok := w.agenda.next(); ok && at <= next {
@@ -295,7 +305,7 @@ func (w *world) run(until time.Duration) error {
 		default:
 			at, ok := w.agenda.next()
 			if !ok || at > w.now.Boot {
-				return w.err
+				return w.life.err
 			}
 			w.agenda.take()()
 		}
@@ -321,7 +331,7 @@ func (w *world) reconfigure(more string) error {
 	}
 	was := w.snap
 	w.snap = snap
-	if w.complete { // it is read when the Execution Point is started anew
+	if w.life.over { // it is read when the Execution Point is started anew
 		w.ap.configured()
 		return nil
 	}
