@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{[]string{good}, 0, nil},
 		{[]string{safe}, 0, nil},
-		{[]string{warn}, 1, []string{warn + ":1:1: warning EP033: SUSPEND is never looked at", "instead  WANT_SUSPEND = True"}},
+		{[]string{warn}, 1, []string{warn + ":1:1: warning EP033: SUSPEND is never looked at", "\n    instead  WANT_SUSPEND = True\n"}},
 		{[]string{"-warnings-ok", warn}, 0, []string{"EP033"}},
 		{[]string{bad}, 1, []string{bad + ":1:27: error EP022: START does not parse", "instead  close every parenthesis: 1 is opened and 0 are closed", bad + ":2:", "EP001", bad + ":3:1: error EP020: POLLING_INTERVAL"}},
 		{[]string{"-warnings-ok", warn, bad, good}, 1, []string{"EP033", "EP022"}},

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/thishost"
@@ -17,6 +15,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/tool/ask"
+	"github.com/execpoint/execpoint/lib/tool/here"
 	"github.com/execpoint/execpoint/lib/tool/jobs"
 )
 
@@ -151,32 +150,7 @@ func (f *historyFlags) paths() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		dirs, _, err := recordedRuns(p)
-		if err != nil {
-			return nil, err
-		}
-		var out []string
-		for _, d := range dirs {
-			if d.Files != "" {
-				out = append(out, filepath.Join(d.Log(), "startd_history"))
-			}
-		}
-		daemons, err := recordedDaemons(p)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range daemons {
-			if d.History != "" {
-				out = append(out, d.History)
-			}
-		}
-		if snap := machineConfig(f.local); snap != nil {
-			o, err := history.OptionsFrom(snap)
-			if err == nil && o.Path != "" && !slices.Contains(out, o.Path) {
-				out = append(out, o.Path)
-			}
-		}
-		return out, nil
+		return f.machine(p).Histories()
 	}
 	inv, err := thisMachine()
 	if err != nil {
@@ -186,12 +160,6 @@ func (f *historyFlags) paths() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := history.OptionsFrom(snap)
-	if err != nil {
-		return nil, err
-	}
-	if o.Path == "" {
-		return nil, fmt.Errorf("STARTD_HISTORY is empty: no history is kept")
-	}
-	return []string{o.Path}, nil
+	path, err := here.HistoryOf(snap)
+	return []string{path}, err
 }

@@ -53,13 +53,18 @@ func (t target) find() (here.Found, error) {
 		}
 		return here.Of(snap), nil
 	}
+	return t.machine(p).Find()
+}
+
+// machine is this one, with what this user has running.
+func (t target) machine(p *thishost.Platform) here.Machine {
 	return here.Machine{
 		Runs:    func() ([]run.Dir, []run.Owner, error) { return recordedRuns(p) },
 		Daemons: func() ([]run.Daemon, error) { return recordedDaemons(p) },
 		Alive:   p.Census.Alive,
 		Config:  func() *config.Snapshot { return machineConfig(t.local) },
 		Named:   os.Getenv(config.RootKnob) != "",
-	}.Find()
+	}
 }
 
 // recordedDaemons lists the daemons of this user that are recorded here.

@@ -112,7 +112,8 @@ func Counts(list []check.Finding, warningsOK bool) bool {
 	return slices.ContainsFunc(list, func(f check.Finding) bool { return f.Severity == check.Error || !warningsOK })
 }
 
-// Print prints a line for each finding, or a JSON object. The error is the writer's.
+// Print prints the lines of each finding, without what a terminal would obey, or a JSON
+// object. The error is the writer's.
 func Print(w io.Writer, list []check.Finding, asJSON bool) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
@@ -121,8 +122,12 @@ func Print(w io.Writer, list []check.Finding, asJSON bool) error {
 			if err := out.Encode(f); err != nil {
 				return err
 			}
-		} else if _, err := fmt.Fprintln(w, words.Printable(f.String())); err != nil {
-			return err
+			continue
+		}
+		for line := range strings.SplitSeq(f.String(), "\n") {
+			if _, err := fmt.Fprintln(w, words.Printable(line)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -4,9 +4,12 @@
 package here
 
 import (
+	"errors"
+	"path/filepath"
 	"slices"
 
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/run"
 )
@@ -32,6 +35,46 @@ type Found struct {
 
 	named []string     // those of the configuration that the user has named
 	ended []run.Daemon // daemons of this user that do not run any more
+}
+
+// Histories are the files in which the runs and daemons of this user keep the jobs that
+// ended, and the one of this machine's configuration, each once.
+func (m Machine) Histories() ([]string, error) {
+	dirs, _, err := m.Runs()
+	if err != nil {
+		return nil, err
+	}
+	daemons, err := m.Daemons()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, d := range dirs {
+		if d.Files != "" {
+			all = append(all, filepath.Join(d.Log(), "startd_history"))
+		}
+	}
+	for _, d := range daemons {
+		if d.History != "" {
+			all = append(all, d.History)
+		}
+	}
+	if snap := m.Config(); snap != nil {
+		o, err := history.OptionsFrom(snap)
+		if err == nil && o.Path != "" && !slices.Contains(all, o.Path) {
+			all = append(all, o.Path)
+		}
+	}
+	return all, nil
+}
+
+// HistoryOf is the history of a configuration. It is an error if it keeps none.
+func HistoryOf(snap *config.Snapshot) (string, error) {
+	o, err := history.OptionsFrom(snap)
+	if err == nil && o.Path == "" {
+		err = errors.New("STARTD_HISTORY is empty: no history is kept")
+	}
+	return o.Path, err
 }
 
 // Of is the daemon of a configuration, which stands alone.

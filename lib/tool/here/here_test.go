@@ -129,6 +129,39 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestHistories: every place where ended jobs are kept, each once.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	parse := func(text string) *config.Snapshot {
+		snap, err := config.Parse("c", text, config.Options{Subsystem: "STARTD"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snap
+	}
+	dirs := []run.Dir{{Files: "/f1"}, {}}
+	for text, want := range map[string]string{
+		"STARTD_HISTORY = /h/3\n": dirs[0].Log() + "/startd_history /h/2 /h/3",
+		"STARTD_HISTORY = /h/2\n": dirs[0].Log() + "/startd_history /h/2",
+		"STARTD_HISTORY =\n":      dirs[0].Log() + "/startd_history /h/2",
+	} {
+		m := Machine{
+			Runs:    func() ([]run.Dir, []run.Owner, error) { return dirs, nil, nil },
+			Daemons: func() ([]run.Daemon, error) { return []run.Daemon{{History: "/h/2"}, {}}, nil },
+			Config:  func() *config.Snapshot { return parse(text) },
+		}
+		if got, err := m.Histories(); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v, want %s", text, got, err, want)
+		}
+	}
+	if got, err := HistoryOf(parse("STARTD_HISTORY = /h/2\n")); got != "/h/2" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := HistoryOf(parse("STARTD_HISTORY =\n")); err == nil || !strings.Contains(err.Error(), "no history is kept") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestNothing tells the last line of the log, whatever it holds.
 func TestNothing(t *testing.T) {
 	t.Parallel()
