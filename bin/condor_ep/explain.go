@@ -20,6 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/spelling"
 	"github.com/execpoint/execpoint/lib/tool/adtext"
+	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
 // explainFlags are the options of condor_ep explain.
@@ -89,7 +90,7 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 	if f.json {
 		return json.NewEncoder(w).Encode(r)
 	}
-	_, err := io.WriteString(w, r.Text(time.Now()))
+	_, err := io.WriteString(w, words.Lines(r.Text(time.Now()))) // jobs have a say in it
 	return err
 }
 

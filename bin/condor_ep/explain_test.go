@@ -73,6 +73,8 @@ func TestExplainTried(t *testing.T) {
 		say  string
 	}{
 		{[]string{"slot1", "slot2"}, "want one slot (slot1_1) or job (3.0)"},
+		{[]string{"-machine", machine, "-name", "node7"}, "-machine and -set try what an Execution Point would do, -name and -pool ask one that runs"},
+		{[]string{"-set", "A = 1", "-pool", "p"}, "-machine and -set try"},
 		{[]string{"-config", bad, "-machine", machine}, bad + ":1:"},
 		{[]string{"-config", never, "-machine", machine, "slot7"}, "there would be no slot slot7"},
 		{[]string{"-config", never, "-machine", machine, "-job", p.dir + "/none.ad"}, "none.ad: no such file"},
@@ -96,6 +98,25 @@ func TestExplainTried(t *testing.T) {
 	if r.Slot != "slot1" || r.State != "Owner" || i < 0 || r.Exprs[i].Name != "START" || r.Exprs[i].Residual == nil ||
 		r.Exprs[i].Residual.Forecast.Seconds != 867 || r.Exprs[i].Residual.Changes[0].To != "901" {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// What a job calls things neither moves the cursor nor makes lines of its own.
+func TestExplainForeignTexts(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	machine := p.write(t, "m.json", `{"cpus": 4, "memory_mb": 8000, "disk_kb": 1000000}`)
+	conf := p.write(t, "ep.conf", "START = TARGET.Owner == \"ann\"\n")
+	job := p.write(t, "job.ad", `{"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 1, "Owner": "mal\u001b[2J\nslot1 is Claimed/Busy\u009b31m"}`)
+	for _, slot := range [][]string{nil, {"slot1"}} {
+		var stdout, stderr bytes.Buffer
+		if got := tool(append([]string{"explain", "-config", conf, "-machine", machine, "-job", job}, slot...), &stdout, &stderr); got != exitOK {
+			t.Fatalf("exit status %d: %s", got, &stderr)
+		}
+		text := stdout.String()
+		if strings.ContainsAny(text, "\x1b\u009b") || strings.Contains(text, "\nslot1 is Claimed") || !strings.Contains(text, `\x1b[2J`) {
+			t.Errorf("%q", text)
+		}
 	}
 }
 

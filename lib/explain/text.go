@@ -25,8 +25,12 @@ func word(v classad.Value) string {
 		f, _ := v.AsNumber()
 		return strconv.FormatFloat(f, 'g', 6, 64)
 	}
-	return short(v.Text(classad.Old))
+	return short(lineEnds.Replace(v.Text(classad.Old)))
 }
+
+// lineEnds keeps a value in its line: jobs choose their own, and none may look like a
+// line of the explanation.
+var lineEnds = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 func truthWord(b bool) string {
 	if b {

@@ -124,10 +124,8 @@ func Print(w io.Writer, list []check.Finding, asJSON bool) error {
 			}
 			continue
 		}
-		for line := range strings.SplitSeq(f.String(), "\n") {
-			if _, err := fmt.Fprintln(w, words.Printable(line)); err != nil {
-				return err
-			}
+		if _, err := fmt.Fprintln(w, words.Lines(f.String())); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -31,6 +31,15 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// Lines is Printable for a text of several lines, which stay; a tab is a blank.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(strings.ReplaceAll(line, "\t", " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
 func strange(r rune) bool { return !strconv.IsPrint(r) }
 
 // Columns is how many columns of a terminal s may take at most. Which characters

@@ -31,6 +31,15 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+func TestLines(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"": "", "a\n  b\tc\n": "a\n  b c\n", "a\x1b[2J\r\n\n\u202eb": "a\\x1b[2J\\r\n\n\\u202eb"} {
+		if got := Lines(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+}
+
 func FuzzPrintable(f *testing.F) {
 	for in := range printableCases {
 		f.Add(in, 7)
