@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
 // Mistake is what is wrong in a file or an argument.
@@ -31,11 +34,17 @@ func (e *Mistake) Error() string {
 func (e *Mistake) Unwrap() error { return e.Err }
 
 // PrintMistake prints where a mistake is, what it is, and the line with a
-// caret below the place.
+// caret below the place. What a terminal would obey is a question mark in that line, so
+// that the caret stands right.
 func PrintMistake(w io.Writer, who string, err error) {
-	fmt.Fprintf(w, "%s: %v\n", who, err)
+	fmt.Fprintf(w, "%s: %s\n", who, words.Lines(err.Error()))
 	var syntax *classad.SyntaxError
 	if errors.As(err, &syntax) {
-		fmt.Fprintln(w, syntax.Caret())
+		fmt.Fprintln(w, strings.Map(func(r rune) rune {
+			if r == '\n' || r == '\t' || strconv.IsPrint(r) {
+				return r
+			}
+			return '?'
+		}, syntax.Caret()))
 	}
 }

@@ -40,6 +40,20 @@ func TestCopyList(t *testing.T) {
 	}
 }
 
+// TestForeignMistake: the line that is shown has what a terminal would obey replaced,
+// and the caret stays below its place.
+func TestForeignMistake(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("A = \"\x1b[2J\u009bx\" + )", Old)
+	var b strings.Builder
+	PrintMistake(&b, "tool", &Mistake{Name: "a\x1bd", Err: err})
+	lines := strings.Split(b.String(), "\n")
+	if len(lines) != 4 || strings.ContainsAny(b.String(), "\x1b\u009b") || !strings.HasPrefix(lines[0], `tool: a\x1bd:1:`) ||
+		lines[1] != `A = "?[2J?x" + )` || strings.TrimLeft(lines[2], " ") != "^" {
+		t.Errorf("%q", b.String())
+	}
+}
+
 // TestCopyFaults tells the reader's faults from the writer's.
 func TestCopyFaults(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,24 @@ func TestConjuncts(t *testing.T) {
 	}
 }
 
+// TestForeignValues: what an ad of another calls things makes no line of its own in a
+// report, and no escape sequence.
+func TestForeignValues(t *testing.T) {
+	t.Parallel()
+	job, err := classad.ParseAd(`[Owner = "mal\033[2J\nslot accepts job"; Requirements = true]`, classad.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot, err := classad.ParseAd("[Requirements = TARGET.Owner == \"ann\\033[m\"]", classad.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Ads([2]*classad.Ad{slot, job}, [2]string{"slot\x1b", "job"}, &classad.Env{}).Text()
+	if strings.Contains(text, "\x1b") || strings.Contains(text, "\nslot accepts") || !strings.Contains(text, `mal\x1b[2J\nslot accepts job`) {
+		t.Errorf("%q", text)
+	}
+}
+
 // FuzzConjuncts: an expression holds just when all its conjuncts do.
 func FuzzConjuncts(f *testing.F) {
 	for _, s := range []string{

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
 const requirements = "Requirements"
@@ -96,7 +97,8 @@ func Ads(ads [2]*classad.Ad, names [2]string, env *classad.Env) Report {
 	return r
 }
 
-// Text is the report for people.
+// Text is the report for people: what ads call things is shown in one line, and without
+// what a terminal would obey.
 func (r Report) Text() string {
 	var b strings.Builder
 	if r.Match {
@@ -109,32 +111,31 @@ func (r Report) Text() string {
 		if !s.Accepts {
 			verb = "does not accept"
 		}
-		fmt.Fprintf(&b, "%s %s %s: ", s.Ad, verb, s.Other)
+		fmt.Fprintf(&b, "%s %s %s: ", words.Printable(s.Ad), verb, words.Printable(s.Other))
 		switch {
 		case s.Missing:
 			b.WriteString("it has no Requirements")
 		case s.GivenUp:
 			b.WriteString("the evaluation of Requirements was given up: too deep, too long, or a function that fails")
 		default:
-			b.WriteString("Requirements is " + s.Requirements.Value)
+			b.WriteString("Requirements is " + words.Printable(s.Requirements.Value))
 		}
 		fmt.Fprintf(&b, ", rank %s\n", s.rank)
 		for _, c := range s.Failed {
-			fmt.Fprintf(&b, "  %s is %s", c.Expr, c.value)
+			line := c.Expr + " is " + c.value
 			if len(c.In) > 0 {
-				fmt.Fprintf(&b, ", in %s", strings.Join(c.In, ", in "))
+				line += ", in " + strings.Join(c.In, ", in ")
 			}
-			b.WriteByte('\n')
+			b.WriteString("  " + words.Printable(line) + "\n")
 			for _, a := range c.Reads {
-				b.WriteString("    ")
+				line := a.Name + " is " + a.value
 				if a.Scope != "" {
-					b.WriteString(a.Scope + ".")
+					line = a.Scope + "." + line
 				}
-				b.WriteString(a.Name + " is " + a.value)
 				if a.Missing {
-					b.WriteString(", no such attribute")
+					line += ", no such attribute"
 				}
-				b.WriteByte('\n')
+				b.WriteString("    " + words.Printable(line) + "\n")
 			}
 		}
 	}
