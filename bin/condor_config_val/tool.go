@@ -126,9 +126,9 @@ func (r *run) fromFiles() int {
 
 // load reads the configuration; done says that there is nothing more to do.
 func (r *run) load() (done bool, status int) {
-	facts, _ := r.facts(nil)
 	switch {
 	case r.what.owner:
+		facts, _ := r.facts(nil)
 		fmt.Fprintln(r.stdout, facts["USERNAME"])
 		return true, exitOK
 	case r.what.home && r.tilde != "":
@@ -138,7 +138,7 @@ func (r *run) load() (done bool, status int) {
 		return true, r.fail("Error: Specified -tilde but can't find condor's home directory")
 	}
 	o := config.Options{
-		Root: r.read.root, Env: r.env, Facts: facts, Subsystem: r.read.subsystem, LocalName: r.read.localName, Seed: rand.Uint64(), Windows: r.windows,
+		Root: r.read.root, Env: r.env, Subsystem: r.read.subsystem, LocalName: r.read.localName, Seed: rand.Uint64(), Windows: r.windows,
 		ReadFile: r.readFile, ReadDir: r.readDir, RunCommand: r.runCommand, WriteFile: r.writeFile,
 	}
 	if r.what.trace {
@@ -154,40 +154,9 @@ func (r *run) load() (done bool, status int) {
 	} else if strings.EqualFold(o.Root, "ONLY_ENV") {
 		o.Root = ""
 	}
-	snap, err := config.Load(o)
-	if err == nil {
-		if facts, changed := r.facts(snap); changed {
-			o.Facts, o.Trace = facts, nil
-			snap, err = config.Load(o)
-		}
-	}
-	if err != nil {
-		r.refused(o.Root, err)
-		return true, exitFailed
-	}
-	for _, p := range snap.Met() {
-		if p.Class != config.Suspicious && p.Class != config.SetTwice { // HTCondor's tool says nothing of these, condor_ep check does
-			r.Report(p)
-		}
-	}
+	snap, ok := r.Load(o, r.facts)
 	r.snap = snap
-	return false, exitOK
-}
-
-// refused prints why a configuration cannot be used.
-func (r *run) refused(root string, err error) {
-	r.ReportAll(err)
-	for _, p := range r.Reported {
-		if p.Severity != config.Error || p.Class == config.RootMissing {
-			continue
-		}
-		line := p.EndLine
-		if len(p.Within) > 0 {
-			line = p.Within[0].EndLine
-		}
-		fmt.Fprintf(r.stderr, "Configuration Error Line %d while reading config source %s\n", line, root)
-		return
-	}
+	return !ok, exitFailed // of one that cannot be read
 }
 
 // writeConfiguration writes the file of -writeconfig, or the summary.
@@ -207,20 +176,15 @@ func (r *run) writeConfiguration() error {
 
 // printNames answers for each name, template or text.
 func (r *run) printNames() int {
-	status := exitOK
-	for _, name := range r.names {
-		ok := true
-		switch {
-		case strings.HasPrefix(name, "^"):
-			r.Template(name[1:])
-		case r.what.macro:
-			ok = r.Macro(r.snap, name, r.what.macroPath)
-		default:
-			ok = r.Print(name, settings.Look(r.snap, name))
-		}
-		if !ok && !r.show.Info {
-			status = exitFailed
-		}
+	as := settings.Names
+	switch {
+	case r.what.macroPath:
+		as = settings.Paths
+	case r.what.macro:
+		as = settings.Macros
 	}
-	return status
+	if !r.Names(r.snap, r.names, as) {
+		return exitFailed
+	}
+	return exitOK
 }

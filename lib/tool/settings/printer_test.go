@@ -115,6 +115,61 @@ func TestDumpSavedDefault(t *testing.T) {
 	}
 }
 
+// TestLoad: a configuration that changes what is known of the machine is read with that,
+// and one that cannot be used says where.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	facts := func(snap *config.Snapshot) (map[string]string, bool) {
+		if snap == nil {
+			return map[string]string{"DETECTED_CPUS": "8"}, false
+		}
+		return map[string]string{"DETECTED_CPUS": "4"}, snap.String("COUNT_HYPERTHREAD_CPUS") == "False"
+	}
+	for _, tt := range []struct {
+		text, want, err string
+	}{
+		{"A = $(DETECTED_CPUS)\n", "8", ""},
+		{"A = $(DETECTED_CPUS)\nCOUNT_HYPERTHREAD_CPUS = False\n", "4", ""},
+		{"A = 1\nendif\n", "", "\nConfiguration Error Line 2 while reading config source /c\n"},
+	} {
+		var out, errOut strings.Builder
+		p := Printer{Out: &out, Err: &errOut}
+		snap, ok := p.Load(config.Options{Root: "/c", Subsystem: "TOOL", ReadFile: func(string) ([]byte, error) { return []byte(tt.text), nil }}, facts)
+		if ok != (tt.err == "") || !strings.HasSuffix(errOut.String(), tt.err) || tt.err == "" && errOut.Len() > 0 {
+			t.Errorf("%q: %v, %q", tt.text, ok, &errOut)
+		}
+		if ok && (!p.Names(snap, []string{"A"}, Names) || out.String() != tt.want+"\n") {
+			t.Errorf("%q: %q, want %s", tt.text, &out, tt.want)
+		}
+	}
+}
+
+// TestNames: names, templates and texts; with -info all count as defined.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	snap := snapshot(t, "A = /x//y\n")
+	for _, tt := range []struct {
+		names   []string
+		as      Text
+		info    bool
+		out     string
+		defined bool
+	}{
+		{[]string{"A"}, Names, false, "/x//y\n", true},
+		{[]string{"$(A)/z"}, Macros, false, "/x//y/z\n", true},
+		{[]string{"$(A)/z"}, Paths, false, "/x/y/z\n", true},
+		{[]string{"NOPE", "A"}, Names, false, "/x//y\n", false},
+		{[]string{"NOPE", "A"}, Names, true, "/x//y\n", true},
+		{[]string{"^ROLE:NOPE"}, Names, false, "Not defined: use ROLE:NOPE\n", true},
+	} {
+		var out strings.Builder
+		p := Printer{Out: &out, Err: io.Discard, Info: tt.info}
+		if defined := p.Names(snap, tt.names, tt.as); defined != tt.defined || out.String() != tt.out {
+			t.Errorf("%q: %v, %q", tt.names, defined, &out)
+		}
+	}
+}
+
 // TestSavedTemplate: of a daemon no template can be asked.
 func TestSavedTemplate(t *testing.T) {
 	t.Parallel()
