@@ -37,6 +37,7 @@ func TestConfigValByName(t *testing.T) {
 		{"-startd", "-name", machine, "HALF", "START"}, {"-startd", "-name", machine, "-pool", pool, "START"}, {"-startd", "-name", machine, "-raw", "HALF"},
 		{"-startd", "-name", machine, "-default", "POLLING_INTERVAL"}, {"-startd", "-name", machine, "-verbose", "HALF"}, {"-startd", "START"},
 		{"-schedd", "-name", schedd, "HALF"}, {"-schedd", "-name", schedd, "-raw", "HALF"},
+		{"-schedd", "HALF"}, {"-master", "HALF"},
 	} {
 		want, err := c.run("condor_config_val", args...)
 		if err != nil {
@@ -44,6 +45,17 @@ func TestConfigValByName(t *testing.T) {
 		}
 		if got, err := c.run(tool, args...); err != nil || got != want {
 			t.Errorf("%v: %q, %v; HTCondor's says %q", args, got, err, want)
+		}
+	}
+	// Daemons of this machine are found by their files, also where no collector answers.
+	const nobody = "_CONDOR_COLLECTOR_HOST=127.0.0.1:1"
+	for _, args := range [][]string{{"-startd", "START"}, {"-startd", "-name", machine, "HALF"}, {"-schedd", "HALF"}, {"-master", "HALF"}} {
+		want, err := c.run("env", append([]string{nobody, "condor_config_val"}, args...)...)
+		if err != nil {
+			t.Fatalf("HTCondor's %v: %v", args, err)
+		}
+		if got, err := c.run("env", append([]string{nobody, tool}, args...)...); err != nil || got != want {
+			t.Errorf("%v without a collector: %q, %v; HTCondor's says %q", args, got, err, want)
 		}
 	}
 	// Of a name that is not defined HTCondor's tool prints "Not defined" as if
