@@ -42,6 +42,10 @@ type Return struct {
 // look is how often a starter is looked for that is just ending.
 const look = 50 * time.Millisecond
 
+// parting is how long another startd may be there that has just gone: the starter may
+// not have seen it.
+const parting = time.Second
+
 // Reconnect comes back to the starter of a sandbox. Its handle delivers what no startd
 // has heard, and then what the starter says. Of one that has ended meanwhile there is
 // what it left; it is cleared away when the owner has Heard that.
@@ -54,11 +58,16 @@ func Reconnect(ctx context.Context, r Return) (*Handle, error) {
 	if r.Log == nil {
 		r.Log = slog.New(slog.DiscardHandler)
 	}
+	began := time.Now()
 	for {
 		h, err := r.once()
 		switch errs.KindOf(err) {
-		case errs.Conflict, errs.Unsupported, errs.Denied:
+		case errs.Unsupported, errs.Denied:
 			return nil, errs.E(op, errs.Other, r.Dir, err)
+		case errs.Conflict:
+			if time.Since(began) > parting {
+				return nil, errs.E(op, errs.Other, r.Dir, err)
+			}
 		case errs.NotFound:
 			if _, serr := os.Lstat(r.Dir); serr != nil {
 				return nil, errs.E(op, errs.NotFound, r.Dir, err)
