@@ -336,7 +336,7 @@ func (s *stage) said(in *bufio.Scanner) protocol.Line {
 	if !in.Scan() {
 		s.Fatalf("the starter says no more: %v", in.Err())
 	}
-	l, err := protocol.Starter.Read(in.Bytes())
+	l, err := protocol.Starter.Reader().Read(in.Bytes())
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -59,9 +59,9 @@ func (c *conversation) first(stdin io.Reader, stdout io.Writer) error {
 func (c *conversation) listen(r io.Reader, w io.Writer, greeted func()) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 16<<10), protocol.MaxLine)
-	known := false
+	lines, known := protocol.Startd.Reader(), false
 	for in.Scan() {
-		line, err := protocol.Startd.Read(in.Bytes())
+		line, err := lines.Read(in.Bytes())
 		if err != nil {
 			return err
 		}

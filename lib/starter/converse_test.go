@@ -100,7 +100,7 @@ func (k *talk) heard() (protocol.Line, bool) {
 	if !k.out.Scan() {
 		return protocol.Line{}, false
 	}
-	line, err := protocol.Starter.Read(k.out.Bytes())
+	line, err := protocol.Starter.Reader().Read(k.out.Bytes())
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func (k *talk) unheard() (kinds []string) {
 	}
 	id := uint64(0)
 	for l := range bytes.Lines(text) {
-		line, err := protocol.Starter.Read(l)
+		line, err := protocol.Starter.Reader().Read(l)
 		if err != nil || line.ID <= id || line.At.IsZero() {
 			k.Errorf("%s after number %d: %v", l, id, err)
 		}

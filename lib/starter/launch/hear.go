@@ -24,8 +24,9 @@ func (h *Handle) hear(r io.Reader) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 4096), protocol.MaxLine)
 	known := h.estate != nil // it said hello to the startd before
+	lines := protocol.Starter.Reader()
 	for in.Scan() {
-		line, err := protocol.Starter.Read(in.Bytes())
+		line, err := lines.Read(in.Bytes())
 		if err != nil {
 			kind := errs.Broken
 			if errs.Is(err, errs.Unsupported) {

@@ -128,7 +128,7 @@ func (w *launched) line(t *testing.T) protocol.Line {
 	if !w.orders.Scan() {
 		t.Fatalf("no line: %v", w.orders.Err())
 	}
-	l, err := protocol.Startd.Read(w.orders.Bytes())
+	l, err := protocol.Startd.Reader().Read(w.orders.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,8 @@
 package protocol
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -32,34 +30,10 @@ type Line struct {
 	Message Message
 }
 
-// envelope is a line as JSON has it.
-type envelope struct {
-	V    int       `json:"v"`
-	ID   uint64    `json:"id"`
-	Kind string    `json:"kind"`
-	At   time.Time `json:"at"`
-	Body raw       `json:"body"`
-}
-
-// raw is JSON that is read later, in place.
-type raw []byte
-
-// UnmarshalJSON keeps b, which is no longer than the line.
-func (r *raw) UnmarshalJSON(b []byte) error {
-	*r = b
-	return nil
-}
-
 // Append appends l as a line to b. One that would be too long is Invalid.
 func Append(b []byte, l Line) ([]byte, error) {
 	const op = "protocol.Append"
-	body, err := json.Marshal(l.Message)
-	if err != nil {
-		return b, errs.E(op, errs.Invalid, l.Message.Kind(), err)
-	}
-	if len(body) > MaxLine-200 {
-		return b, errs.E(op, errs.Invalid, l.Message.Kind(), errors.New("it is too long for a line"))
-	}
+	was := len(b)
 	b = append(b, `{"v":`...)
 	b = strconv.AppendInt(b, Version, 10)
 	if l.ID != 0 {
@@ -71,8 +45,24 @@ func Append(b []byte, l Line) ([]byte, error) {
 		b = append(b, `,"at":"`...)
 		b = append(l.At.UTC().AppendFormat(b, time.RFC3339Nano), '"')
 	}
-	b = append(append(b, `,"body":`...), body...)
-	return append(b, '}', '\n'), nil
+	to := sink(append(b, `,"body":`...))
+	if err := json.NewEncoder(&to).Encode(l.Message); err != nil {
+		return b[:was], errs.E(op, errs.Invalid, l.Message.Kind(), err)
+	}
+	b = append(to[:len(to)-1], '}', '\n') // for the line end of an encoder
+	if len(b)-was > MaxLine {
+		return b[:was], errs.E(op, errs.Invalid, l.Message.Kind(), errors.New("it is too long for a line"))
+	}
+	return b, nil
+}
+
+// sink appends what is written to it.
+type sink []byte
+
+// Write implements io.Writer.
+func (s *sink) Write(b []byte) (int, error) {
+	*s = append(*s, b...)
+	return len(b), nil
 }
 
 // Speaker is the side that a line comes from.
@@ -80,7 +70,8 @@ type Speaker struct{ kinds map[string]kind }
 
 // kind is how messages of one kind are read.
 type kind struct {
-	read     func(body []byte) (Message, error)
+	name     string
+	read     func(r *Reader, body []byte) (Message, error)
 	numbered bool
 }
 
@@ -97,90 +88,18 @@ var (
 	)}
 )
 
-// entry is a row of a table.
-type entry struct {
-	name string
-	kind
-}
+func numbered[M Message](f func(*Reader, []byte) (M, error)) kind { return row(f, true) }
+func other[M Message](f func(*Reader, []byte) (M, error)) kind    { return row(f, false) }
 
-func numbered[M Message](f func([]byte) (M, error)) entry { return row(f, true) }
-func other[M Message](f func([]byte) (M, error)) entry    { return row(f, false) }
-
-func row[M Message](f func([]byte) (M, error), numbered bool) entry {
+func row[M Message](f func(*Reader, []byte) (M, error), numbered bool) kind {
 	var m M
-	return entry{m.Kind(), kind{func(body []byte) (Message, error) { return f(body) }, numbered}}
+	return kind{m.Kind(), func(r *Reader, body []byte) (Message, error) { return f(r, body) }, numbered}
 }
 
-func table(rows ...entry) map[string]kind {
+func table(rows ...kind) map[string]kind {
 	all := make(map[string]kind, len(rows))
 	for _, r := range rows {
-		all[r.name] = r.kind
+		all[r.name] = r
 	}
 	return all
-}
-
-func read[M Message](body []byte) (M, error) {
-	var m M
-	err := strict(body, &m)
-	return m, err
-}
-
-// strict reads one JSON object and nothing else, of which every field is known.
-func strict(b []byte, to any) error {
-	if len(b) == 0 || b[0] != '{' {
-		return errors.New("it is no object")
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return err
-	}
-	if rest := b[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
-		return fmt.Errorf("%.20q follows the object", rest)
-	}
-	return nil
-}
-
-// Read reads a line of s, without its end. Another version of the protocol is
-// Unsupported and an *OtherVersion, anything else that s cannot have said Invalid.
-func (s Speaker) Read(line []byte) (Line, error) {
-	const op = "protocol.Read"
-	var e envelope
-	if err := strict(line, &e); err != nil || e.V != Version {
-		if other := versionOf(line); other != nil {
-			return Line{}, errs.E(op, errs.Unsupported, "", other)
-		}
-		return Line{}, errs.E(op, errs.Invalid, fmt.Sprintf("%.40q", line), err)
-	}
-	k, ok := s.kinds[e.Kind]
-	switch {
-	case !ok:
-		return Line{}, errs.E(op, errs.Invalid, fmt.Sprintf("%.40q", e.Kind), errors.New("there is no such message"))
-	case k.numbered != (e.ID != 0):
-		return Line{}, errs.E(op, errs.Invalid, e.Kind, fmt.Errorf("its number is %d", e.ID))
-	}
-	m, err := k.read(e.Body)
-	if err != nil {
-		return Line{}, errs.E(op, errs.Invalid, e.Kind, err)
-	}
-	return Line{ID: e.ID, At: e.At, Message: m}, nil
-}
-
-// versionOf is the version of a line that is a message of another one, nil for
-// anything else.
-func versionOf(line []byte) *OtherVersion {
-	var any struct {
-		V    int `json:"v"`
-		Body struct {
-			Program string `json:"program"`
-		} `json:"body"`
-	}
-	if len(line) == 0 || line[0] != '{' || !json.Valid(line) {
-		return nil
-	}
-	_ = json.Unmarshal(line, &any) // as much as there is of it
-	if any.V == Version {
-		return nil
-	}
-	return &OtherVersion{Theirs: any.V, Program: any.Body.Program}
 }

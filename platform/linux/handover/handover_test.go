@@ -28,8 +28,14 @@ const roleEnv = "EXECPOINT_TEST_ROLE"
 // TestMain is also the process that is passed a connection: it writes what the
 // line says into that connection.
 func TestMain(m *testing.M) {
-	if os.Getenv(roleEnv) == "" {
+	role, path, _ := strings.Cut(os.Getenv(roleEnv), ":")
+	switch role {
+	case "":
 		os.Exit(m.Run())
+	case "door":
+		beDoor(path)
+	case "knock":
+		knockAt(path)
 	}
 	in, ok := handover.From(os.Stdin)
 	if !ok {
