@@ -46,17 +46,37 @@ func SettingsFrom(s *config.Snapshot) (Settings, error) {
 // Files are the calls for files at the submit machine, as *shadow.Caller has
 // them.
 type Files interface {
+	Opener
+	Reader
+	Writer
+	FileAttributes
+}
+
+// Opener opens and closes files.
+type Opener interface {
 	FileInfo(ctx context.Context, logical string) (url string, err error)
 	Open(ctx context.Context, path string, flags, mode int) (fd int, err error)
 	Close(ctx context.Context, fd int) error
 	Fsync(ctx context.Context, fd int) error
+	Seek(ctx context.Context, fd int, offset int64, whence int) (int64, error)
+}
+
+// Reader reads from open files.
+type Reader interface {
 	Read(ctx context.Context, fd, n int) ([]byte, error)
 	Pread(ctx context.Context, fd, n int, offset int64) ([]byte, error)
 	Sread(ctx context.Context, fd, n int, offset, length, skip int64) ([]byte, error)
+}
+
+// Writer writes to open files.
+type Writer interface {
 	Write(ctx context.Context, fd int, b []byte) (int, error)
 	Pwrite(ctx context.Context, fd int, b []byte, offset int64) (int, error)
 	Swrite(ctx context.Context, fd int, b []byte, offset, length, skip int64) (int, error)
-	Seek(ctx context.Context, fd int, offset int64, whence int) (int64, error)
+}
+
+// FileAttributes are what open files have besides their bytes.
+type FileAttributes interface {
 	Fchmod(ctx context.Context, fd, mode int) error
 	Fchown(ctx context.Context, fd, uid, gid int) error
 	Ftruncate(ctx context.Context, fd int, size int64) error
@@ -66,25 +86,55 @@ type Files interface {
 
 // Paths are the calls for names of files there.
 type Paths interface {
+	Names
+	Directories
+	Links
+	PathAttributes
+	PathStats
+	Peers
+}
+
+// Names are what is done with a file by its name.
+type Names interface {
 	Unlink(ctx context.Context, path string) error
 	Rename(ctx context.Context, from, to string) error
+	Access(ctx context.Context, path string, mode int) error
+	Truncate(ctx context.Context, path string, size int64) error
+}
+
+// Directories makes, removes and lists directories.
+type Directories interface {
 	Mkdir(ctx context.Context, path string, mode int) error
 	Rmdir(ctx context.Context, path string) error
 	RmAll(ctx context.Context, path string) error
+	GetDir(ctx context.Context, path string) ([]string, error)
+	GetLongDir(ctx context.Context, path string) ([]shadow.Entry, error)
+}
+
+// Links makes and reads links.
+type Links interface {
 	Link(ctx context.Context, old, name string) error
 	Symlink(ctx context.Context, old, name string) error
 	Readlink(ctx context.Context, path string, n int) (string, error)
-	Access(ctx context.Context, path string, mode int) error
+}
+
+// PathAttributes changes modes, owners and times.
+type PathAttributes interface {
 	Chmod(ctx context.Context, path string, mode int) error
 	Chown(ctx context.Context, path string, uid, gid int) error
 	Lchown(ctx context.Context, path string, uid, gid int) error
-	Truncate(ctx context.Context, path string, size int64) error
 	Utime(ctx context.Context, path string, read, changed int64) error
+}
+
+// PathStats tells what files and their file systems are like.
+type PathStats interface {
 	Stat(ctx context.Context, path string) (shadow.Stat, error)
 	Lstat(ctx context.Context, path string) (shadow.Stat, error)
 	Statfs(ctx context.Context, path string) (shadow.Statfs, error)
-	GetDir(ctx context.Context, path string) ([]string, error)
-	GetLongDir(ctx context.Context, path string) ([]shadow.Entry, error)
+}
+
+// Peers tells who the two sides are.
+type Peers interface {
 	Whoami(ctx context.Context, n int) (string, error)
 	WhoAreYou(ctx context.Context, host string, n int) (string, error)
 }

@@ -182,7 +182,7 @@ func TestPluginLog(t *testing.T) {
 		return a
 	}}))
 	dir := root(t)
-	p := &Plugins{List: []Plugin{fakeOne}, Scratch: "/scratch", Run: believed(allWell), log: side, OnSuccess: LogAs{Category: "D_ALWAYS"}}
+	p := &Plugins{List: []Plugin{fakeOne}, Scratch: "/scratch", Run: believed(allWell), movingEnd: movingEnd{log: side}, OnSuccess: LogAs{Category: "D_ALWAYS"}}
 	run := p.Run
 	p.Run = func(ctx context.Context, spec PluginSpec) (PluginExit, error) {
 		spec.Waiting()

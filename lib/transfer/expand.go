@@ -119,19 +119,29 @@ func (x *expander) item(item SendItem) {
 		return
 	}
 	source := filepath.ToSlash(item.Source)
-	contents := strings.HasSuffix(source, "/")
-	source = path.Clean(source)
-	name := item.Name
-	if name == "" {
-		name = path.Base(source)
+	b := branch{source: path.Clean(source), dest: item.URL, name: item.Name}
+	b.contents = strings.HasSuffix(source, "/")
+	source = b.source
+	if b.name == "" {
+		b.name = path.Base(source)
 	}
-	if contents {
-		name = ""
+	if b.contents {
+		b.name = ""
 	} else if x.preserve && item.URL == "" && item.Name == "" && !path.IsAbs(source) {
-		name = source
+		b.name = source
 		x.parents(path.Dir(source))
 	}
-	x.walk(source, name, item.URL, contents, false, 0)
+	x.walk(b)
+}
+
+// branch is what stands for one name of the list, and what is below it.
+type branch struct {
+	source   string // where it is
+	name     string // where it goes; "" is the scratch directory itself
+	dest     string // URL, "" for none
+	contents bool   // of a directory what is in it, and not itself
+	linked   bool   // it is known to be a link
+	depth    int    // below what was listed
 }
 
 // parents adds the directories that lead to a preserved path.
@@ -163,13 +173,13 @@ func (x *expander) treeOf(local string) (browser, error) {
 	return x.outside, nil
 }
 
-// walk adds what source is. linked says that it is known to be a link.
-func (x *expander) walk(source, name, dest string, contents, linked bool, depth int) {
-	if x.quiet[path.Base(source)] {
+// walk adds what a branch has.
+func (x *expander) walk(b branch) {
+	if x.quiet[path.Base(b.source)] {
 		return
 	}
-	e := entry{source: source, name: name, dest: dest}
-	local := filepath.FromSlash(source)
+	e := entry{source: b.source, name: b.name, dest: b.dest}
+	local := filepath.FromSlash(b.source)
 	tree, err := x.treeOf(local)
 	if err != nil {
 		e.err = err
@@ -177,7 +187,7 @@ func (x *expander) walk(source, name, dest string, contents, linked bool, depth 
 		return
 	}
 	info, err := tree.Lstat(local)
-	link := linked
+	link := b.linked
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		link = true
 		info, err = tree.Stat(local)
@@ -199,17 +209,17 @@ func (x *expander) walk(source, name, dest string, contents, linked bool, depth 
 			x.all = append(x.all, e)
 		}
 		return // sockets and pipes are passed over, as in HTCondor
-	case link && !contents:
+	case link && !b.contents:
 		e.link = true
 		x.all = append(x.all, e)
 		return
 	}
-	if !contents && !x.made[name] && dest == "" {
-		x.made[name] = true
+	if !b.contents && !x.made[b.name] && b.dest == "" {
+		x.made[b.name] = true
 		e.dir = true
 		x.all = append(x.all, e)
 	}
-	if depth >= maxDepth {
+	if b.depth >= maxDepth {
 		e.dir, e.err = false, errTooDeep
 		x.all = append(x.all, e)
 		return
@@ -221,12 +231,11 @@ func (x *expander) walk(source, name, dest string, contents, linked bool, depth 
 		return
 	}
 	for _, sub := range entries {
-		to := ""
-		if dest != "" {
-			to = strings.TrimSuffix(dest, "/") + "/" + sub.Name()
+		below := branch{source: path.Join(b.source, sub.Name()), name: path.Join(b.name, sub.Name()), linked: sub.Type()&fs.ModeSymlink != 0, depth: b.depth + 1}
+		if b.dest != "" {
+			below.dest = strings.TrimSuffix(b.dest, "/") + "/" + sub.Name()
 		}
-		linked := sub.Type()&fs.ModeSymlink != 0
-		x.walk(path.Join(source, sub.Name()), path.Join(name, sub.Name()), to, false, linked, depth+1)
+		x.walk(below)
 	}
 }
 

@@ -97,7 +97,11 @@ type Plugins struct {
 	// OnSuccess and OnFailure say whether what a program prints is logged.
 	OnSuccess, OnFailure LogAs
 
-	// Of the end that moves files.
+	movingEnd
+}
+
+// movingEnd is what plugins are told of the end of a transfer for which they run.
+type movingEnd struct {
 	errno   host.Errno
 	log     *slog.Logger      // nil is none
 	record  func(*classad.Ad) // nil is nobody
