@@ -230,15 +230,15 @@ func waitStatus(s host.ExitStatus) int {
 }
 
 // exitReason is why the job is over, for job_exit.
-func exitReason(s host.ExitStatus, ran bool, e *job.Eviction, missed bool) shadow.ExitReason {
+func exitReason(e job.End, how ending) shadow.ExitReason {
 	switch {
-	case missed:
+	case how.missed:
 		return shadow.MissedDeferralTime
-	case e != nil:
+	case e.Evicted != nil:
 		return shadow.ShouldRequeue
-	case !ran:
+	case !e.Ran:
 		return shadow.NotStarted
-	case s.Core:
+	case e.Status.Core:
 		return shadow.CoreDumped
 	}
 	return shadow.Exited

@@ -42,7 +42,7 @@ func (j *Job) Checkpoint(ctx context.Context, e job.Ending) (job.Saved, error) {
 		j.conv.log.Warn("the checkpoint was not saved, and the job is held", "checkpoint", number, "err", err)
 		return sent, job.HeldFor(&protocol.Hold{Code: int(reason.FailedToCheckpoint), Subcode: -1, Reason: "Starter failed to upload checkpoint"})
 	}
-	sent.Problem = errors.Join(err, j.tellCheckpoint(ctx, number, ad, err == nil))
+	sent.Problem = errors.Join(err, j.tellCheckpoint(ctx, number, ad, err))
 	if !j.wantedAgain(ctx) {
 		sent.Leave = &job.Eviction{
 			Asked: job.AskedByStarter, Code: int(reason.SuccessfulCheckpoint),
@@ -102,12 +102,12 @@ func (j *Job) nextCheckpoint() int {
 	return number
 }
 
-// tellCheckpoint tells whether a checkpoint was saved. The shadow clears away one
-// that was not, and after one that was those that are too old.
-func (j *Job) tellCheckpoint(ctx context.Context, number int, ad *classad.Ad, saved bool) error {
+// tellCheckpoint tells whether a checkpoint was saved; failed is why it was not. The
+// shadow clears away one that was not, and after one that was those that are too old.
+func (j *Job) tellCheckpoint(ctx context.Context, number int, ad *classad.Ad, failed error) error {
 	event := classad.NewAd()
 	event.SetInt("CheckpointNumber", int64(number))
-	if !saved {
+	if failed != nil {
 		j.conv.log.Warn("the checkpoint was not saved; the next one may be", "checkpoint", number)
 		event.SetString("EventType", "FailedCheckpoint")
 		return j.conv.caller.Notify(ctx, event)

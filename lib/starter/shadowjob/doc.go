@@ -8,7 +8,7 @@
 //
 // Where to look:
 //
-//	job.go           what lib/starter asks of a job: fetched, told, delivered
+//	job.go           what lib/starter asks of a job: Fetch; with bring.go, notify.go and deliver.go
 //	conversation.go  the calls to the shadow, in one order; sessions
 //	reached.go       the command socket, and brokers in front of it
 //	reconnect.go     the shadow that comes back, and other visitors
