@@ -14,7 +14,7 @@ import (
 // starters are held to (lib/starter TestSettings).
 func TestStarterKnobs(t *testing.T) {
 	t.Parallel()
-	const dir = "../../lib/starter/testdata"
+	const dir = "../../lib/starter/protocol/testdata"
 	conf, err := os.ReadFile(filepath.Join(dir, "settings.conf"))
 	if err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ var knobTable = [...]Knob{
 	{Name: "COLLECTOR_PORT", Type: "int", Platform: "all", Owner: "collector", Doc: "Default collector port", Default: "9618", HasDefault: true, Min: Bound{true, 0}, Max: Bound{true, 65535}, Reconfig: ReconfigApplies},
 	{Name: "COLLECTOR_UPDATE_INTERVAL", Type: "duration", Platform: "all", Owner: "collector", Doc: "Seconds between collector ads", Daemon: "condor_collector", Default: "900", HasDefault: true, Reconfig: ReconfigApplies},
 	{Name: "CONCURRENCY_LIMIT_DEFAULT", Type: "int", Platform: "all", Owner: "negotiator", Doc: "Limit for names without their own", Daemon: "condor_negotiator", Default: "2308032", HasDefault: true, Reconfig: ReconfigApplies},
-	{Name: "CONDOR_ADMIN", Type: "string", Platform: "all", Owner: "config", Doc: "Mail address of the administrator", Default: "root@$(FULL_HOSTNAME)", HasDefault: true, Reconfig: ReconfigApplies},
+	{Name: "CONDOR_ADMIN", Type: "string", Platform: "all", Owner: "config", Doc: "Mail address of the administrator", Daemon: "condor_master", Default: "root@$(FULL_HOSTNAME)", HasDefault: true, Reconfig: ReconfigApplies},
 	{Name: "CONDOR_CREDENTIAL_DIR", Type: "path", Platform: "all", Owner: "security", Doc: "Old directory for delegated credentials", NotYet: "Credentials of jobs are what their shadow sends: take the line out", Default: "/tmp", HasDefault: true, Reconfig: ReconfigApplies},
 	{Name: "CONDOR_FSYNC", Type: "bool", Platform: "all", Owner: "config", Doc: "Whether fsync is really called", NotYet: "The daemon does as by default: take the line out", Default: "true", HasDefault: true, Implied: true, Reconfig: ReconfigApplies},
 	{Name: "CONDOR_HOST", Type: "string", Platform: "all", Owner: "collector", Doc: "Central manager", Macro: true, Reconfig: ReconfigApplies},
