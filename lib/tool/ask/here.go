@@ -46,12 +46,14 @@ func (h Here) Find(kind directory.Kind, name string) (at cedar.Sinful, asked str
 	if name == "" {
 		name = full
 	}
-	files := []string{subsystem + "_DAEMON_AD_FILE", subsystem + "_ADDRESS_FILE"}
-	if super, err := h.Config.Bool("USE_SUPER_PORT"); h.Root || err == nil && super {
-		files = append([]string{subsystem + "_SUPER_ADDRESS_FILE"}, files...)
+	files := []string{h.Config.String(subsystem + "_DAEMON_AD_FILE"), h.Config.String(subsystem + "_ADDRESS_FILE")}
+	if kind == pool.AccessPoint {
+		files[1] = pool.AddressFilesFrom(h.Config).Schedd // which is there without a knob, too
 	}
-	for _, knob := range files {
-		path := h.Config.String(knob)
+	if super, err := h.Config.Bool("USE_SUPER_PORT"); h.Root || err == nil && super {
+		files = append([]string{h.Config.String(subsystem + "_SUPER_ADDRESS_FILE")}, files...)
+	}
+	for _, path := range files {
 		if path == "" {
 			continue
 		}

@@ -17,7 +17,7 @@ func TestHere(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
 		"/l/startd": "<192.0.2.1:1>\n$CondorVersion: 25 $\n", "/l/super": "<192.0.2.1:2>\n",
-		"/l/ad": "MyType = \"Scheduler\"\nMyAddress = \"<192.0.2.1:3>\"\n", "/l/bad": "nothing\n", "/l/none": "<192.0.2.1:0>\n",
+		"/l/ad": "MyType = \"Scheduler\"\nMyAddress = \"<192.0.2.1:3>\"\n", "/l/bad": "nothing\n", "/l/none": "<192.0.2.1:0>\n", "/s/.schedd_address": "<192.0.2.1:4>\n",
 	}
 	read := func(path string) ([]byte, error) {
 		if text, ok := files[path]; ok {
@@ -42,6 +42,7 @@ func TestHere(t *testing.T) {
 		{"root's port for others", "STARTD_ADDRESS_FILE = /l/startd\nSTARTD_SUPER_ADDRESS_FILE = /l/super\nUSE_SUPER_PORT = true\n", false, directory.ExecutionPoint, "", "<192.0.2.1:2>", "node7.example"},
 		{"not root's port", "STARTD_ADDRESS_FILE = /l/startd\nSTARTD_SUPER_ADDRESS_FILE = /l/super\n", false, directory.ExecutionPoint, "", "<192.0.2.1:1>", "node7.example"},
 		{"the copy of its ad", "SCHEDD_ADDRESS_FILE = /l/startd\nSCHEDD_DAEMON_AD_FILE = /l/ad\n", false, directory.AccessPoint, "", "<192.0.2.1:3>", "node7.example"},
+		{"a schedd where it is by default", "SPOOL = /s\nSCHEDD_NAME = ap@\n", false, directory.AccessPoint, "", "<192.0.2.1:4>", "node7.example"},
 		{"files that say nothing", "MASTER_DAEMON_AD_FILE = /l/bad\nMASTER_ADDRESS_FILE = /l/none\n", false, directory.Master, "", "", "node7.example"},
 		{"a file that is gone", "MASTER_ADDRESS_FILE = /l/gone\n", false, directory.Master, "", "", "node7.example"},
 		{"the host that is configured", "STARTD_ADDRESS_FILE = /l/startd\nSTARTD_HOST = node9\n", false, directory.ExecutionPoint, "", "", "node9"},
