@@ -50,13 +50,6 @@ func cmdClassad(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return commands.EP.Unknown(stderr, "classad", args[0])
 }
 
-// parseFlags reads a command line; done means that the command is over with
-// that status.
-func parseFlags(fs *commands.Flags, args []string) (status int, done bool) {
-	err := fs.Parse(args)
-	return commands.StatusOf(err), err != nil
-}
-
 // flagsGiven returns the names of the options on a command line.
 func flagsGiven(fs *commands.Flags) []string {
 	var names []string
@@ -74,7 +67,7 @@ func classadEval(args []string, s classadStreams) int {
 	fs.BoolFunc("json", "", func(string) error { *format = adtext.JSON; return nil })
 	syntax := fs.String("syntax", adtext.Auto, "")
 	many := fs.Bool("batch", false, "")
-	if status, done := parseFlags(fs, args); done {
+	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	if *many {
@@ -149,7 +142,7 @@ func classadPrint(args []string, s classadStreams) int {
 	format := fs.String("format", adtext.Old, "")
 	fs.BoolFunc("json", "", func(string) error { *format = adtext.JSON; return nil })
 	syntax := fs.String("syntax", adtext.Auto, "")
-	if status, done := parseFlags(fs, args); done {
+	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	switch {

@@ -22,7 +22,7 @@ func classadMatch(args []string, s classadStreams) int {
 	asJSON := fs.Bool("json", false, "")
 	syntax := fs.String("syntax", adtext.Auto, "")
 	many := fs.Bool("batch", false, "")
-	if status, done := parseFlags(fs, args); done {
+	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
 	if *many {

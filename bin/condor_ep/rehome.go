@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/pooltool"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -40,10 +39,10 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 	fs.IntVar(&f.Timeout, "timeout", 0, "")
 	fs.BoolVar(&f.Reboot, "reboot", false, "")
 	fs.BoolVar(&f.json, "json", false, "")
-	names, status, ok := parsedMixed(fs, args)
-	if !ok {
+	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
+	names := fs.Args()
 	if len(names) != 2 || f.Timeout < 0 || f.Timeout > math.MaxInt32 {
 		return fs.Misuse("want the name of an Execution Point and that of an access point, and a timeout of 0 or more seconds")
 	}
@@ -81,20 +80,6 @@ func cmdRehome(args []string, stdout, stderr io.Writer) int {
 		said += " (host will reboot if permitted)"
 	}
 	return tell(f.json, stdout, stderr, who, said, map[string]any{"ok": true, "ep": names[0], "schedd": names[1], "cancelled": f.Cancel, "reboot": f.Reboot})
-}
-
-// parsedMixed parses a command line whose options may stand anywhere, and
-// returns the rest of it.
-func parsedMixed(fs *commands.Flags, args []string) (rest []string, status int, ok bool) {
-	for {
-		if status, ok := parsed(fs, args); !ok {
-			return nil, status, false
-		}
-		if fs.NArg() == 0 {
-			return rest, exitOK, true
-		}
-		rest, args = append(rest, fs.Arg(0)), fs.Args()[1:]
-	}
 }
 
 // poolTool is what this program needs to speak with the daemons of this

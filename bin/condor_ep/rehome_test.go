@@ -22,7 +22,8 @@ func TestMixedCommandLine(t *testing.T) {
 		fs.Bool("reboot", false, "")
 		fs.Bool("json", false, "")
 		timeout, cancel := fs.Int("timeout", 0, ""), fs.Bool("cancel", false, "")
-		rest, _, ok := parsedMixed(fs, strings.Fields(args))
+		_, ok := parsed(fs, strings.Fields(args))
+		rest := fs.Args()
 		if !ok || !slices.Equal(rest, []string{"ep", "ap"}) || *timeout != 5 || !*cancel {
 			t.Errorf("%s: %v, timeout %d, cancel %v", args, rest, *timeout, *cancel)
 		}
