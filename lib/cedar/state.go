@@ -23,37 +23,37 @@ import (
 // it holds the key and what was read ahead: it prints as who the peer is. As
 // JSON it is whole, to be handed to a process of our own and to nobody else.
 // The zero State is that of a connection over which nothing went.
-type State struct{ in inner }
+type State struct{ in stateText }
 
-// inner is the text of a State.
-type inner struct {
-	Peer        string   `json:"peer,omitempty"`
-	PeerVersion string   `json:"peer_version,omitempty"`
-	Packet      int      `json:"packet,omitempty"`
-	Ahead       []byte   `json:"ahead,omitempty"` // read of the connection, not of the stream
-	Clear       *clear   `json:"clear,omitempty"`
-	AES         *sealing `json:"aes,omitempty"`
+// stateText is the text of a State.
+type stateText struct {
+	Peer        string          `json:"peer,omitempty"`
+	PeerVersion string          `json:"peer_version,omitempty"`
+	Packet      int             `json:"packet,omitempty"`
+	Ahead       []byte          `json:"ahead,omitempty"` // read of the connection, not of the stream
+	Clear       *transcriptText `json:"clear,omitempty"`
+	AES         *aesText        `json:"aes,omitempty"`
 }
 
-// clear is a transcript.
-type clear struct {
+// transcriptText is the text of a transcript.
+type transcriptText struct {
 	Sent          []byte `json:"sent,omitempty"`
 	SentBytes     int    `json:"sent_bytes,omitempty"`
 	Received      []byte `json:"received,omitempty"`
 	ReceivedBytes int    `json:"received_bytes,omitempty"`
 }
 
-// sealing is an aesState.
-type sealing struct {
-	Key      []byte `json:"key"`
-	Sent     []byte `json:"sent"`
-	Received []byte `json:"received"`
-	Out      way    `json:"out"`
-	In       way    `json:"in"`
+// aesText is the text of an aesState.
+type aesText struct {
+	Key      []byte           `json:"key"`
+	Sent     []byte           `json:"sent"`
+	Received []byte           `json:"received"`
+	Out      aesDirectionText `json:"out"`
+	In       aesDirectionText `json:"in"`
 }
 
-// way is an aesDirection.
-type way struct {
+// aesDirectionText is the text of an aesDirection.
+type aesDirectionText struct {
 	Base    []byte `json:"base"`
 	Counter uint32 `json:"counter"`
 	Started bool   `json:"started"`
@@ -92,12 +92,12 @@ func (c *Conn) State() (State, error) {
 	case c.in.open:
 		return State{}, errs.E(op, errs.Conflict, c.peer, errors.New("a message has not been read to its end"))
 	}
-	s := inner{Peer: c.peer, PeerVersion: c.peerVersion, Packet: c.out.packet}
+	s := stateText{Peer: c.peer, PeerVersion: c.peerVersion, Packet: c.out.packet}
 	s.Ahead = append(s.Ahead, c.in.buf[c.in.raw:c.in.rawEnd]...)
 	if a := c.aes; a != nil {
-		s.AES = &sealing{
+		s.AES = &aesText{
 			Key: a.key[:], Sent: a.sent[:], Received: a.received[:],
-			Out: way{a.out.base[:], a.out.counter, a.out.started}, In: way{a.in.base[:], a.in.counter, a.in.started},
+			Out: aesDirectionText{a.out.base[:], a.out.counter, a.out.started}, In: aesDirectionText{a.in.base[:], a.in.counter, a.in.started},
 		}
 		return State{s}, nil
 	}
@@ -105,7 +105,7 @@ func (c *Conn) State() (State, error) {
 	if t.sent == nil && t.received == nil {
 		return State{s}, nil
 	}
-	s.Clear = &clear{SentBytes: t.sentBytes, ReceivedBytes: t.receivedBytes}
+	s.Clear = &transcriptText{SentBytes: t.sentBytes, ReceivedBytes: t.receivedBytes}
 	var err, err2 error
 	s.Clear.Sent, err = freeze(t.sent)
 	s.Clear.Received, err2 = freeze(t.received)
@@ -155,7 +155,7 @@ func Resume(nc net.Conn, l Limits, s State) (*Conn, error) {
 	return c, nil
 }
 
-func (s *sealing) resume() (*aesState, error) {
+func (s *aesText) resume() (*aesState, error) {
 	for _, x := range []struct {
 		what       string
 		have, want int

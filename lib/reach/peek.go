@@ -22,8 +22,8 @@ import (
 // mostPeeked bounds the files of one request.
 const mostPeeked = 64
 
-// glimpse is one file of a request: what of it is sent.
-type glimpse struct {
+// peekedFile is one file of a request: what of it is sent.
+type peekedFile struct {
 	name   string        // relative to the scratch directory
 	label  *classad.Expr // what the answer calls it: 0, 1 or a name
 	offset int64         // asked for; negative is the end, as far as the bytes go
@@ -75,14 +75,14 @@ func (cs *CommandSocket) peek(ctx context.Context, c *listen.Call) error {
 
 // readPeek reads which files are asked for. Those that are neither a standard
 // stream nor output of the job are an error.
-func readPeek(ad *classad.Ad, t Target) ([]*glimpse, error) {
-	var all []*glimpse
+func readPeek(ad *classad.Ad, t Target) ([]*peekedFile, error) {
+	var all []*peekedFile
 	stream := func(attr, offset, name string, number int64) {
 		want, _ := ad.EvalBool(attr, nil)
 		if !want || name == "" {
 			return
 		}
-		g := &glimpse{name: name, label: classad.Literal(classad.Int(number)), offset: -1}
+		g := &peekedFile{name: name, label: classad.Literal(classad.Int(number)), offset: -1}
 		if n, ok := ad.EvalInt(offset, nil); ok {
 			g.offset = n
 		}
@@ -108,10 +108,10 @@ func readPeek(ad *classad.Ad, t Target) ([]*glimpse, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(all, func(g *glimpse) bool { return g.name == path }) {
+		if slices.ContainsFunc(all, func(g *peekedFile) bool { return g.name == path }) {
 			continue
 		}
-		g := &glimpse{name: path, label: classad.Literal(classad.String(name)), offset: -1}
+		g := &peekedFile{name: path, label: classad.Literal(classad.String(name)), offset: -1}
 		if i < len(offsets) {
 			if n, ok := offsets[i].AsInt(); ok {
 				g.offset = n
@@ -186,7 +186,7 @@ func (t Target) output(name string) (string, error) {
 
 // open opens the file. One that is there and cannot be read is no error, but
 // one that leads out of the scratch directory is, and one that is not there.
-func (g *glimpse) open(t Target) error {
+func (g *peekedFile) open(t Target) error {
 	f, err := t.openRegular(g.name)
 	if errors.Is(err, os.ErrPermission) {
 		return nil
@@ -257,7 +257,7 @@ func (t Target) openRegular(name string) (*os.File, error) {
 
 // portion decides what of each file is sent so that all together are at most
 // so many bytes, negative for no limit.
-func portion(all []*glimpse, most int64) {
+func portion(all []*peekedFile, most int64) {
 	limited, left := most >= 0, most
 	for _, g := range all {
 		switch {
@@ -278,7 +278,7 @@ func portion(all []*glimpse, most int64) {
 
 // sendPeek sends the answer and the files. Each that was announced is sent,
 // one that cannot be read as an empty one.
-func (cs *CommandSocket) sendPeek(ctx context.Context, conn *cedar.Conn, all []*glimpse) error {
+func (cs *CommandSocket) sendPeek(ctx context.Context, conn *cedar.Conn, all []*peekedFile) error {
 	names, offsets := make([]*classad.Expr, len(all)), make([]*classad.Expr, len(all))
 	for i, g := range all {
 		names[i], offsets[i] = g.label, classad.Literal(classad.Int(g.from))

@@ -242,9 +242,9 @@ func TestPortion(t *testing.T) {
 		{[]int64{1 << 40}, []int64{1 << 39}, 1 << 50, fmt.Sprintf("%d+%d ", int64(1<<39), int64(1<<39))},
 		{[]int64{1 << 62, 1 << 62}, []int64{-1 << 63, 1<<63 - 1}, 1<<63 - 1, fmt.Sprintf("0+%d %d+0 ", int64(1<<62), int64(1<<62))},
 	} {
-		var all []*glimpse
+		var all []*peekedFile
 		for i := range c.sizes {
-			all = append(all, &glimpse{size: c.sizes[i], offset: c.offsets[i]})
+			all = append(all, &peekedFile{size: c.sizes[i], offset: c.offsets[i]})
 		}
 		portion(all, c.most)
 		got := ""

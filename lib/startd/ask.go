@@ -19,19 +19,19 @@ import (
 // explanation of many slots keeps the engine for a moment.
 const mostAsked = 2
 
-// desk answers the questions of the control socket to those who ask over the
+// askServer answers the questions of the control socket to those who ask over the
 // wire. The messages are the same; the numbers of the commands are ours, above
 // all that HTCondor uses.
-type desk struct {
+type askServer struct {
 	// ask is how the Execution Point answers; nil before it does.
 	ask  atomic.Pointer[func(observe.Request) observe.Response]
 	busy chan struct{}
 }
 
-func newDesk() *desk { return &desk{busy: make(chan struct{}, mostAsked)} }
+func newAskServer() *askServer { return &askServer{busy: make(chan struct{}, mostAsked)} }
 
 // Commands are its rows of the table.
-func (k *desk) Commands() []listen.Command {
+func (k *askServer) Commands() []listen.Command {
 	return listen.Answer(command.Startd, map[int]listen.Handler{
 		command.ExecpointLook:   k.answer,
 		command.ExecpointChange: k.answer,
@@ -39,7 +39,7 @@ func (k *desk) Commands() []listen.Command {
 }
 
 // answer answers a question: a text of JSON each way.
-func (k *desk) answer(ctx context.Context, c *listen.Call) error {
+func (k *askServer) answer(ctx context.Context, c *listen.Call) error {
 	text, err := c.Conn.String()
 	if err == nil {
 		err = c.Conn.EndOfMessage()
@@ -53,7 +53,7 @@ func (k *desk) answer(ctx context.Context, c *listen.Call) error {
 	}
 	answer, err := json.Marshal(resp)
 	if err != nil {
-		return errs.E("startd.desk", errs.Internal, "", err)
+		return errs.E("startd.ask", errs.Internal, "", err)
 	}
 	if len(answer) > observe.MostAnswer {
 		answer, err = json.Marshal(observe.Response{Err: "the answer is too long; ask for one slot"})
@@ -62,15 +62,15 @@ func (k *desk) answer(ctx context.Context, c *listen.Call) error {
 	return errors.Join(err, c.Conn.EndMessage())
 }
 
-// asks reports whether a question belongs to the command.
-func asks(number int, op string) bool {
+// belongs reports whether a question belongs to the command.
+func belongs(number int, op string) bool {
 	want, known := observe.CommandOf(op)
 	return known && want == number
 }
 
 // respond is what is said to one question of by, who asked with a command. A peer
 // that reads it slowly does not keep others from asking.
-func (k *desk) respond(ctx context.Context, text, by string, number int) (resp observe.Response, err error) {
+func (k *askServer) respond(ctx context.Context, text, by string, number int) (resp observe.Response, err error) {
 	select {
 	case k.busy <- struct{}{}:
 		defer func() { <-k.busy }()
@@ -82,7 +82,7 @@ func (k *desk) respond(ctx context.Context, text, by string, number int) (resp o
 	switch err := json.Unmarshal([]byte(text), &req); {
 	case err != nil:
 		resp.Err = "the request is not JSON: " + err.Error()
-	case !asks(number, req.Op):
+	case !belongs(number, req.Op):
 		resp.Err = "this command is not for that question"
 	case ask == nil:
 		resp.Err = "the Execution Point has just begun; ask again"

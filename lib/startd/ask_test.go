@@ -19,7 +19,7 @@ func TestEachQuestionHasItsCommand(t *testing.T) {
 		"": 0, "reboot": 0,
 	} {
 		for _, number := range []int{command.ExecpointLook, command.ExecpointChange} {
-			if got := asks(number, op); got != (number == want) {
+			if got := belongs(number, op); got != (number == want) {
 				t.Errorf("%s takes the question %q: %t", command.Name(number), op, got)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // with which proof.
 func TestWhoMayCommand(t *testing.T) {
 	t.Parallel()
-	table, err := tableOf(pool.New(pool.Config{}, pool.Settings{}), &daemon.Answers{Orders: &daemon.Orders{}}, &daemon.TokenRequests{}, &listen.Reverser{}, newDesk())
+	table, err := tableOf(pool.New(pool.Config{}, pool.Settings{}), &daemon.Answers{Orders: &daemon.Orders{}}, &daemon.TokenRequests{}, &listen.Reverser{}, newAskServer())
 	if err != nil {
 		t.Fatal(err)
 	}

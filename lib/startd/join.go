@@ -46,7 +46,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner en
 	tokens := &daemon.TokenRequests{
 		Config: d.now, Key: func(id string) (authn.SigningKey, error) { return d.wire.methods.Load().SigningKey(id) }, Allowed: d.mayAct, Clock: d.clock,
 	}
-	table, err := tableOf(d.pool, answers, tokens, d.wire.endpoint.Reverser, d.desk)
+	table, err := tableOf(d.pool, answers, tokens, d.wire.endpoint.Reverser, d.asks)
 	if err != nil {
 		return nil, "", err
 	}
@@ -71,7 +71,7 @@ func (d *daemonState) join(ctx context.Context, around *sync.WaitGroup, owner en
 // tableOf is every command that the daemon answers. docs/security.md lists them, and who
 // may begin which of them, how and with which proof, stands in
 // testdata/commands.tsv.
-func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenRequests, r *listen.Reverser, k *desk) (*listen.Table, error) {
+func tableOf(p *pool.Pool, a *daemon.Answers, t *daemon.TokenRequests, r *listen.Reverser, k *askServer) (*listen.Table, error) {
 	return listen.NewTable(slices.Concat(p.Commands(), a.Commands(), t.Commands(), k.Commands(), []listen.Command{r.Command()})...)
 }
 

@@ -89,7 +89,7 @@ func shown(c listen.Command) string {
 // starters answer by, and each says what its command does.
 func TestSecurityPageCommands(t *testing.T) {
 	t.Parallel()
-	startd, err := tableOf(new(pool.Pool), &daemon.Answers{Orders: new(daemon.Orders)}, new(daemon.TokenRequests), new(listen.Reverser), newDesk())
+	startd, err := tableOf(new(pool.Pool), &daemon.Answers{Orders: new(daemon.Orders)}, new(daemon.TokenRequests), new(listen.Reverser), newAskServer())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,8 +67,8 @@ type daemonState struct {
 	// starters is how the starter in a slot reads the configuration in force; given
 	// before anybody can ask for a job.
 	starters func(slot.ID) *config.Snapshot
-	desk     *desk
-	kbdd     *watched
+	asks     *askServer
+	kbdd     *keyboardSampler
 }
 
 // found is the machine, and what could not be found out of it.
@@ -122,7 +122,7 @@ type orders struct {
 // error is one that kept it from beginning, and is told where it stays.
 func Run(ctx context.Context, o Options) (status int, err error) {
 	d := &daemonState{
-		o: o, clock: clock.System(), start: time.Now(), desk: newDesk(),
+		o: o, clock: clock.System(), start: time.Now(), asks: newAskServer(),
 		orders: orders{end: make(chan ep.Manner, 8), reload: make(chan struct{}, 1)},
 		parent: parent{updated: make(chan struct{})},
 		wire:   wire{moved: make(chan struct{}, 1)},
@@ -152,7 +152,7 @@ func (d *daemonState) live(ctx context.Context) (status int, err error) {
 		return daemon.ExitException, err
 	}
 	d.clock, d.account = at.host.Clock, at.host.Account
-	d.kbdd = &watched{Sampler: at.host.Sampler, clock: at.host.Clock}
+	d.kbdd = &keyboardSampler{Sampler: at.host.Sampler, clock: at.host.Clock}
 	at.host.Sampler = d.kbdd
 	if status, err = d.openLog(); err != nil {
 		return status, err
@@ -296,7 +296,7 @@ func (d *daemonState) runOptions(ctx context.Context, at *site, around *sync.Wai
 				return d.join(ctx, around, owner, duty, problems)
 			},
 			Starters: func(of func(slot.ID) *config.Snapshot) { d.starters = of },
-			Asked:    func(ask func(observe.Request) observe.Response) { d.desk.ask.Store(&ask) },
+			Asked:    func(ask func(observe.Request) observe.Response) { d.asks.ask.Store(&ask) },
 		},
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 )
 
-// watched is a Sampler that knows, besides what it measures, when this
+// keyboardSampler is a Sampler that knows, besides what it measures, when this
 // machine's condor_kbdd last reported a key or the mouse.
-type watched struct {
+type keyboardSampler struct {
 	machine.Sampler
 	clock clock.Clock
 	last  atomic.Int64 // boot time in nanoseconds, 0 for never
 }
 
 // touch notes that a user is there now. It may be called from any goroutine.
-func (w *watched) touch() { w.last.Store(int64(max(w.clock.Now().Boot, 1))) }
+func (w *keyboardSampler) touch() { w.last.Store(int64(max(w.clock.Now().Boot, 1))) }
 
 // Sample implements machine.Sampler.
-func (w *watched) Sample(ctx context.Context) (machine.Sample, error) {
+func (w *keyboardSampler) Sample(ctx context.Context) (machine.Sample, error) {
 	s, err := w.Sampler.Sample(ctx)
 	last := w.last.Load()
 	if last == 0 {

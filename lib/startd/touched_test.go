@@ -22,7 +22,7 @@ func TestTouched(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFake(time.Unix(1_800_000_000, 0))
 	now.Advance(time.Hour)
-	w := &watched{Sampler: measured{machine.Sample{KeyboardIdle: 10 * time.Minute}}, clock: now}
+	w := &keyboardSampler{Sampler: measured{machine.Sample{KeyboardIdle: 10 * time.Minute}}, clock: now}
 	look := func(keyboard, console time.Duration, has bool) {
 		t.Helper()
 		s, err := w.Sample(t.Context())

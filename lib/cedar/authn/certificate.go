@@ -29,7 +29,7 @@ type TLSFiles struct {
 
 // clientTLS is the client's side of TLS. A certificate of our own is optional.
 // meet decides about a server that no authority vouches for.
-func (c *Client) clientTLS(meet *introduction) (*tls.Config, error) {
+func (c *Client) clientTLS(meet *unknownServer) (*tls.Config, error) {
 	roots, err := c.pool(c.ClientTLS)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (c *Client) clientTLS(meet *introduction) (*tls.Config, error) {
 		// as the protocol has it: the name is that of the address's alias.
 		InsecureSkipVerify: true, //nolint:gosec
 		VerifyConnection: func(state tls.ConnectionState) error {
-			return meet.vouch(state.PeerCertificates, roots, func(roots *x509.CertPool) error {
+			return meet.verify(state.PeerCertificates, roots, func(roots *x509.CertPool) error {
 				return c.verify(state, roots, x509.ExtKeyUsageServerAuth)
 			})
 		},

@@ -168,20 +168,20 @@ func remember(name string, known []knownHost, k knownHost) error {
 	return nil
 }
 
-// introduction decides about the certificate of one server that no authority
+// unknownServer decides about the certificate of one server that no authority
 // we know vouches for.
-type introduction struct {
+type unknownServer struct {
 	c     *Client
 	alias string // the name by which we know the server
 	known bool   // it was not an authority that vouched for it
 }
 
-// vouch verifies the server's chain. If only an authority is lacking, the
+// verify verifies the server's chain. If only an authority is lacking, the
 // known_hosts file decides: the certificate that stands there for the host is
 // trusted as an authority would be, another one is refused and noted, and a host
 // that does not stand there is noted, and trusted if BOOTSTRAP_SSL_SERVER_TRUST
 // says so. Nobody is asked: this is a daemon.
-func (i *introduction) vouch(chain []*x509.Certificate, roots *x509.CertPool, verify func(*x509.CertPool) error) error {
+func (i *unknownServer) verify(chain []*x509.Certificate, roots *x509.CertPool, verify func(*x509.CertPool) error) error {
 	err := verify(roots)
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) || !isHostName(i.alias) {
@@ -227,7 +227,7 @@ func (i *introduction) vouch(chain []*x509.Certificate, roots *x509.CertPool, ve
 
 // vouched notes a server that an authority vouched for. That it cannot be noted
 // matters to nobody.
-func (i *introduction) vouched() {
+func (i *unknownServer) vouched() {
 	name := i.c.knownHostsFile()
 	if i.known || name == "" || !isHostName(i.alias) {
 		return

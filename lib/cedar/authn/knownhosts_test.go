@@ -222,8 +222,8 @@ func TestHostileChain(t *testing.T) {
 		}
 	}
 	c.Home, c.TrustFirst = t.TempDir(), true
-	meet := introduction{c: c, alias: "ep.pool.test"}
-	err := meet.vouch(named(800), nil, func(roots *x509.CertPool) error {
+	meet := unknownServer{c: c, alias: "ep.pool.test"}
+	err := meet.verify(named(800), nil, func(roots *x509.CertPool) error {
 		return c.verify(tls.ConnectionState{PeerCertificates: named(800)}, roots, x509.ExtKeyUsageServerAuth)
 	})
 	if _, serr := os.Stat(filepath.Join(c.Home, ".condor", "known_hosts")); err == nil || serr == nil {

@@ -95,10 +95,10 @@ func (s *sslRound) until(sending bool, task func() error) error {
 
 // sslClient runs the client's side. The server's certificate must be good for
 // the name by which we know it; the name in it is then who it is. Servers that
-// no authority vouches for may be known (see introduction).
+// no authority vouches for may be known (see unknownServer).
 func (c *Client) sslClient(ctx context.Context, conn *cedar.Conn, p Peer) (Identity, Secret, error) {
 	const op = "authn.sslClient"
-	meet := &introduction{c: c, alias: p.Alias}
+	meet := &unknownServer{c: c, alias: p.Alias}
 	config, why := c.clientTLS(meet)
 	r := reader{conn: conn}
 	server := r.int()

@@ -45,9 +45,9 @@ func (s *Server) ServePackets(ctx context.Context, pc net.PacketConn) error {
 	stop := context.AfterFunc(ctx, func() { _ = pc.Close() })
 	defer stop()
 	var parts cedar.Assembler
-	var dropped quiet
+	var dropped logLimiter
 	drop := func(from netip.AddrPort, err error) {
-		if n, say := dropped.tick(time.Now()); say {
+		if n, say := dropped.allow(time.Now()); say {
 			s.Log.Warn("datagram dropped", "peer", from.String(), "err", err, "since", n)
 		}
 	}

@@ -135,26 +135,26 @@ func (r *Reverser) giveUp(id string, to chan net.Conn) {
 	}
 }
 
-// way is one attempt to reach a daemon.
-type way struct {
+// attempt is one try to reach a daemon.
+type attempt struct {
 	broker cedar.Broker
 	try    func(ctx context.Context, b cedar.Broker, back cedar.Sinful) (net.Conn, error)
 }
 
-// ways are what may be tried, in order: that the brokers relay where nobody
+// attempts are what may be tried, in order: that the brokers relay where nobody
 // could connect to us or where the daemon is behind several brokers in a row,
 // and then that the daemon connects to us. That may work even if we are behind
 // a broker, for names of networks are not always given right.
-func (r *Reverser) ways(brokers []cedar.Broker, behind bool) []way {
-	var all []way
+func (r *Reverser) attempts(brokers []cedar.Broker, behind bool) []attempt {
+	var all []attempt
 	brokers = brokers[:min(len(brokers), maxTargets)]
 	for _, b := range brokers {
 		if !r.NoRelay && (behind || strings.Contains(b.ID, "#")) {
-			all = append(all, way{b, r.relayed})
+			all = append(all, attempt{b, r.relayed})
 		}
 	}
 	for _, b := range brokers {
-		all = append(all, way{b, r.called})
+		all = append(all, attempt{b, r.called})
 	}
 	return all
 }
@@ -170,10 +170,10 @@ func (r *Reverser) connect(ctx context.Context, brokers []cedar.Broker) (net.Con
 	if r.Return != nil {
 		back = r.Return()
 	}
-	ways := r.ways(brokers, len(back.CCB) > 0)
+	attempts := r.attempts(brokers, len(back.CCB) > 0)
 	var all []error
-	for i, w := range ways {
-		conn, err := w.within(ctx, len(ways)-i, back)
+	for i, w := range attempts {
+		conn, err := w.within(ctx, len(attempts)-i, back)
 		if err == nil {
 			return conn, nil
 		}
@@ -195,8 +195,8 @@ func (r *Reverser) connect(ctx context.Context, brokers []cedar.Broker) (net.Con
 // errBothBehind says why two daemons cannot reach one another.
 var errBothBehind = errors.New("both ends are behind brokers: that takes a broker of 25.12 or newer with CCB_SERVER_STREAMING, and CCB_CLIENT_STREAMING here, or the same PRIVATE_NETWORK_NAME if they reach one another")
 
-// within tries one way within its share of what time is left.
-func (w way) within(ctx context.Context, shares int, back cedar.Sinful) (net.Conn, error) {
+// within makes one attempt within its share of what time is left.
+func (w attempt) within(ctx context.Context, shares int, back cedar.Sinful) (net.Conn, error) {
 	at, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(at)/time.Duration(shares))
 	defer cancel()

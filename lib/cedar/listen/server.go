@@ -47,11 +47,11 @@ type Server struct {
 	Wire      cedar.Limits // of every connection; its Timeout is Limits.Message
 	Log       *slog.Logger
 
-	once  sync.Once
-	guard *guard
-	turns *turns // of handshakes
-	wg    sync.WaitGroup
-	quiet quiet
+	once     sync.Once
+	guard    *guard
+	turns    *turns // of handshakes
+	wg       sync.WaitGroup
+	refusals logLimiter
 	// panics counts those that protect caught.
 	panics atomic.Int64
 }
@@ -143,7 +143,7 @@ func (s *Server) displaced(victim *entry) {
 
 // noRoom logs what there was no room for, a line in ten seconds.
 func (s *Server) noRoom(what string, nc net.Conn, err error) {
-	n, say := s.quiet.tick(time.Now())
+	n, say := s.refusals.allow(time.Now())
 	switch {
 	case !say:
 	case err != nil:
@@ -361,14 +361,14 @@ func protect(f func() error) (err error) {
 	return f()
 }
 
-// quiet lets one line through in ten seconds and counts the others.
-type quiet struct {
+// logLimiter lets one line through in ten seconds and counts the others.
+type logLimiter struct {
 	mu   sync.Mutex
 	last time.Time
 	n    int
 }
 
-func (q *quiet) tick(now time.Time) (n int, say bool) {
+func (q *logLimiter) allow(now time.Time) (n int, say bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.n++

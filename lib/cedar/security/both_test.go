@@ -418,7 +418,7 @@ func TestWithoutECDH(t *testing.T) {
 	t.Parallel()
 	const methods = "SEC_DEFAULT_AUTHENTICATION = REQUIRED\nSEC_DEFAULT_AUTHENTICATION_METHODS = "
 	w := newWorld(t, open+methods+"PASSWORD\n", methods+"PASSWORD\n")
-	w.client.newAgreement = func() (agreement, error) { return fixed{}, nil }
+	w.client.newKeyExchange = func() (keyExchange, error) { return fixed{}, nil }
 	conn, s, out, err := w.open(cmdClaim, Options{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, w.logs)
@@ -429,7 +429,7 @@ func TestWithoutECDH(t *testing.T) {
 	w.talk(conn, out)
 
 	w = newWorld(t, open+methods+"CLAIMTOBE\n", methods+"CLAIMTOBE\n")
-	w.client.newAgreement = func() (agreement, error) { return fixed{}, nil }
+	w.client.newKeyExchange = func() (keyExchange, error) { return fixed{}, nil }
 	if _, s, _, err := w.open(cmdClaim, Options{}); err == nil {
 		t.Errorf("a key that nothing hides is used: %+v", s)
 	}

@@ -88,7 +88,7 @@ func TestRecordedAgreement(t *testing.T) {
 
 func TestBadAgreement(t *testing.T) {
 	t.Parallel()
-	a, err := newAgreement(rand.Reader)
+	a, err := newKeyExchange(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

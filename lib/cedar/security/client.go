@@ -56,18 +56,18 @@ type Client struct {
 	// Rand is where keys and nonces come from; nil is crypto/rand.
 	Rand io.Reader
 
-	current atomic.Pointer[inForce]
+	current atomic.Pointer[activeSettings]
 
 	messages messageIDs
 
-	newAgreement func() (agreement, error)
-	arrange      func(*literals)
+	newKeyExchange func() (keyExchange, error)
+	arrange        func(*literals)
 }
 
 // Configure puts settings and means of authentication in force, for the
 // commands that are opened from now on.
 func (c *Client) Configure(settings *Settings, a Authenticator) {
-	c.current.Store(&inForce{settings: settings, authn: a})
+	c.current.Store(&activeSettings{settings: settings, authn: a})
 }
 
 // Settings returns the settings in force, nil before Configure.
@@ -187,11 +187,11 @@ func (c *Client) random() io.Reader {
 	return c.Rand
 }
 
-func (c *Client) agreement() (agreement, error) {
-	if c.newAgreement != nil {
-		return c.newAgreement()
+func (c *Client) keyExchange() (keyExchange, error) {
+	if c.newKeyExchange != nil {
+		return c.newKeyExchange()
 	}
-	return newAgreement(c.random())
+	return newKeyExchange(c.random())
 }
 
 func (c *Client) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {

@@ -21,7 +21,7 @@ import (
 // clientShake is one handshake on the connecting side.
 type clientShake struct {
 	c       *Client
-	f       *inForce
+	f       *activeSettings
 	ctx     context.Context
 	conn    *cedar.Conn
 	to      cedar.Sinful
@@ -184,10 +184,10 @@ func (h *clientShake) negotiate() (*Session, error) {
 	} else {
 		p.Ciphers = nil // the server might choose one for the stream
 	}
-	var ours agreement
+	var ours keyExchange
 	public := ""
 	if p.AES {
-		if ours, err = h.c.agreement(); err != nil {
+		if ours, err = h.c.keyExchange(); err != nil {
 			return nil, errs.E("security.Open", errs.Internal, "", err)
 		}
 		public = ours.Public()
@@ -283,7 +283,7 @@ func (h *clientShake) begin(ad literals) error {
 }
 
 // prove authenticates if that was agreed, and derives the key.
-func (h *clientShake) prove(p Policy, d decision, ours agreement, reply literals) (Key, Peer, error) {
+func (h *clientShake) prove(p Policy, d decision, ours keyExchange, reply literals) (Key, Peer, error) {
 	var key Key
 	if ours != nil && d.ecdh != "" {
 		secret, err := ours.Secret(d.ecdh)

@@ -134,7 +134,7 @@ func (c *Client) Datagrams(ctx context.Context, to cedar.Sinful, command int) (*
 	return d, nil
 }
 
-func (d *Datagrams) force() (*inForce, error) {
+func (d *Datagrams) force() (*activeSettings, error) {
 	if f := d.c.current.Load(); f != nil {
 		return f, nil
 	}
@@ -157,7 +157,7 @@ func (d *Datagrams) PeerVersion() string {
 }
 
 // session returns the session for a command, nil for a bare one.
-func (d *Datagrams) session(ctx context.Context, f *inForce, number int) (*Session, error) {
+func (d *Datagrams) session(ctx context.Context, f *activeSettings, number int) (*Session, error) {
 	h := clientShake{c: d.c, f: f, ctx: ctx, conn: cedar.NewConn(d.nc, cedar.Limits{}), to: d.to, address: d.address, command: number}
 	s, err := h.choose()
 	if err != nil {
@@ -253,7 +253,7 @@ func (d *Datagrams) Send(ctx context.Context, command int, payload func(*cedar.C
 }
 
 // message is a command as it is sent, whole.
-func (d *Datagrams) message(f *inForce, s *Session, number int, payload func(*cedar.Conn)) (cedar.Datagram, error) {
+func (d *Datagrams) message(f *activeSettings, s *Session, number int, payload func(*cedar.Conn)) (cedar.Datagram, error) {
 	if s == nil {
 		b, err := cedar.WriteMessage(func(c *cedar.Conn) {
 			c.PutInt(int64(number))

@@ -52,7 +52,7 @@ func (s *Server) Datagram(ctx context.Context, from netip.AddrPort, m cedar.Data
 // datagramShake is what a handshake is for datagrams.
 type datagramShake struct {
 	s    *Server
-	c    *inForce
+	c    *activeSettings
 	from netip.AddrPort
 	m    cedar.Datagram
 

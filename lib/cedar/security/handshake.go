@@ -24,7 +24,7 @@ import (
 // serverShake is one handshake on the accepting side.
 type serverShake struct {
 	s    *Server
-	c    *inForce
+	c    *activeSettings
 	ctx  context.Context
 	conn *cedar.Conn
 	from netip.AddrPort
@@ -243,10 +243,10 @@ func (h *serverShake) negotiate(cmd command.Row) (*Request, error) {
 	if err != nil {
 		return nil, h.denied(err.Error())
 	}
-	var ours agreement
+	var ours keyExchange
 	public := ""
 	if d.ecdh != "" {
-		if ours, err = h.s.agreement(); err != nil {
+		if ours, err = h.s.keyExchange(); err != nil {
 			return nil, errs.E("security.Handshake", errs.Internal, "", err)
 		}
 		public = ours.Public()
@@ -303,7 +303,7 @@ func (h *serverShake) reply(p Policy, d decision, public string) literals {
 
 // prove authenticates the client if that was agreed, and derives the key. The
 // key is nil if there is none.
-func (h *serverShake) prove(cmd command.Row, p Policy, d decision, ours agreement) (key Key, tried bool, err error) {
+func (h *serverShake) prove(cmd command.Row, p Policy, d decision, ours keyExchange) (key Key, tried bool, err error) {
 	if ours != nil {
 		secret, err := ours.Secret(d.ecdh)
 		if err != nil {
@@ -481,9 +481,9 @@ func (h *serverShake) level(err error) slog.Level {
 	return slog.LevelInfo
 }
 
-func (s *Server) agreement() (agreement, error) {
-	if s.newAgreement != nil {
-		return s.newAgreement()
+func (s *Server) keyExchange() (keyExchange, error) {
+	if s.newKeyExchange != nil {
+		return s.newKeyExchange()
 	}
-	return newAgreement(s.random())
+	return newKeyExchange(s.random())
 }

@@ -44,8 +44,8 @@ func DeriveKey(secret []byte) Key {
 	return key
 }
 
-// agreement is one side of an ECDH exchange.
-type agreement interface {
+// keyExchange is one side of an ECDH exchange.
+type keyExchange interface {
 	// Public is what the peer needs, as it is sent.
 	Public() string
 	// Secret is the shared x coordinate.
@@ -55,7 +55,7 @@ type agreement interface {
 // p256 is the exchange that is spoken: P-256, points uncompressed in base64.
 type p256 struct{ private *ecdh.PrivateKey }
 
-func newAgreement(rand io.Reader) (agreement, error) {
+func newKeyExchange(rand io.Reader) (keyExchange, error) {
 	private, err := ecdh.P256().GenerateKey(rand)
 	if err != nil {
 		return nil, err

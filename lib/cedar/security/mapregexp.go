@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// how is how a principal was written.
-type how struct{ regexp, caseless, ungreedy bool }
+// principalForm is how a principal was written.
+type principalForm struct{ regexp, caseless, ungreedy bool }
 
 // mapFields cuts a line of a map file into fields: words, texts in quotes and,
 // where they are wanted, expressions between slashes.
@@ -23,7 +23,7 @@ func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r'
 
 // next returns the next field, "" at the end. A quoted field ends at its mark
 // or with the line; a backslash before the mark or another backslash goes.
-func (f *mapFields) next(expressions bool) (field string, h how) {
+func (f *mapFields) next(expressions bool) (field string, h principalForm) {
 	for f.i < len(f.s) && blank(f.s[f.i]) {
 		f.i++
 	}
@@ -70,7 +70,7 @@ func (p *pattern) find(name string) []string { return p.re.FindStringSubmatch(na
 
 // compile reads an expression in the spelling of PCRE, as far as Go's regexp
 // can do what it asks.
-func compile(text string, h how) (*pattern, error) {
+func compile(text string, h principalForm) (*pattern, error) {
 	if len(text) > maxName {
 		return nil, fmt.Errorf("the regular expression has %d characters, at most %d are read", len(text), maxName)
 	}

@@ -169,8 +169,8 @@ type fixed struct {
 func (f fixed) Public() string                { return f.public }
 func (f fixed) Secret(string) ([]byte, error) { return f.secret, nil }
 
-// agreement is our half of the recorded exchange.
-func (r *recording) agreement() (agreement, error) {
+// keyExchange is our half of the recorded exchange.
+func (r *recording) keyExchange() (keyExchange, error) {
 	if r.role == r.c.OurRole && len(r.c.Session.ECDHPrivate) > 0 {
 		private, err := ecdh.P256().NewPrivateKey(r.c.Session.ECDHPrivate)
 		return p256{private}, err

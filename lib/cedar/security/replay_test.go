@@ -38,7 +38,7 @@ func TestReplayServer(t *testing.T) {
 		now := r.clock()
 		table, level := r.commands()
 		s := &Server{
-			Commands: table, Sessions: r.sessions(now), Clock: now, Rand: r.rand(), newAgreement: r.agreement, arrange: r.arrange,
+			Commands: table, Sessions: r.sessions(now), Clock: now, Rand: r.rand(), newKeyExchange: r.keyExchange, arrange: r.arrange,
 			Version: ourVersion(r.shown),
 		}
 		s.sessionID = func() (string, error) { return r.post.str("Sid"), nil }
@@ -90,7 +90,7 @@ func TestReplayClient(t *testing.T) {
 		now := r.clock()
 		pid, _ := r.first.number("ServerPid")
 		c := &Client{
-			Sessions: r.sessions(now), Clock: now, Rand: r.rand(), newAgreement: r.agreement, arrange: r.arrange,
+			Sessions: r.sessions(now), Clock: now, Rand: r.rand(), newKeyExchange: r.keyExchange, arrange: r.arrange,
 			Version: r.first.str("RemoteVersion"), Subsystem: r.first.str("Subsystem"), PID: int(pid),
 			Address: func() string { return r.first.str("ServerCommandSock") },
 		}
@@ -98,7 +98,7 @@ func TestReplayClient(t *testing.T) {
 		settings.policies[ClientLevel] = r.clientPolicy()
 		c.Configure(settings, played{r: r, keys: splitKeys(r.first.str("IssuerKeys"))})
 		if _, ok := r.first.find("ECDHPublicKey"); !ok && r.first.yes("NewSession") {
-			c.newAgreement = func() (agreement, error) { return fixed{}, nil }
+			c.newKeyExchange = func() (keyExchange, error) { return fixed{}, nil }
 		}
 		to, err := cedar.ParseSinful(r.first.str("ConnectSinful"))
 		if err != nil {

@@ -56,26 +56,26 @@ type Server struct {
 	// Rand is where keys and nonces come from; nil is crypto/rand.
 	Rand io.Reader
 
-	current atomic.Pointer[inForce]
+	current atomic.Pointer[activeSettings]
 	counter atomic.Int64
 
-	// newAgreement makes our half of a key exchange, nil for P-256 of Rand.
-	newAgreement func() (agreement, error)
+	// newKeyExchange makes our half of a key exchange, nil for P-256 of Rand.
+	newKeyExchange func() (keyExchange, error)
 	// sessionID makes the id of a session, nil for newID.
 	sessionID func() (string, error)
 	// arrange may change an ad before it is sent; nil sends it as it is.
 	arrange func(*literals)
 }
 
-// inForce is what a reload replaces, as one thing.
-type inForce struct {
+// activeSettings is what a reload replaces, as one thing.
+type activeSettings struct {
 	settings *Settings
 	authn    Authenticator // nil: nobody can be authenticated
 }
 
 // policy returns what is wanted of a session at a level, with the methods that
 // can be run now. It fails if authentication is demanded and cannot be had.
-func (c *inForce) policy(l Level) (Policy, error) {
+func (c *activeSettings) policy(l Level) (Policy, error) {
 	p := c.settings.Policy(l)
 	if c.authn == nil {
 		return p.only(nil)
@@ -84,7 +84,7 @@ func (c *inForce) policy(l Level) (Policy, error) {
 }
 
 // authenticate runs the methods within the policy's patience.
-func (c *inForce) authenticate(ctx context.Context, conn *cedar.Conn, p Policy, peer authn.Peer, methods []authn.Method) (authn.Result, error) {
+func (c *activeSettings) authenticate(ctx context.Context, conn *cedar.Conn, p Policy, peer authn.Peer, methods []authn.Method) (authn.Result, error) {
 	if p.Patience > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.Patience)
@@ -95,7 +95,7 @@ func (c *inForce) authenticate(ctx context.Context, conn *cedar.Conn, p Policy, 
 
 // issuers returns the ids of our signing keys as policy ads have them, if the
 // policy has tokens at all.
-func (c *inForce) issuers(p Policy) string {
+func (c *activeSettings) issuers(p Policy) string {
 	if c.authn == nil || !slices.Contains(p.Methods, authn.Token) {
 		return ""
 	}
@@ -108,7 +108,7 @@ func (c *inForce) issuers(p Policy) string {
 
 // near reports whether an address is of this machine. One that is not known is
 // that of a socket of this machine.
-func (c *inForce) near(addr netip.Addr) bool {
+func (c *activeSettings) near(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	return !addr.IsValid() || addr.IsLoopback() || c.settings.Authorizer.local != nil && c.settings.Authorizer.local(addr)
 }
@@ -117,7 +117,7 @@ func (c *inForce) near(addr netip.Addr) bool {
 // connections that are accepted from now on; a nil Authenticator lets nobody
 // authenticate.
 func (s *Server) Configure(settings *Settings, a Authenticator) {
-	s.current.Store(&inForce{settings: settings, authn: a})
+	s.current.Store(&activeSettings{settings: settings, authn: a})
 }
 
 // Settings returns the settings in force, nil before Configure.
@@ -218,7 +218,7 @@ func (s *Server) Next(ctx context.Context, conn *cedar.Conn, last *Request) (*Re
 }
 
 // authorize decides about a request whose peer is known.
-func (s *Server) authorize(c *inForce, r *Request) (Verdict, error) {
+func (s *Server) authorize(c *activeSettings, r *Request) (Verdict, error) {
 	cmd, ok := s.Commands[r.Command]
 	if !ok {
 		return Verdict{}, errs.E("security.authorize", errs.NotFound, s.commandName(r.Command), fmt.Errorf("there is no such command"))
@@ -244,7 +244,7 @@ func (s *Server) Allowed(l Level, r *Request, names func(netip.Addr) []string) b
 
 // judge decides whether who sent a request may act at a level: the level's
 // policy judges the session, and the lists judge the peer.
-func (s *Server) judge(c *inForce, r *Request, subject string, l Level, alternatives []Level, names func(netip.Addr) []string) (Verdict, error) {
+func (s *Server) judge(c *activeSettings, r *Request, subject string, l Level, alternatives []Level, names func(netip.Addr) []string) (Verdict, error) {
 	if r.Bare && l != Allow {
 		p := c.settings.Policy(l)
 		if p.Negotiation == Required || p.Authentication == Required {
