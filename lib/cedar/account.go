@@ -12,19 +12,20 @@ type Account interface {
 	Give(n int)
 }
 
-// A Yielder is told when the stream waits for its peer, so that others may work
+// A Yielder is called when the stream waits for its peer, so that others may work
 // meanwhile.
 type Yielder interface {
 	Idle() // before bytes of the peer are awaited
 	Busy() // once they are there; it may take its time
 }
 
-// SetYielder has y told from now on, nil nobody. Nobody may read meanwhile.
+// SetYielder has y called from now on, none if it is nil. No goroutine may read
+// meanwhile.
 func (c *Conn) SetYielder(y Yielder) { c.yielder = y }
 
 // SetAccount has a grant the memory of the stream from now on; nil lets the
 // limits alone decide. The account before it gets back what it had granted.
-// Nobody may read meanwhile.
+// No goroutine may read meanwhile.
 func (c *Conn) SetAccount(a Account) {
 	c.settle(0)
 	c.account = a

@@ -18,7 +18,7 @@ const (
 	// SecretMark announces a line that is sent as a secret.
 	SecretMark = "ZKM"
 
-	// maxRestrictedLines bounds ads of peers that nobody knows yet.
+	// maxRestrictedLines bounds ads of peers that are not known yet.
 	maxRestrictedLines = 100
 
 	privateV2 = "_condor_priv" // private attributes since version 9.9.0

@@ -117,7 +117,7 @@ func (c *Conn) SetRand(r io.Reader) { c.random = r }
 // just its number. It decides about private attributes; see PutAd.
 func (c *Conn) SetPeerVersion(v string) { c.peerVersion = v }
 
-// PeerVersion returns what SetPeerVersion was told.
+// PeerVersion returns what SetPeerVersion has set.
 func (c *Conn) PeerVersion() string { return c.peerVersion }
 
 // Close closes the connection. What was not ended is not sent.

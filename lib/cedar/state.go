@@ -21,7 +21,7 @@ import (
 // State is where a stream stands between two messages: all that another
 // process needs to go on with it over the same connection. It is secret, for
 // it holds the key and what was read ahead: it prints as who the peer is. As
-// JSON it is whole, to be handed to a process of our own and to nobody else.
+// JSON it is whole, to be handed to a process of our own and to no other.
 // The zero State is that of a connection over which nothing went.
 type State struct{ in stateText }
 

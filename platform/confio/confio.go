@@ -25,7 +25,7 @@ import (
 const (
 	commandTime  = 30 * time.Second // a command that takes longer is ended
 	commandBytes = 16 << 20         // of its output; config refuses more anyway
-	commandGrace = time.Second      // for whoever holds its output after its end
+	commandGrace = time.Second      // for a program that holds its output after its end
 )
 
 // ReadDir returns the names in a directory that are not directories.

@@ -16,7 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// Limits of a message while nobody is authenticated.
+// Limits of a message before authentication.
 const (
 	authMessage = maxTLSRecords + 4096
 	authString  = 64 << 10

@@ -65,7 +65,7 @@ func (c *Client) fsClient(conn *cedar.Conn, p Peer) error {
 // fsPlace returns the directory to make and what was added to the name that
 // the server sent. That name is a stranger's wish: it must be one that such
 // servers send, and with the binding enforced it must show the address to
-// which we believe to be connected, so that nobody can pass our proof on.
+// which we believe to be connected, so that no one in between can pass our proof on.
 func (c *Client) fsPlace(name string, p Peer) (dir, extension string, err error) {
 	base := path.Base(name)
 	switch {
@@ -219,7 +219,7 @@ func pointsTo(self cedar.Sinful, to netip.AddrPort) bool {
 
 // fsOwner says who made the directory. Whoever can make files for others, by
 // links or otherwise, must not get a name by it: only a real directory of the
-// exact mode counts, which nobody can make in another's name.
+// exact mode counts, which no user can make in another's name.
 func (s *Server) fsOwner(dir string) (Identity, error) {
 	e, err := s.Owners.Entry(dir)
 	if err != nil {

@@ -147,7 +147,7 @@ func (k SigningKeys) excluded(name string) bool {
 	return k.Exclude != nil && k.Exclude.MatchString(name)
 }
 
-// Names lists the keys that can be read, in order, as they are told to peers.
+// Names lists the keys that can be read, in order, as they are sent to peers.
 // A directory that is not there has none.
 func (k SigningKeys) Names() ([]string, error) {
 	if k.Files == nil {
@@ -208,7 +208,7 @@ func list(dir string) ([]string, error) {
 }
 
 // plainName reports whether name can be that of one file in a directory, on
-// every system. Whoever asks may be a stranger.
+// every system. The peer may be unknown.
 func plainName(name string) bool {
 	if name == "" || len(name) > 255 || name == "." || name == ".." {
 		return false

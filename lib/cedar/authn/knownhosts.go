@@ -180,7 +180,7 @@ type unknownServer struct {
 // known_hosts file decides: the certificate that stands there for the host is
 // trusted as an authority would be, another one is refused and noted, and a host
 // that does not stand there is noted, and trusted if BOOTSTRAP_SSL_SERVER_TRUST
-// says so. Nobody is asked: this is a daemon.
+// says so. No question is asked: this is a daemon.
 func (i *unknownServer) verify(chain []*x509.Certificate, roots *x509.CertPool, verify func(*x509.CertPool) error) error {
 	err := verify(roots)
 	var unknown x509.UnknownAuthorityError
@@ -248,7 +248,7 @@ func firstAbout(all []knownHost, host string) (knownHost, bool) {
 }
 
 // highest is the certificate of a chain that nothing else in it vouches for,
-// going up from the first. It comes from a server that nobody has vouched for
+// going up from the first. It comes from a server that no authority has vouched for
 // yet: signed, which says whether a certificate has the signature of another,
 // is asked about each but once.
 func highest(chain []*x509.Certificate, signed func(cert, by *x509.Certificate) error) *x509.Certificate {

@@ -60,7 +60,7 @@ func (e *tlsEngine) settle() (ended bool, err error) {
 	return !e.running, e.err
 }
 
-// feed gives TLS what arrived. A peer that sends what nobody reads is stopped.
+// feed gives TLS what arrived. A peer that sends what is not read is stopped.
 func (e *tlsEngine) feed(b []byte) error {
 	if len(b) == 0 {
 		return nil

@@ -152,7 +152,7 @@ type Order struct {
 	Rand     io.Reader     // for its id; nil is crypto/rand
 }
 
-// Issue signs a token at now. The text is a secret: whoever has it is its
+// Issue signs a token at now. The text is a secret: a peer that has it is its
 // subject.
 func (k SigningKey) Issue(o Order, now time.Time) (SignedToken, error) {
 	const op = "authn.SigningKey.Issue"

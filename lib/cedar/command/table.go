@@ -5,7 +5,7 @@ package command
 
 import "strconv"
 
-// Terms are what a daemon asks of whoever sends it a command, and what it takes.
+// Terms are what a daemon demands of the sender of a command, and what it takes.
 type Terms struct {
 	// Level is what the sender must be allowed, or one of Alternatives.
 	Level        Level
@@ -15,7 +15,7 @@ type Terms struct {
 	// of the level is.
 	Authenticated bool
 
-	// Datagrams lets the command come in datagrams as well: nobody waits for an
+	// Datagrams lets the command come in datagrams as well: the sender waits for no
 	// answer to it, and one that is given goes nowhere.
 	Datagrams bool
 
@@ -177,7 +177,7 @@ var table = [...]entry{
 
 	{StarterVacateJob, "STARTER_VACATE_JOB", nil, &ofClaim},
 	{CreateJobOwnerSecSession, "CREATE_JOB_OWNER_SEC_SESSION", nil, &ofClaim},
-	// HTCondor registers these two for READ; whoever may read the pool is not the
+	// HTCondor registers these two for READ; a user who may read the pool is not the
 	// job's owner.
 	{StartSSHD, "START_SSHD", nil, &ofOwner},
 	{StarterPeek, "STARTER_PEEK", nil, &ofOwner},
@@ -223,7 +223,7 @@ var table = [...]entry{
 	{FiletransDownload, "FILETRANS_DOWNLOAD", nil, nil},
 
 	// To look needs READ, to change something ADMINISTRATOR, as for the commands
-	// of HTCondor that do the same. Nobody without a name is answered.
+	// of HTCondor that do the same. A peer without a name is not answered.
 	{ExecpointLook, "EXECPOINT_LOOK", &Terms{Level: Read, Authenticated: true, Message: AskMessage}, nil},
 	{ExecpointChange, "EXECPOINT_CHANGE", &Terms{Level: Administrator, Authenticated: true, Message: AskMessage}, nil},
 }

@@ -19,7 +19,7 @@ type Reach struct {
 	Contacts []cedar.Broker
 }
 
-// Public returns the address that others are told: in ads, claim ids and
+// Public returns the address for others: in ads, claim ids and
 // registrations.
 func (n Network) Public(r Reach) cedar.Sinful {
 	s := n.plain(r, r.Forward)

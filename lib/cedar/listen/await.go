@@ -38,7 +38,7 @@ func (r *Reverser) await(ctx context.Context) (back cedar.Sinful, done func(), e
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for _, l := range listeners {
-		wg.Go(func() { _ = server.Serve(ctx, l) }) // of no more use then; whoever waits sees that nobody comes
+		wg.Go(func() { _ = server.Serve(ctx, l) }) // of no more use then; the caller that waits sees that no connection comes
 	}
 	return back, func() {
 		cancel()
@@ -50,7 +50,7 @@ func (r *Reverser) await(ctx context.Context) (back cedar.Sinful, done func(), e
 // maxCallers bounds the connections to a socket where one is awaited.
 const maxCallers = 64
 
-// bare lets everybody in who begins a reversed connection, and nobody else:
+// bare lets in every peer that begins a reversed connection, and no other:
 // who it is shows the id, and what comes after it.
 type bare struct{}
 

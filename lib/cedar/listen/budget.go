@@ -9,7 +9,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// The shares of Limits.Held. Peers that nobody knows have little together and
+// The shares of Limits.Held. Unknown peers have little together and
 // less each, so that messages of known users always find room beside theirs; and
 // no known user has all.
 const (

@@ -66,7 +66,7 @@ func (r reverseRequest) hello() *classad.Ad {
 	return ad
 }
 
-// result is what the broker is told of a request.
+// result is what the broker hears of a request.
 func (r reverseRequest) result(err error) *classad.Ad {
 	ad := r.hello()
 	ad.SetBool("Result", err == nil)
@@ -94,7 +94,7 @@ type Broker struct {
 	PrivateNetwork string
 	// Name says who we are, for the broker's log.
 	Name func() string
-	// Registered is told the id that stands in our address as CCBID from now
+	// Registered is called with the id that stands in our address as CCBID from now
 	// on, "<broker's address>#<number>", whenever it changes, and "" when the
 	// registration is lost.
 	Registered func(ccbid string)
@@ -201,7 +201,7 @@ func (b *Broker) stay(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// offer hands over what is to be said, unless nobody can take it any more.
+// offer hands over what is to be said, unless no connection can take it any more.
 func offer(say chan<- *classad.Ad, ad *classad.Ad) {
 	select {
 	case say <- ad:

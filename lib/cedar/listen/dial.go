@@ -86,7 +86,7 @@ func near(to cedar.Sinful, network string) cedar.Sinful {
 	return to
 }
 
-// noDeadline is what a shared port is told of a context without deadline.
+// noDeadline is what a shared port is sent for a context without deadline.
 const noDeadline = -1
 
 // Dial connects to a daemon and returns a connection on which the command

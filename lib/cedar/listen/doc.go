@@ -5,7 +5,7 @@
 // accepts connections, from a port of its own, from a shared port and from a
 // broker behind a firewall, has them secured, and calls the handler of the
 // command; and it dials others in all the ways in which a daemon can be
-// reached. Commands that nobody waits for an answer to are also taken in
+// reached. Commands whose senders wait for no answer are also taken in
 // datagrams, see [Server.ServePackets].
 //
 //	table, err := listen.NewTable(listen.Answer(command.Startd, map[int]listen.Handler{command.DCNop: nop})...)

@@ -54,8 +54,8 @@ func (l Limits) withDefaults() Limits {
 
 // How long a connection keeps its place when others want it: so long for each
 // connection of its phase. It bounds how many places a flood can take in a second,
-// whatever it takes, and so how long whoever comes then waits to be accepted: a
-// kernel keeps 4,096 for us, mostly. Whoever means to say something does so at
+// whatever it takes, and so how long a connection that comes then waits to be accepted: a
+// kernel keeps 4,096 for us, mostly. A peer that means to say something does so at
 // once, so that a silent connection needs no more than maxSilence; a handshake
 // has several rounds and computes.
 const (
@@ -77,7 +77,7 @@ const (
 
 // pass says what a connection was let in as.
 type pass struct {
-	// user is who the peer has proven to be, "" if nobody knows. Those of one
+	// user is who the peer has proven to be, "" if that is not known. Those of one
 	// address that are known apart do not take each other's places.
 	user string
 	// readOnly says that the command changes nothing: it may be cut short when its
@@ -106,7 +106,7 @@ type entry struct {
 // always one, and the longest silent of the peer that has most of them goes
 // for it. The others are for those that have sent their first message, which
 // no silent one can displace. When these are full, first those go whose user
-// nobody knows (idle ones, then those that still say who they are, then those
+// is not known (idle ones, then those that still say who they are, then those
 // that only look), then idle ones of known users, then known users that only
 // look; of each kind the oldest of the peer that has the most. A known user
 // that may change something is never displaced. So the flood of one peer
@@ -279,7 +279,7 @@ func (g *guard) rest(e *entry) bool {
 	return true
 }
 
-// detach counts e out for whoever has its connection from now on. It returns
+// detach counts e out for the owner of its connection from now on. It returns
 // false when e was evicted.
 func (g *guard) detach(e *entry) bool {
 	g.mu.Lock()
@@ -314,7 +314,7 @@ func (g *guard) forget(e *entry) {
 	}
 }
 
-// close admits nobody any more and closes the connections that no handler
+// close admits no connection any more and closes the connections that no handler
 // has.
 func (g *guard) close() {
 	g.mu.Lock()

@@ -24,7 +24,7 @@ func WatchHangUp(conn *cedar.Conn, longest time.Duration) (hungUp <-chan struct{
 }
 
 // UntilHangUp returns a context that ends as well when the other end hangs up, so
-// that no answer is made that nobody waits for. Nothing may be read from conn
+// that no answer is made that the peer does not wait for. Nothing may be read from conn
 // from then on.
 func UntilHangUp(ctx context.Context, conn *cedar.Conn, longest time.Duration) (watched context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)

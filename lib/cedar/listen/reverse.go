@@ -22,8 +22,8 @@ import (
 )
 
 // Reverser reaches daemons behind brokers: it asks a broker to have the daemon
-// connect to us, and hands that connection to whoever asked. Where we are
-// behind a broker ourselves, so that nobody could connect to us either, the
+// connect to us, and hands that connection to the caller that asked. Where we are
+// behind a broker ourselves, so that no daemon could connect to us either, the
 // broker is asked to relay what both say. Its exported fields are set before
 // the first use.
 type Reverser struct {

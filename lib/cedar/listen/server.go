@@ -312,7 +312,7 @@ func (c *conversation) call(ctx context.Context, cmd Command, req *security.Requ
 	release := sync.OnceFunc(c.conn.Bind(ctx))
 	defer release()
 	call.detach = func() bool {
-		release() // whoever has the connection now may use it at once
+		release() // the new owner of the connection may use it at once
 		if !c.s.guard.detach(c.e) {
 			return false
 		}

@@ -62,7 +62,7 @@ func (t *turns) begin(ctx context.Context, key string) *turn {
 func (u *turn) Busy() {
 	t := u.of
 	t.mu.Lock()
-	if t.free > 0 { // then nobody waits
+	if t.free > 0 { // then no handshake waits
 		t.free--
 		u.start()
 		t.mu.Unlock()
@@ -117,7 +117,7 @@ func (u *turn) Idle() {
 	t.pass()
 }
 
-// pass gives a turn to whoever is next. The caller holds the lock.
+// pass gives a turn to the handshake that is next. The caller holds the lock.
 func (t *turns) pass() {
 	for el := t.waiting.Front(); el != nil; el = t.waiting.Front() {
 		l := el.Value.(*line)

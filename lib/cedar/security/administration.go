@@ -48,7 +48,7 @@ const (
 
 // Administration makes the capabilities that a daemon puts into its ads as
 // _condor_PrivRemoteAdminCapability. The collector gives them to those who may
-// administrate, and whoever has one may give our ADMINISTRATOR commands. It is
+// administrate, and a peer that has one may give our ADMINISTRATOR commands. It is
 // safe for concurrent use.
 type Administration struct {
 	Sessions *Sessions
@@ -77,7 +77,7 @@ func (a *Administration) Capability() (claim.Secret, error) {
 		return "", err
 	}
 	// An order without a payload proves no more than that its sender knows the
-	// id, so nobody must be able to guess it.
+	// id, so it must not be possible to guess it.
 	random, err := randomID(a.Rand)
 	if err != nil {
 		return "", err

@@ -244,7 +244,7 @@ func (r *rule) fitsAddr(addr netip.Addr, local func(netip.Addr) bool) bool {
 // Allowed decides whether a peer may act at a level. The limits of the
 // session come first, then what comes with a session that was handed over,
 // then the lists: DENY wins, an ALLOW list must fit, and a level is granted to
-// whoever has one that implies it.
+// a peer that has one which implies it.
 func (a *Authorizer) Allowed(l Level, who Asker) Verdict {
 	if l == Allow {
 		return Verdict{OK: true, Why: "ALLOW is open to everyone"}

@@ -169,7 +169,7 @@ func TestHolesAndLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	anybody := Asker{Peer: nobody(), Addr: netip.MustParseAddr("192.0.2.9")}
+	anybody := Asker{Peer: unauthenticatedPeer(), Addr: netip.MustParseAddr("192.0.2.9")}
 	if v := closed.Allowed(Read, anybody); v.OK || !strings.Contains(v.Why, "nothing is set that allows READ") {
 		t.Errorf("without lists: %+v", v)
 	}

@@ -112,7 +112,7 @@ func FuzzClient(f *testing.F) {
 			o := Options{}
 			if resume {
 				o.Session = "ours"
-				s := &Session{ID: o.Session, Key: heldKey, Peer: nobody(), Address: serverText, PeerVersion: testVersion, Negotiated: true}
+				s := &Session{ID: o.Session, Key: heldKey, Peer: unauthenticatedPeer(), Address: serverText, PeerVersion: testVersion, Negotiated: true}
 				if err := c.Sessions.Add(s, 0); err != nil {
 					t.Fatal(err)
 				}

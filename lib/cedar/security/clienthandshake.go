@@ -292,7 +292,7 @@ func (h *clientShake) prove(p Policy, d decision, ours keyExchange, reply litera
 		}
 		key = DeriveKey(secret)
 	}
-	peer := nobody()
+	peer := unauthenticatedPeer()
 	if !d.authenticate {
 		return key, peer, nil
 	}

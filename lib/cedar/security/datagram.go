@@ -20,7 +20,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
-// datagramSession is the life of sessions for datagrams. Nobody says when such
+// datagramSession is the life of sessions for datagrams. No message says when such
 // a session is forgotten, so it is short: a collector that was started again
 // knows us again before the ads are too old that it has forgotten.
 const datagramSession = 10 * time.Minute
@@ -204,8 +204,8 @@ func (d *Datagrams) acceptable(h *clientShake, s *Session) error {
 
 // Send sends a command with the payload that a function puts. That it returns no
 // error does not say that anybody got it. An error of kind Invalid or
-// Exhausted is of the payload; of kind Transient says that nobody listens any
-// more, as far as this machine was told.
+// Exhausted is of the payload; of kind Transient says that no socket listens any
+// more, as far as this machine knows.
 func (d *Datagrams) Send(ctx context.Context, command int, payload func(*cedar.Conn)) error {
 	f, err := d.force()
 	if err != nil {
@@ -244,7 +244,7 @@ func (d *Datagrams) Send(ctx context.Context, command int, payload func(*cedar.C
 		}
 		if _, err := d.nc.Write(part); err != nil {
 			if s != nil && s.Negotiated && ctx.Err() == nil {
-				d.c.Sessions.discard(s) // who is gone has forgotten it
+				d.c.Sessions.discard(s) // a peer that is gone has forgotten it
 			}
 			return errs.E("security.Datagrams", errs.Transient, d.address, err)
 		}

@@ -37,7 +37,7 @@ func (s *Server) Datagram(ctx context.Context, from netip.AddrPort, m cedar.Data
 	if c == nil {
 		return nil, nil, errs.E("security.Datagram", errs.Internal, "", errors.New("the server is not configured"))
 	}
-	h := datagramShake{s: s, c: c, from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), m: m, peer: nobody()}
+	h := datagramShake{s: s, c: c, from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), m: m, peer: unauthenticatedPeer()}
 	r, err := h.run()
 	if err != nil {
 		s.log(ctx, slog.LevelWarn, "datagram refused", slog.String("peer", from.String()),

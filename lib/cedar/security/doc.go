@@ -13,7 +13,7 @@
 //	server := &security.Server{Sessions: sessions, Commands: table, ...}
 //	server.Configure(settings)
 //	request, err := server.Handshake(ctx, conn, peerAddress)
-//	if err != nil { return } // refused: already told to the peer and logged
+//	if err != nil { return } // refused: the peer has been answered, and it is logged
 //	// request.Command may act, conn is at its payload
 //
 // It must never run a command, listen, or dial (a [Dialer] is handed in); no

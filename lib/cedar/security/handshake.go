@@ -42,7 +42,7 @@ func (h *serverShake) run() (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.peer = nobody()
+	h.peer = unauthenticatedPeer()
 	if h.command = commandNumber(n); h.command != command.DCAuthenticate {
 		return h.bare()
 	}
@@ -365,7 +365,7 @@ const wireAES = 3
 func (h *serverShake) identify(cmd command.Row, id authn.Identity) (Peer, error) {
 	p, err := h.c.settings.peer(id)
 	if err != nil {
-		return nobody(), err
+		return unauthenticatedPeer(), err
 	}
 	if id.Method == authn.ClaimToBe {
 		p.Limited, p.Limit = true, []Level{cmd.Level}
@@ -406,7 +406,7 @@ func (h *serverShake) conclude(cmd command.Row, d decision, key Key, tried bool)
 	if refused != nil {
 		return nil, refused
 	}
-	// Whoever sees the id of a session without a key could act under it in the
+	// A peer that sees the id of a session without a key could act under it in the
 	// name of the peer, so only those of peers without a name are kept.
 	if session.Encrypts() || !h.peer.Authenticated() {
 		if err := h.s.Sessions.Add(session, d.duration+h.c.settings.Slack); err != nil {

@@ -21,7 +21,7 @@ type Resolver interface {
 }
 
 // HostNames looks up the names of peers for lists that have names of hosts.
-// Whoever owns an address can give it any name, so only a name that leads back
+// The owner of an address can give it any name, so only a name that leads back
 // to the address counts. What was found is kept for a while. It is safe for
 // concurrent use.
 type HostNames struct {
@@ -48,8 +48,8 @@ const (
 // Of returns the names of an address, without a final dot.
 func (h *HostNames) Of(addr netip.Addr) []string { return h.Within(context.Background(), addr) }
 
-// Within is Of, and ends with ctx: then there are no names. Whoever calls it
-// holds no lock, for a server of names that belongs to a peer may take the
+// Within is Of, and ends with ctx: then there are no names. Its caller must
+// hold no lock, for a server of names that belongs to a peer may take the
 // whole Timeout.
 func (h *HostNames) Within(ctx context.Context, addr netip.Addr) []string {
 	addr = addr.Unmap().WithZone("")

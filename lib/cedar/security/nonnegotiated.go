@@ -55,7 +55,7 @@ func (t *Sessions) addNonNegotiated(op string, id CapabilityID, peer Peer, addre
 }
 
 // AddClaim makes the session of a claim id that we hand out, before it is
-// first advertised: whoever has the whole id may claim, and is SubmitSide.
+// first advertised: a peer that has the whole id may claim, and is SubmitSide.
 // Call [Sessions.Expire] with [ClaimLinger] when the claim is gone.
 func (t *Sessions) AddClaim(id claim.ID) (*Session, error) {
 	c, err := ParseCapabilityID(id.Wire())
@@ -75,7 +75,7 @@ func (t *Sessions) AddExecuteSide(id claim.ID, address string) (*Session, error)
 	return t.addNonNegotiated("security.Sessions.AddExecuteSide", c, Peer{User: ExecuteSide, Method: MethodMatch}, address, 0)
 }
 
-// AddShared makes a session of what a shadow told its starter: id, info with
+// AddShared makes a session of what a shadow has sent its starter: id, info with
 // its brackets and key text, for the transfer of files ("filetrans.<claim>")
 // or for reconnecting. The peer is SubmitSide. It fails with Conflict where
 // the session is there already, as that of a claim is in the process that made
@@ -110,7 +110,7 @@ func (t *Sessions) AddFamily(key CapabilityID) (*Session, error) {
 }
 
 // AddCapability makes the session of an administration capability that we
-// advertise for life: whoever the collector gives it to is CollectorSide.
+// advertise for life: a peer to which the collector gives it is CollectorSide.
 func (t *Sessions) AddCapability(id CapabilityID, life time.Duration) (*Session, error) {
 	return t.addNonNegotiated("security.Sessions.AddCapability", id, Peer{User: CollectorSide, Method: MethodMatch}, "", life)
 }

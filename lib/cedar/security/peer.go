@@ -31,7 +31,7 @@ const unmappedDomain = "unmapped"
 
 // Peer is who is at the other end.
 type Peer struct {
-	User   string             // canonical user@domain, Unauthenticated if nobody knows
+	User   string             // canonical user@domain, Unauthenticated if it is not known
 	Method string             // FS, IDTOKENS, PASSWORD, SSL, ..., MATCH, FAMILY; "" without authentication
 	Name   string             // the authenticated name before it was mapped
 	Token  *authn.TokenClaims // set if a token was shown
@@ -42,8 +42,8 @@ type Peer struct {
 	Limit   []Level
 }
 
-// nobody is a peer without authentication.
-func nobody() Peer { return Peer{User: Unauthenticated} }
+// unauthenticatedPeer is a peer without authentication.
+func unauthenticatedPeer() Peer { return Peer{User: Unauthenticated} }
 
 // Authenticated reports whether the peer's name was proven.
 func (p Peer) Authenticated() bool { return p.User != "" && p.User != Unauthenticated }
@@ -135,7 +135,7 @@ func (s *Settings) peer(id authn.Identity) (Peer, error) {
 // nothing about a server leave it without a name.
 func (s *Settings) server(id authn.Identity) (Peer, error) {
 	if id.FQU() == "" {
-		p := nobody()
+		p := unauthenticatedPeer()
 		p.Method = id.Method.Recorded()
 		return p, nil
 	}

@@ -148,7 +148,7 @@ func PolicyFrom(c *config.Snapshot, level Level, tool bool) (Policy, error) {
 		}
 	}
 	if level == Allow {
-		// What is open to everyone asks nobody who he is.
+		// What is open to everyone demands no authentication.
 		p.Authentication = min(p.Authentication, Optional)
 	}
 	if err := p.readMethods(r); err != nil {

@@ -68,7 +68,7 @@ func TestNothingBeforeProof(t *testing.T) {
 		refused   bool // for everybody
 	}{
 		{"negotiated", Peer{User: "condor@password", Method: "PASSWORD"}, true, far, true, false},
-		{"negotiated without a name", nobody(), true, far, true, false},
+		{"negotiated without a name", unauthenticatedPeer(), true, far, true, false},
 		{"negotiated elsewhere", Peer{User: "condor@password", Method: "PASSWORD"}, true, other, false, false},
 		{"claim", Peer{User: SubmitSide, Method: MethodMatch}, false, far, true, false},
 		{"capability", Peer{User: CollectorSide, Method: MethodMatch}, false, far, true, false},
@@ -151,8 +151,8 @@ func TestLevelJudgesSession(t *testing.T) {
 		session      Session
 		want         string // part of why it is refused; "" if it is not
 	}{
-		{"nothing is demanded", "", Session{Peer: nobody(), Key: Key(strings.Repeat("k", keySize))}, ""},
-		{"authentication", "SEC_ADMINISTRATOR_AUTHENTICATION = REQUIRED\n", Session{Peer: nobody(), Key: Key(strings.Repeat("k", keySize))}, "demands authentication"},
+		{"nothing is demanded", "", Session{Peer: unauthenticatedPeer(), Key: Key(strings.Repeat("k", keySize))}, ""},
+		{"authentication", "SEC_ADMINISTRATOR_AUTHENTICATION = REQUIRED\n", Session{Peer: unauthenticatedPeer(), Key: Key(strings.Repeat("k", keySize))}, "demands authentication"},
 		{"authenticated", "SEC_ADMINISTRATOR_AUTHENTICATION = REQUIRED\n", Session{Peer: Peer{User: "condor@password", Method: "PASSWORD"}, Key: Key(strings.Repeat("k", keySize))}, ""},
 		{"by another method", "SEC_ADMINISTRATOR_AUTHENTICATION = REQUIRED\nSEC_ADMINISTRATOR_AUTHENTICATION_METHODS = PASSWORD\n",
 			Session{Peer: Peer{User: "alice@x.org", Method: "CLAIMTOBE"}, Key: Key(strings.Repeat("k", keySize))}, "does not take the session's method"},

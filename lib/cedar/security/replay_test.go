@@ -115,7 +115,7 @@ func TestReplayClient(t *testing.T) {
 			o.Session = sid
 		}
 		if r.first.str("Sid") == "nosuch:1:2:3" {
-			s := &Session{ID: "nosuch:1:2:3", Key: make(Key, keySize), Peer: nobody(), Negotiated: true, PeerVersion: c.Version, Address: to.String(), ValidCommands: []int{r.command()}}
+			s := &Session{ID: "nosuch:1:2:3", Key: make(Key, keySize), Peer: unauthenticatedPeer(), Negotiated: true, PeerVersion: c.Version, Address: to.String(), ValidCommands: []int{r.command()}}
 			if err := c.Sessions.Add(s, time.Hour); err != nil {
 				t.Fatal(err)
 			}

@@ -70,7 +70,7 @@ type Server struct {
 // activeSettings is what a reload replaces, as one thing.
 type activeSettings struct {
 	settings *Settings
-	authn    Authenticator // nil: nobody can be authenticated
+	authn    Authenticator // nil: no peer can be authenticated
 }
 
 // policy returns what is wanted of a session at a level, with the methods that
@@ -135,7 +135,7 @@ type Request struct {
 	Peer    Peer
 	Addr    netip.AddrPort
 	Resumed bool
-	Bare    bool // no handshake came before it: nobody knows who asks
+	Bare    bool // no handshake came before it: the peer is unknown
 	// Done says that there is nothing left to do: the request was only about
 	// security and has been answered. Close the connection.
 	Done bool

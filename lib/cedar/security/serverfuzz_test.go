@@ -26,11 +26,11 @@ func heldSessions(here, elsewhere netip.Addr) []*Session {
 	held := func(id string, p Peer, negotiated bool, from netip.Addr) *Session {
 		return &Session{ID: id, Key: heldKey, Peer: p, PeerVersion: testVersion, Negotiated: negotiated, From: from}
 	}
-	keyless := held("keyless", nobody(), true, here)
+	keyless := held("keyless", unauthenticatedPeer(), true, here)
 	keyless.Key = nil
 	return []*Session{
 		held("negotiated", Peer{User: "condor@password", Method: "PASSWORD"}, true, here),
-		held("nobody", nobody(), true, here),
+		held("nobody", unauthenticatedPeer(), true, here),
 		held("elsewhere", Peer{User: "condor@password", Method: "PASSWORD"}, true, elsewhere),
 		held("claim", Peer{User: SubmitSide, Method: MethodMatch}, false, here),
 		held("family", Peer{User: Family, Method: MethodFamily}, false, here),

@@ -21,7 +21,7 @@ type Session struct {
 	Key  Key // nil: a session without encryption
 	Peer Peer
 
-	// Self is who we are to the peer, where it told us; a server does.
+	// Self is who we are to the peer, where it has said so; a server does.
 	Self string
 
 	// PeerVersion is the peer's $CondorVersion string, "" if unknown.
@@ -34,7 +34,7 @@ type Session struct {
 
 	// Address is the peer's command socket, for sessions that connections can
 	// be made with; "" otherwise. ValidCommands are the commands the session
-	// is chosen for when nobody names it.
+	// is chosen for when no option names it.
 	Address       string
 	ValidCommands []int
 

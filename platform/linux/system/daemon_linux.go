@@ -51,7 +51,7 @@ func (p *System) Kin(ids string) (func(net.Addr) bool, error) {
 
 // ReadShown reads the files in which daemons of this machine show where they
 // are: those that root, the account of HTCondor's daemons or we have written, and
-// that nobody else may write to. ids is as with Kin.
+// that no other user may write to. ids is as with Kin.
 func (p *System) ReadShown(ids string) (func(path string) ([]byte, error), error) {
 	trusted, err := account.Daemons(ids)
 	if err != nil {

@@ -107,7 +107,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 }
 
 // Others finds users of the machine, and acts for them; nil where this program
-// can act for nobody but itself. Only root can.
+// can act for no other user. Only root can.
 func (p *System) Others() (find func(name string) (*host.Identity, error), files host.Access) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -152,7 +152,7 @@ func (p *System) Private() host.PrivateDirs { return account.Directories{} }
 // that run.BaseVariable names; for root one below /run, which is root's alone; for
 // others one below XDG_RUNTIME_DIR where that is the user's own, else one among
 // the temporary files. The name of that last one can be guessed, so another user
-// may have made it: whoever opens it has to ask whose it is.
+// may have made it: its user has to check whose it is.
 func (p *System) RunBase() (string, error) {
 	if dir := os.Getenv(run.BaseVariable); dir != "" {
 		return filepath.Abs(dir)
