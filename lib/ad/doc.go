@@ -4,7 +4,7 @@
 // Package ad projects what the EP knows into ClassAds: the ad of each slot and
 // the ad of the daemon. It owns which attribute is called what, where its
 // value comes from and when it is shown. It must never decide anything, and
-// nobody reads the state of a slot back from an ad.
+// no code reads the state of a slot back from an ad.
 //
 // Ads are layered without copying: one ad for the machine, one for each slot
 // type over it, one for each slot on top. Whatever changes by the minute for

@@ -14,7 +14,7 @@ type Drain struct {
 	On     bool
 	ID     string // of the request
 	Reason string
-	// Start is START while On, nil if nobody is let in.
+	// Start is START while On, nil if no job is admitted.
 	Start *classad.Expr
 	// Deadline is when the drainer wants to be through, zero if it did not say.
 	Deadline time.Time

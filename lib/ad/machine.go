@@ -71,7 +71,7 @@ type typeLayer struct {
 	ad      *classad.Ad
 	own     []owner // of STARTD_ATTRS, for what the slot would otherwise say itself
 	latches []latched
-	busy    *classad.Expr // CPUBusy, nil unless somebody asks for how long
+	busy    *classad.Expr // CPUBusy, nil unless an expression reads how long
 	// offered is what Requirements is while the slot can be matched, one for
 	// each kind of slot.
 	offered [3]*classad.Expr

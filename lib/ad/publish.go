@@ -22,10 +22,10 @@ type published struct {
 // Publish lays attributes that a source outside found, such as the output of
 // a periodic job, over the ad of one slot, or of all slots if id is zero. They
 // replace all that the same source said for the same slot before; nil or empty
-// takes that away. A dynamic slot of which a source has said nothing yet, not
-// even that there is nothing, shows what the source said of its parent; what
-// was said of one stands for the next of the same number, until the source
-// says something else.
+// takes that away. A dynamic slot shows what the source said of its parent until
+// the source has said something of the slot itself, be it that there is nothing; what
+// was said of one stands for the next of the same number, until the source says
+// something else.
 //
 // Published attributes stand over everything but the name and the amounts of
 // the slot, the time and the number of slots; idle times and loads may be

@@ -163,8 +163,8 @@ func readable(pattern string) (string, error) {
 			}
 			i += len("(?(") - 1
 			if n > 0 {
-				// The parser forgets to count the first group behind such a
-				// condition: it is given one of which it keeps no count.
+				// The parser does not number the first group behind such a
+				// condition. It gets one here that has no number anyway.
 				i += n
 				out.WriteString(pattern[done:i+1] + "(?n:())")
 				done = i + 1

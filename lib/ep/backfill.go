@@ -174,8 +174,8 @@ func (e *Engine) backfillUsage(u host.Usage) {
 }
 
 // backfillShare is how busy the client keeps the processors of slots in
-// Backfill, so that its own load is not taken for that of somebody who wants
-// the machine. Before anything was measured it is taken to use all of them.
+// Backfill. That load is the client's, not the owner's. Until the first measurement
+// the client counts as using all of them.
 func (e *Engine) backfillShare() float64 {
 	if !e.back.measured {
 		return 1
@@ -260,8 +260,8 @@ func (e *Engine) afterBackfill(sl *slotState) {
 		pending := sl.after.requests
 		sl.after.requests = nil
 		for i, ev := range pending {
-			// The id of what is left goes to the next of them, who may take the whole
-			// slot with it: nobody else may know it then.
+			// The id of what is left goes to the next request, which may claim the whole
+			// slot with it. So no other client may know that id.
 			ev.Leftovers = ev.Leftovers && i == len(pending)-1
 			if sl.s.Kind == slot.Partitionable || sl.pair == policy.BackfillIdle {
 				e.claimRequested(ev)
@@ -296,7 +296,7 @@ func (e *Engine) dropPending(sl *slotState) {
 	}
 }
 
-// leaveBackfill ends backfill in a slot because somebody said so.
+// leaveBackfill ends backfill in a slot by command.
 func (e *Engine) leaveBackfill(sl *slotState, cause policy.Cause, why string) {
 	e.dropPending(sl)
 	switch sl.pair {

@@ -112,7 +112,7 @@ func (e *Engine) whyDenied(sl *slotState, job *classad.Ad, err error) error {
 	return err
 }
 
-// claimWhole claims a slot that nobody has.
+// claimWhole claims a slot without a claim.
 func (e *Engine) claimWhole(sl *slotState, ev ClaimRequested) {
 	if err := e.unwilling(sl, ev.Job); err != nil {
 		e.refuse(ev.Ref, command.RefusedNoMatch, errs.E("ep.Claim", errs.Denied, sl.name, err))

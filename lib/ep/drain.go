@@ -71,7 +71,7 @@ type DrainRequested struct {
 	Reason string // why; empty: "by" and who
 	By     string // the user who asks
 	// Start is START while draining gracefully; nil for what
-	// DEFAULT_DRAINING_START_EXPR says, which lets nobody in by default.
+	// DEFAULT_DRAINING_START_EXPR says, which admits no job by default.
 	Start *classad.Expr
 	// Check must be true of every slot, or nothing is drained; nil asks nothing.
 	Check *classad.Expr
@@ -190,7 +190,8 @@ func (e *Engine) drainRequested(ev DrainRequested) {
 // at most, in which the engine decides nothing else.
 const checkSteps = 1_000_000
 
-// checkDrain says of which slot the expression is not true, nil if of none.
+// checkDrain names the first slot for which the expression is not true, nil if it
+// is true for all.
 func (e *Engine) checkDrain(check *classad.Expr) error {
 	if check == nil {
 		return nil
@@ -277,7 +278,7 @@ func (d *drain) drainLeftFor(a *activation) time.Duration {
 	return d.left
 }
 
-// unknownEnd stands for an end of which nobody knows when it is.
+// unknownEnd stands for the end of a drain that has none in sight.
 const unknownEnd = 365 * 24 * time.Hour
 
 // drainOn counts what was not used since the last step.
@@ -391,7 +392,7 @@ type DrainView struct {
 	How        Haste
 	Then       Completion
 	Reason, By string
-	Start      *classad.Expr // nil if nobody is let in
+	Start      *classad.Expr // nil if no job is admitted
 	Since      time.Time
 	Deadline   time.Time // as the drainer hoped, zero if it did not say
 	// Jobs is how many starters are left, and Left how long the last of them

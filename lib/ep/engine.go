@@ -33,15 +33,15 @@ type Config struct {
 	// any distinct ones in a simulation. It must be set.
 	NewSecret func() claim.Secret
 
-	// Benchmarks says that somebody carries RunBenchmarks out. Without it no
+	// Benchmarks says that the caller carries RunBenchmarks out. Without it no
 	// slot is ever benchmarked.
 	Benchmarks bool
-	// Backfill says that somebody carries StartBackfill out. Without it no slot
+	// Backfill says that the caller carries StartBackfill out. Without it no slot
 	// is ever in Backfill.
 	Backfill bool
 
-	// Shutdown is why jobs leave when the EP ends, as they and their users are
-	// told; "" is what HTCondor's startd says, which a pool looks for.
+	// Shutdown is the reason that jobs and their users get when the EP ends; "" is
+	// that of HTCondor's startd, which scripts of a pool look for.
 	Shutdown string
 
 	// Place returns the EXECUTE directory of a slot, nil where all have the same.
@@ -386,7 +386,7 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 
 // abilitiesFound shows what the machine can. Its policy may read it, so every slot
 // is looked at with the update that is due now, by the next Tick. Before the first
-// update, for which UPDATE_OFFSET may wait, nobody is told.
+// update, which UPDATE_OFFSET may delay, the pool gets no ad.
 func (e *Engine) abilitiesFound(ev AbilitiesFound) {
 	e.cfg.Inventory = ev.Inventory
 	e.ads.Learn(ev.Inventory, e.now)

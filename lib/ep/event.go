@@ -63,7 +63,7 @@ type ClaimRequested struct {
 	// one, and with Whole none.
 	DynamicSlots int
 	// Whole claims the partitionable Slot itself, for WholeTime or the most
-	// that the owner allows: nobody else can carve from it meanwhile.
+	// that the owner allows: no other client can carve from it meanwhile.
 	Whole     bool
 	WholeTime time.Duration
 	// Lease is the length of the lease, 0 for what Job and AliveInterval give.

@@ -114,8 +114,8 @@ func (e *Engine) placeOf(sl *slotState) string {
 	return e.cfg.Place(sl.s.ID)
 }
 
-// refusing returns the condition because of which a slot takes no job, nil if
-// there is none.
+// refusing returns the condition that keeps a slot from taking jobs, nil if there
+// is none.
 func (e *Engine) refusing(sl *slotState) *condition {
 	if len(e.faults) == 0 {
 		return nil

@@ -50,7 +50,7 @@ func grantingFrom(s *config.Snapshot) (granting, error) {
 	return g, errors.Join(bad[:]...)
 }
 
-// newID returns an id for a claim that nobody knows yet.
+// newID returns an id for a claim, with a new number and a new secret.
 func (e *Engine) newID() claim.ID {
 	return claim.NewID(e.cfg.Address, e.cfg.Start, e.issued.claim(), e.cfg.NewSecret())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 )
 
-// jumpLeast is how far the wall clock must be off before it counts as set by
-// somebody. Less is drift, which adds up until it counts.
+// jumpLeast is how far the wall clock must be off before it counts as set.
+// Less is drift, which adds up until it counts.
 const jumpLeast = 5 * time.Second
 
 // jump notices that the wall clock was set, forwards or backwards. Leases,

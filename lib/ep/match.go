@@ -54,7 +54,7 @@ func (e *Engine) matched(sl *slotState) {
 	e.schedule.setTimer(sl.matchUntil)
 }
 
-// dueMatch ends a match that nobody followed up.
+// dueMatch ends a match that no claim followed.
 func (e *Engine) dueMatch(sl *slotState) {
 	switch {
 	case sl.pair != policy.MatchedIdle:

@@ -26,13 +26,13 @@ func (a Asker) String() string {
 	return "unknown asker"
 }
 
-// Ref names a request: who asks, and which of his requests it is. Two of different
-// askers are different whatever their numbers are. The zero Ref is that of an event
-// that nobody awaits a Reply to.
+// Ref names a request: who asks, and the number that the asker gave it. Requests of
+// different askers are different whatever their numbers are. The zero Ref is that of
+// an event without a Reply.
 type Ref struct {
 	By Asker
 	N  uint64
 }
 
-// IsZero reports whether nobody waits for a reply.
+// IsZero reports whether no reply is wanted.
 func (r Ref) IsZero() bool { return r.By == Nobody }

@@ -52,7 +52,7 @@ const (
 )
 
 // seeStart notices that START has changed. Without a job it gives no warning:
-// it is meant to ask for one. Nobody matches a dynamic slot by its START.
+// it is meant to ask for one. A negotiator never matches a dynamic slot.
 func (e *Engine) seeStart(sl *slotState) {
 	if sl.s.Kind == slot.Dynamic {
 		return
@@ -72,7 +72,7 @@ func (e *Engine) seeStart(sl *slotState) {
 	sl.start = is
 }
 
-// vacancy is how long nobody has had a claim.
+// vacancy is how long the EP has been without a claim.
 type vacancy struct {
 	on   bool
 	from time.Duration // boot time

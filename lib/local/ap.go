@@ -53,7 +53,7 @@ type Change struct {
 	Job    ID
 	At     time.Time
 	Status Status
-	Others int    // jobs of which the same is to be said
+	Others int    // more jobs to which the same happened
 	What   string // "started", "suspended", "continued", "evicted", "held", "released", "removed", "waits", "completed", "impossible"
 	Slot   string // slot1_1@host
 	Detail string // why, or how it ended
@@ -395,8 +395,8 @@ func (a *AP) JobOf(act claim.ActivationID) (ID, bool) {
 func (a *AP) Quiet() bool { return len(a.leases) == 0 && len(a.runs) == 0 && a.pending == 0 }
 
 // Finished reports whether no job will ever run again by itself and all claims
-// are given back. A held job is waited for while its periodic_release can become
-// true; nobody waits for a periodic_remove.
+// are given back. A run waits for a held job while its periodic_release can become
+// true, and never for a periodic_remove.
 func (a *AP) Finished() bool {
 	c := &a.counts
 	return a.Quiet() && (a.stopped || c.Done+c.Held-a.mayBeReleased+c.Removed+c.Impossible == c.Total)

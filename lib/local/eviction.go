@@ -22,7 +22,7 @@ type eviction struct {
 	at            time.Time
 	code, subcode int
 	reason        string
-	crashed       bool // nobody knows what became of the job
+	crashed       bool // the starter did not say what became of the job
 }
 
 func (a *AP) evict(now clock.Instant, r *run, e eviction) {

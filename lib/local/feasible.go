@@ -29,7 +29,7 @@ type Impossible struct {
 	Why string
 }
 
-// Judge finds the jobs that can never run here, so that nobody waits for them:
+// Judge finds the jobs that can never run here, so that no user waits for them:
 // those whose request fits says no slot can satisfy, and those that every slot
 // refuses, or that refuse every slot, for a reason which no passing of time
 // changes. offers must be the whole machine with nothing claimed. Judged jobs

@@ -11,8 +11,8 @@ import (
 	"github.com/execpoint/execpoint/lib/clock"
 )
 
-// againAfter is how often it is asked again why a job still waits: the reason may be
-// another one.
+// againAfter is when why is called again for a job that still waits: the reason may
+// have changed.
 const againAfter = time.Minute
 
 // waiting are jobs that wait for one reason.
@@ -21,10 +21,11 @@ type waiting struct {
 	jobs         []*job
 }
 
-// TellWaits tells of jobs that have been idle for so long, each reason of a job once.
-// why says it of a job, with the reason by which it is known again; "" is a reason of
-// which nobody need be told. Of jobs with the same signature one is asked about, and of
-// no more signatures than most. more says where a person finds more about a job.
+// TellWaits reports why jobs have been idle for so long, each reason of a job once.
+// why returns the text for a job and the reason, which stays the same as long as the
+// cause does; "" is a reason that users need not know. why is called for one of the jobs
+// with the same signature, and for most signatures at most. more says where a person
+// finds more about a job.
 func (a *AP) TellWaits(now clock.Instant, long time.Duration, most int, why func(job *classad.Ad) (reason, text string), more func(job string) string) {
 	if a.stopped {
 		return

@@ -25,7 +25,7 @@ type Decision struct {
 	// again.
 	Hold *Hold
 	// Trace shows the expressions that were asked, in order. It is nil when
-	// the slot stays and nobody asked to explain.
+	// the slot stays and no explanation is wanted.
 	Trace []Trace
 }
 

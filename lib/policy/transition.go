@@ -22,7 +22,7 @@ const (
 	Activated                   // a starter was asked for
 	JobGone                     // the starter reported that its job is gone
 	StarterGone                 // the starter is gone, or none was there
-	Commanded                   // somebody ended or stopped the claim: release, vacate, deactivation, lease, shutdown
+	Commanded                   // a command, the lease or a shutdown ended or stopped the claim: release, vacate, deactivation
 	TimedOut                    // a timer of the slot ran out
 	BenchmarksOver              // the benchmarks are through
 	BackfillUp                  // the backfill client runs

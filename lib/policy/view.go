@@ -36,10 +36,10 @@ type View struct {
 
 	Draining bool // the machine is being drained
 	// DrainLeft is what the jobs that ran when draining began have left of
-	// their retirement, the longest of them; 0 if none is honoured. The machine
-	// is of no use to anybody before, so nobody else has to go earlier.
+	// their retirement, the longest of them; 0 if none is honoured. The drain
+	// cannot end before, so no other job has to go earlier.
 	DrainLeft time.Duration
-	// DrainStart is START while draining, nil if nobody is let in.
+	// DrainStart is START while draining, nil if no job is admitted.
 	DrainStart *classad.Expr
 	// ActivationDelay is for how long a claim may be without a job before
 	// draining ends it: MAX_DRAINING_ACTIVATION_DELAY.
@@ -60,7 +60,7 @@ type View struct {
 	Warnings []Warning
 
 	env    classad.Env
-	tracer *tracer // nil while nobody wants to know
+	tracer *tracer // nil while no trace is wanted
 }
 
 // Waiting says whether a preempting claim waits.

@@ -16,7 +16,7 @@ type Warning struct {
 	Key   Key
 	Value classad.Value
 	Taken string // what it was taken for
-	// Withdrawn says the opposite: the expression, of which was warned, gave what
+	// Withdrawn says the opposite: the expression of an earlier warning gave what
 	// it should.
 	Withdrawn bool
 }

@@ -28,7 +28,7 @@ type accessPoint struct {
 	asked   map[uint64]*queued
 	ref     uint64
 	// oneEach says that a partitionable slot is matched once a cycle, as where
-	// nobody claims what is left of it.
+	// leftovers are not claimed.
 	oneEach  bool
 	lease    time.Duration // of every claim, 0: what the job says
 	silent   bool          // it does not answer, and does nothing
@@ -69,7 +69,7 @@ type queued struct {
 	watched       bool             // its policy is asked while it is in the queue
 	plays         func() Behaviour // what behaviour is at each start, nil: always the same
 	saves         Saving
-	fetched       bool // by the slot itself: it is in nobody's queue
+	fetched       bool // by the slot itself: it is in no queue
 	state         jobState
 	ref           uint64 // of the request that waits
 	holding       *holding

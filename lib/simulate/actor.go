@@ -202,8 +202,7 @@ func (a *actor) end() {
 	a.plan(a.Reap, func() { a.exit(host.ExitStatus{Exited: true}, false) })
 }
 
-// forsake ends the job since nobody has asked after it for as long as its lease
-// allows.
+// forsake ends the job because its lease has expired.
 func (a *actor) forsake() {
 	if a.phase != leaving {
 		a.rest()

@@ -24,9 +24,9 @@ func (q *queued) enters(s jobState, at time.Time) {
 	q.ad.SetInt("EnteredCurrentStatus", at.Unix())
 }
 
-// watch asks a job's own policy, first after a second and then as often as the
-// schedd and the shadow do, for as long as there is somebody to ask it. A running
-// job is its shadow's, which begins to watch when the job does.
+// watch evaluates a job's policy after a second and then as often as the schedd
+// and the shadow do, while still is true. The shadow evaluates it for a running job,
+// from its start on.
 func (p *accessPoint) watch(q *queued, still func() bool) {
 	every, err := p.w.snap.Duration("PERIODIC_EXPR_INTERVAL")
 	if err != nil || every <= 0 {

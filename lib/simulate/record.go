@@ -202,7 +202,7 @@ func (p *replay) act(do string) error {
 			w.again(200 * time.Millisecond)
 		}
 		if verb != "submit" && verb != "set" {
-			return nil // nobody is there any more
+			return nil // it has ended
 		}
 	}
 	switch verb {

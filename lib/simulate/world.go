@@ -56,7 +56,7 @@ type world struct {
 	starters map[claim.ActivationID]*actor
 	started  int
 	sigs     int           // kinds of jobs, for the matchmaker
-	idle     time.Duration // nobody has used the machine, when it began
+	idle     time.Duration // of keyboard and mouse, when it began
 	location *time.Location
 	chance   func() float64
 
@@ -93,8 +93,8 @@ type life struct {
 }
 
 // newWorld builds a machine and its Execution Point. Nothing has happened yet
-// but the core's first look at its slots, whose moves moved is told. idle is for
-// how long nobody has used the machine.
+// but the core's first look at its slots, whose moves moved is told. idle is how
+// long keyboard and mouse were not used.
 func newWorld(node Node, more string, start time.Time, seed uint64, location *time.Location, idle time.Duration, moved func(ep.Transitioned)) (*world, error) {
 	const op = "simulate.New"
 	w := &world{node: node, starters: make(map[claim.ActivationID]*actor), moved: moved}

@@ -100,8 +100,8 @@ func (l *Ledger) unitsOffline(resource string) int64 {
 }
 
 // Conflicts names, for each backfill slot in use that must give way, the
-// resources that it and the primary slots have in use at the same time: those
-// of which there is not enough for all, and instances by their names. Slots
+// resources that it and the primary slots have in use at the same time: those that
+// are not enough for all, and instances by their names. Slots
 // with a conflict about instances come first, since they have to go in any
 // case; the others are the oldest numbers first, until the rest fits.
 func (l *Ledger) Conflicts() map[ID][]string {

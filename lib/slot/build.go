@@ -287,7 +287,7 @@ func (b *builder) arithmetic(p *plan, n int) string {
 	return words
 }
 
-// lack is one resource of which a plan wants more than is left.
+// lack is one resource that a plan wants more of than is left.
 type lack struct {
 	name, unit, format string
 	a                  *amount

@@ -81,8 +81,8 @@ type Resource struct {
 
 // Inventory is what an inventory program said of one custom resource:
 // DetectedX, a number or a text of names, OfflineX, and ads with the properties
-// of all instances (Common) or of one. Ad is nil if it said nothing that can
-// be read, which makes a resource of which there is nothing.
+// of all instances (Common) or of one. Ad is nil if its output
+// could not be read: the machine then has none of the resource.
 type Inventory struct {
 	Resource string
 	Ad       *classad.Ad

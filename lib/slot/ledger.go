@@ -91,7 +91,7 @@ func (l *Ledger) Len() int {
 func (l *Ledger) Resources() []Resource { return l.resources }
 
 // Unlisted returns the resources that were described and that
-// MACHINE_RESOURCE_NAMES leaves out: they are told of, and nobody gets them.
+// MACHINE_RESOURCE_NAMES leaves out: the ads show them, and no slot gets them.
 // The slice is the ledger's.
 func (l *Ledger) Unlisted() []Resource { return l.unlisted }
 

@@ -85,7 +85,7 @@ func (q Quantities) Misfit(avail Quantities) string {
 	return b.String()
 }
 
-// misfit is one resource of which more is wanted than there is.
+// misfit is one resource that a request wants more of than there is.
 type misfit struct {
 	name, want, have string
 }

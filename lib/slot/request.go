@@ -191,8 +191,8 @@ func (e *requestEval) request(job *classad.Ad) (Request, error) {
 }
 
 // required is what the job wants of each instance, with the job's own values in
-// it: gpus_minimum_memory makes it GlobalMemoryMb >= GPUsMinMemory, of which the
-// first is the instance's and the second the job's.
+// it: gpus_minimum_memory makes it GlobalMemoryMb >= GPUsMinMemory, where
+// GlobalMemoryMb is the instance's and GPUsMinMemory the job's.
 func (e *requestEval) required(job *classad.Ad, name string) *classad.Expr {
 	require, ok := job.Lookup("Require" + name)
 	if !ok {

@@ -5,8 +5,7 @@ package slot
 
 import "math"
 
-// Resize follows the volume of EXECUTE, of which diskKiB can be given to jobs
-// now. Every slot on it keeps its part of the whole; what dynamic slots were
+// Resize follows the volume of EXECUTE, which has diskKiB for jobs now. Every slot on it keeps its part of the whole; what dynamic slots were
 // promised stays theirs, so a partitionable slot has at least that. Slots whose
 // SLOT<N>_EXECUTE lies elsewhere, and those with an amount of their own, follow
 // with the same factor as the rest, like the shares that they are of TotalDisk.
@@ -14,7 +13,7 @@ import "math"
 func (l *Ledger) Resize(diskKiB int64) bool {
 	diskKiB = max(0, diskKiB)
 	if l.diskKiB == 0 {
-		return false // nothing was dealt out, so nobody has a part
+		return false // nothing was dealt out, so no slot has a part
 	}
 	factor := float64(diskKiB) / float64(l.diskKiB)
 	changed := false

@@ -171,8 +171,8 @@ func leadingNumber(s string) (float64, string) {
 	return min(max(v, -maxWhole), maxWhole), s[end:]
 }
 
-// of turns a wish into an amount of a resource of which the machine has
-// total, at least least; auto stays open. Suffixes are ignored.
+// of turns a wish into an amount of a resource whose total the machine has, at
+// least least; auto stays open. Suffixes are ignored.
 func (w wish) of(total, least float64) amount {
 	var v float64
 	switch w.kind {

@@ -174,7 +174,7 @@ type Slot struct {
 	Backfill bool          // overlaps the ordinary slots
 
 	// Sliver marks a slot of a "minimal" share with less than half a
-	// processor: its Cpus are taken from nobody and not accounted for.
+	// processor: its Cpus are taken from no other slot and not accounted for.
 	Sliver bool
 
 	VolumeDiskKiB int64 // handed out to all slots of the volume with the slot's execute directory
