@@ -4,9 +4,11 @@
 package backtrack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,8 +150,8 @@ func parse(pattern string, options syntax.RegexOptions) (tree *syntax.RegexTree,
 // what the parser accepts and PCRE reads otherwise or refuses: letters of (?...)
 // that mean something else, and a condition that is no assertion and no group.
 func readable(pattern string) (string, error) {
-	var out strings.Builder
-	done := 0
+	var insert []insertion
+	var open []int // where the content of each group around begins
 	for i := 0; i < len(pattern); i++ {
 		switch {
 		case pattern[i] == '\\':
@@ -161,23 +163,71 @@ func readable(pattern string) (string, error) {
 			if err != nil {
 				return "", err
 			}
+			open = append(open, -1)
 			i += len("(?(") - 1
 			if n > 0 {
-				// The parser does not number the first group behind such a
-				// condition. It gets one here that has no number anyway.
+				open = append(open, -1)
 				i += n
-				out.WriteString(pattern[done:i+1] + "(?n:())")
-				done = i + 1
+				insert = append(insert, insertion{i + 1, noNumber})
+			} else {
+				i = strings.IndexByte(pattern[i:], ')') + i
 			}
 		case strings.HasPrefix(pattern[i:], "(?"):
 			if err := options(pattern[i+len("(?"):]); err != nil {
 				return "", err
 			}
+			open = append(open, contentOf(pattern, i))
 			i++
+		case pattern[i] == '(':
+			open = append(open, -1)
+		case pattern[i] == ')' && len(open) > 0:
+			begin := open[len(open)-1]
+			open = open[:len(open)-1]
+			if begin >= 0 && i+1 < len(pattern) && strings.IndexByte("*+?{", pattern[i+1]) >= 0 {
+				insert = append(insert, insertion{begin, apart})
+			}
 		}
 	}
-	out.WriteString(pattern[done:])
-	return out.String(), nil
+	if len(insert) == 0 {
+		return pattern, nil
+	}
+	slices.SortStableFunc(insert, func(x, y insertion) int { return cmp.Compare(x.at, y.at) })
+	var out strings.Builder
+	done := 0
+	for _, n := range insert {
+		out.WriteString(pattern[done:n.at] + n.text)
+		done = n.at
+	}
+	return out.String() + pattern[done:], nil
+}
+
+// insertion is a text that changes nothing but how the parser reads what is around.
+type insertion struct {
+	at   int
+	text string
+}
+
+const (
+	// The parser does not number the first group behind a condition that is an
+	// assertion. It gets one here that has no number anyway.
+	noNumber = "(?n:())"
+	// The parser makes one repetition of a repetition and what it repeats, also
+	// where that gives nothing back. It leaves them apart when there is something
+	// else beside the inner one, as this that is never there.
+	apart = `(?!\b\B)`
+)
+
+// contentOf returns where the content of the group at i begins, (?: or (?> or one
+// with options, and -1 for any other.
+func contentOf(pattern string, i int) int {
+	i += len("(?")
+	for i < len(pattern) && strings.IndexByte("imsx-", pattern[i]) >= 0 {
+		i++
+	}
+	if i < len(pattern) && (pattern[i] == ':' || pattern[i] == '>') {
+		return i + 1
+	}
+	return -1
 }
 
 // classEnd returns where the class that begins at i ends, the end of the pattern
