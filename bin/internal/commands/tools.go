@@ -41,7 +41,7 @@ var Starter = Program{
 		Options:  []Option{{Name: "version", Text: "print the version"}, {Name: "help", Text: "this text"}},
 		Statuses: []Status{
 			{0, "the activation ended, well or not, and the startd was told"},
-			{1, "the startd said something that is no order, or this machine cannot run jobs"},
+			{1, "the startd said something that is no message of this version of the protocol, or this machine cannot run jobs"},
 			{2, "bad command line"},
 			{3, "the sandbox could not be removed"},
 		},
