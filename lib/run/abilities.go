@@ -53,7 +53,7 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	starter.Advertise(ad)
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
-		known.List = n.abilities.answers.Said(known.Programs)
+		known.List = n.starter.abilities.answers.Said(known.Programs)
 		starter.AdvertiseForPool(ad, known.Methods())
 	}
 }
@@ -70,14 +70,14 @@ func (n *node) known(inv *machine.Inventory, s *starterSettings) *machine.Invent
 // seekAbilities asks all programs under the configuration in force. What is asked
 // under an older one does not count any more.
 func (n *node) seekAbilities() {
-	a := &n.abilities
+	a := &n.starter.abilities
 	a.end()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.round, a.cancel = a.round+1, cancel
 	round := a.round
 	learn := func(inv *machine.Inventory) {
-		n.post(func(now clock.Instant) {
-			if round == n.abilities.round {
+		n.mail.post(func(now clock.Instant) {
+			if round == n.starter.abilities.round {
 				n.learn(now, inv)
 			}
 		})
@@ -85,12 +85,12 @@ func (n *node) seekAbilities() {
 	if n.o.Probe != nil {
 		inv, snap := *n.o.Inventory, n.o.Config
 		inv.Attrs = inv.Attrs.Clone()
-		n.around.Go(func() { n.probe(ctx, &inv, n.o.Probe(snap), learn) })
+		n.mail.around.Go(func() { n.probe(ctx, &inv, n.o.Probe(snap), learn) })
 	}
 	if n.serving() {
-		set := n.settings.Load().any.settings.Pool.Plugins
+		set := n.starter.settings.Load().any.settings.Pool.Plugins
 		ways := plugins.From(set, plugins.Runner(n.o.Host.Spawner, nil, n.o.StarterEnv))
-		n.around.Go(func() { n.askPlugins(ctx, ways, func() { learn(nil) }) })
+		n.mail.around.Go(func() { n.askPlugins(ctx, ways, func() { learn(nil) }) })
 	}
 }
 
@@ -112,7 +112,7 @@ func (n *node) probe(ctx context.Context, inv *machine.Inventory, programs machi
 // more to show than before.
 func (n *node) askPlugins(ctx context.Context, plugins *transfer.Plugins, learn func()) {
 	answered := make(chan struct{}, len(plugins.Programs))
-	plugins.Answers, plugins.Answered = &n.abilities.answers, func() { answered <- struct{}{} }
+	plugins.Answers, plugins.Answered = &n.starter.abilities.answers, func() { answered <- struct{}{} }
 	var useless []error
 	all := make(chan struct{})
 	go func() {
@@ -147,7 +147,7 @@ func (n *node) learn(now clock.Instant, inv *machine.Inventory) {
 	if inv == nil {
 		inv = n.o.Inventory
 	}
-	next := n.known(inv, n.settings.Load())
+	next := n.known(inv, n.starter.settings.Load())
 	if next.Attrs.Text(classad.Old) == n.o.Inventory.Attrs.Text(classad.Old) {
 		return
 	}

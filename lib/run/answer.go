@@ -28,7 +28,7 @@ func (n *node) newEngine(ledger *slot.Ledger, sample machine.Sample, now clock.I
 		return claim.Secret(fmt.Sprintf("%x", b))
 	}
 	if s := n.o.Serve; s != nil {
-		address, start, secret = n.joined, s.Start, s.NewSecret
+		address, start, secret = n.member.address, s.Start, s.NewSecret
 	}
 	return ep.New(ep.Config{
 		Snapshot: n.o.Config, Inventory: n.o.Inventory, Ledger: ledger, Sample: sample,
@@ -72,8 +72,8 @@ func (n *node) answer(now clock.Instant, r observe.Request) observe.Response {
 func (n *node) status(now clock.Instant) *observe.Status {
 	c := n.ap.Counts()
 	s := &observe.Status{
-		Name: n.o.Inventory.FullHostname, Program: "condor_startd", PID: os.Getpid(), Version: n.o.Version, Started: n.started, Dir: n.o.Dir,
-		Draining: n.draining(now), Ending: n.end,
+		Name: n.o.Inventory.FullHostname, Program: "condor_startd", PID: os.Getpid(), Version: n.o.Version, Started: n.control.started, Dir: n.o.Dir,
+		Draining: n.draining(now), Ending: n.leave.end,
 	}
 	if !n.serving() {
 		s.Program = "condor_ep run"

@@ -60,7 +60,7 @@ type backfillClient struct {
 // newBackfill reads what there is to run.
 func (n *node) newBackfill() {
 	n.back = &backfill{launch: func(ctx context.Context, p *protocol.Plan) (Starter, error) {
-		return n.launcher.Launch(ctx, p, nil)
+		return n.starter.launcher.Launch(ctx, p, nil)
 	}}
 	n.back.ctx, n.back.abandon = context.WithCancel(context.Background())
 	n.configureBackfill(n.o.Config)
@@ -118,20 +118,20 @@ func (n *node) startBackfill(id slot.ID) {
 	settings := *n.starterOf(id).settings
 	settings.Update = usageInterval
 	plan.Settings = &settings
-	n.around.Go(func() {
+	n.mail.around.Go(func() {
 		h, err := b.launch(b.ctx, plan)
 		if err != nil {
-			n.post(func(now clock.Instant) { n.backfillGone(now, c, nil, err) })
+			n.mail.post(func(now clock.Instant) { n.backfillGone(now, c, nil, err) })
 			return
 		}
 		defer context.AfterFunc(b.ctx, func() { _ = h.Kill() })()
-		n.post(func(now clock.Instant) { n.backfillLaunched(now, c, h) })
+		n.mail.post(func(now clock.Instant) { n.backfillLaunched(now, c, h) })
 		for r := range h.Reports() {
-			n.post(func(now clock.Instant) { n.backfillReport(now, c, r) })
+			n.mail.post(func(now clock.Instant) { n.backfillReport(now, c, r) })
 		}
 		<-h.Exited()
 		st, err := h.Exit()
-		n.post(func(now clock.Instant) { n.backfillGone(now, c, &st, err) })
+		n.mail.post(func(now clock.Instant) { n.backfillGone(now, c, &st, err) })
 	})
 }
 
@@ -241,7 +241,7 @@ func (n *node) tendBackfill(now clock.Instant) {
 		c.killAt = clock.Instant{}
 		n.o.Log.Warn("killing the starter of the backfill client")
 		h := c.handle
-		n.around.Go(func() { _ = h.Kill() }) // if it lives on, so does the wait for it
+		n.mail.around.Go(func() { _ = h.Kill() }) // if it lives on, so does the wait for it
 	}
 	// A daemon has no jobs of its own, and is never done.
 	if !n.back.leaving && !n.serving() && n.ap.Finished() && len(n.starters) == 0 {

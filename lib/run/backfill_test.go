@@ -100,7 +100,7 @@ func newFields(t *testing.T, text string, change ...func(*Options)) *fields {
 		}
 		s := &script{plan: p, reports: make(chan protocol.Told, 4), exited: make(chan struct{}), kills: make(chan struct{}, 4)}
 		// The list belongs to the owner.
-		f.post(func(now clock.Instant) { f.clients = append(f.clients, s) })
+		f.mail.post(func(now clock.Instant) { f.clients = append(f.clients, s) })
 		return s, nil
 	}
 	return f

@@ -82,17 +82,17 @@ func (n *node) nextBenchmark(now clock.Instant) {
 func (n *node) startBenchmark(job hook.Job) {
 	b := n.bench
 	round := b.ctx
-	n.around.Go(func() {
+	n.mail.around.Go(func() {
 		ctx, cancel := context.WithTimeoutCause(round, benchmarkLimit, errBenchmarkHangs)
 		defer cancel()
 		run, err := b.runner.Start(ctx, job, func(block hook.Block) {
-			n.post(func(now clock.Instant) { n.benchmarkPrinted(now, job, block) })
+			n.mail.post(func(now clock.Instant) { n.benchmarkPrinted(now, job, block) })
 		})
 		var report *hook.Report
 		if err == nil {
 			report = run.Report()
 		}
-		n.post(func(now clock.Instant) {
+		n.mail.post(func(now clock.Instant) {
 			switch {
 			case round.Err() != nil:
 				n.o.Log.Info("benchmark was ended", "hook", job.Name, "why", context.Cause(round))

@@ -87,7 +87,7 @@ func (l *laboratory) pass(d time.Duration) {
 // until does what comes from beside the owner until cond holds.
 func (l *laboratory) until(cond func() bool) {
 	for !cond() {
-		f := <-l.inbox
+		f := <-l.mail.inbox
 		now := l.clock.Now()
 		f(now)
 		l.settle(now)
@@ -271,7 +271,7 @@ func TestEndOfNodeEndsBenchmarks(t *testing.T) {
 	l.pass(time.Minute)
 	l.until(func() bool { return l.attrs(1, "Mips") == "7" })
 	l.interrupt(l.clock.Now(), ep.Graceful)
-	if l.complete {
+	if l.leave.complete {
 		t.Error("the engine has not waited for the benchmark")
 	}
 	l.until(l.over)

@@ -29,10 +29,10 @@ func (n *node) claimIDChanged(e ep.ClaimIDChanged) {
 		return
 	}
 	err := writeClaimID(base, e.Slot, e.ID)
-	if err != nil && !n.claimFileFailed {
+	if err != nil && !n.kept.claimFileFailed {
 		n.problem(err)
 	}
-	n.claimFileFailed = err != nil
+	n.kept.claimFileFailed = err != nil
 }
 
 // claimFileBase returns what the names of claim id files begin with, and

@@ -84,7 +84,7 @@ func (n *node) runCron(now clock.Instant) {
 	c := n.cron
 	next, timed := c.schedule.Next()
 	if c.moved || timed && next <= now.Boot || c.schedule.Waiting() && now.Boot >= c.look {
-		c.moved, c.look = false, now.Boot+n.poll
+		c.moved, c.look = false, now.Boot+n.wakes.poll
 		starts, stops := c.schedule.Due(now, func(e *classad.Expr) bool { return n.allowed(now, e) })
 		for _, name := range stops {
 			n.stopHook(name)
@@ -114,7 +114,7 @@ func (n *node) cronDue(now clock.Instant) time.Duration {
 
 // allowed evaluates the condition of a job in the ad of the daemon.
 func (n *node) allowed(now clock.Instant, condition *classad.Expr) bool {
-	return condition.Eval(&classad.Env{My: n.eng.DaemonAd(n.problems), Now: now.Wall, Location: time.Local, Rand: n.random}).IsTrue()
+	return condition.Eval(&classad.Env{My: n.eng.DaemonAd(n.slots.problems), Now: now.Wall, Location: time.Local, Rand: n.random}).IsTrue()
 }
 
 func (n *node) startHook(job hook.Job) {
@@ -122,34 +122,34 @@ func (n *node) startHook(job hook.Job) {
 	n.cron.runs[job.Name] = r
 	runner, failures := n.cron.runner, n.cron.jobs.LogFailures
 	n.o.Log.Debug("hook starts", "hook", job.Name)
-	n.around.Go(func() {
+	n.mail.around.Go(func() {
 		var printing pace
 		run, err := runner.Start(context.Background(), job, func(b hook.Block) {
-			n.post(func(now clock.Instant) { n.hookPrinted(now, job.Name, b) })
+			n.mail.post(func(now clock.Instant) { n.hookPrinted(now, job.Name, b) })
 			if d := printing.hold(time.Now()); d > 0 {
 				select {
 				case <-time.After(d):
-				case <-n.done:
+				case <-n.mail.done:
 				}
 			}
 		})
 		if err != nil {
-			n.post(func(now clock.Instant) {
+			n.mail.post(func(now clock.Instant) {
 				n.o.Log.Error("hook did not start", "hook", job.Name, "err", err)
 				n.hookEnded(now, job.Name, r)
 			})
 			return
 		}
-		n.post(func(clock.Instant) { n.hookRuns(job.Name, r, run) })
+		n.mail.post(func(clock.Instant) { n.hookRuns(job.Name, r, run) })
 		select {
 		case <-run.Done():
-		case <-n.done: // the run is over
+		case <-n.mail.done: // the run is over
 			if err := run.Stop(); err != nil {
 				n.o.Log.Warn("hook cannot be stopped", "hook", job.Name, "err", err)
 			}
 		}
 		report := run.Report()
-		n.post(func(now clock.Instant) {
+		n.mail.post(func(now clock.Instant) {
 			report.Log(context.Background(), n.o.Log, failures)
 			n.hookEnded(now, job.Name, r)
 		})

@@ -34,7 +34,7 @@ func (l *laboratory) turn(d time.Duration) {
 func (l *laboratory) await(cond func() bool) {
 	l.turn(0)
 	for !cond() {
-		f := <-l.inbox
+		f := <-l.mail.inbox
 		f(l.clock.Now())
 		l.turn(0)
 	}
@@ -189,11 +189,11 @@ MACHINE_RESOURCE_Cogs = 16
 	} {
 		told, text, fails = nil, bad.text, bad.err
 		l.reload()
-		l.await(func() bool { return !l.loading })
+		l.await(func() bool { return !l.reloads.under })
 		if len(told) != 1 || !strings.Contains(told[0], bad.want) || !strings.Contains(told[0], "the old one stays") {
 			t.Errorf("told %q, want %q", told, bad.want)
 		}
-		if l.poll != 5*time.Second || l.attrs(1, "Start", "F") != "true -" || l.o.Config != was || l.o.Inventory != inv {
+		if l.wakes.poll != 5*time.Second || l.attrs(1, "Start", "F") != "true -" || l.o.Config != was || l.o.Inventory != inv {
 			t.Errorf("%q: something was taken over", bad.text)
 		}
 	}
@@ -204,9 +204,9 @@ MACHINE_RESOURCE_Cogs = 16
 	told, text, fails = nil, after, nil
 	l.reload()
 	l.reload() // a second wish meanwhile is not lost
-	l.await(func() bool { return !l.loading && l.resting() && l.attrs(1, "F") == "1" })
-	if l.poll != 3*time.Second || l.attrs(1, "Start") != "false" {
-		t.Errorf("polling every %v, Start %s", l.poll, l.attrs(1, "Start"))
+	l.await(func() bool { return !l.reloads.under && l.resting() && l.attrs(1, "F") == "1" })
+	if l.wakes.poll != 3*time.Second || l.attrs(1, "Start") != "false" {
+		t.Errorf("polling every %v, Start %s", l.wakes.poll, l.attrs(1, "Start"))
 	}
 	if got := l.attrs(1, "K", "G", "F"); got != "1 - 1" || kept.Load() != 1 || fresh.Load() != 1 || rerun.Load() < 2 {
 		t.Errorf("attributes %s, started %d %d %d", got, kept.Load(), fresh.Load(), rerun.Load())

@@ -35,7 +35,7 @@ func (n *node) tell(now clock.Instant, kind observe.EPEventKind, id slot.ID, fil
 // tellStart says that the slots are there and that the EP is ready.
 func (n *node) tellStart(now clock.Instant) {
 	slots := 0
-	for range n.ledger.Slots() {
+	for range n.slots.ledger.Slots() {
 		slots++
 	}
 	n.tell(now, observe.EPStartup, slot.ID{}, func(a *classad.Ad) { a.SetInt("NumSlots", int64(slots)) })

@@ -75,8 +75,8 @@ func (n *node) lacking(now clock.Instant) *ep.MachineFault {
 	if n.o.Host.Descriptors == nil {
 		return nil
 	}
-	if n.room.left > 0 && now.Sub(n.room.counted) < countDescriptors {
-		n.room.left--
+	if n.faults.room.left > 0 && now.Sub(n.faults.room.counted) < countDescriptors {
+		n.faults.room.left--
 		return nil
 	}
 	d, err := n.o.Host.Descriptors()
@@ -97,7 +97,7 @@ func (n *node) lacking(now clock.Instant) *ep.MachineFault {
 			"%d of %d file descriptors are in use (starters on their way: %d); a starter needs %d and %d are kept back: raise the limit of open files (ulimit -n, LimitNOFILE)",
 			d.Open, d.Most, starting, starterDescriptors, spareDescriptors)}
 	}
-	n.room = room{left: (free/starterDescriptors - 1) / 2, counted: now}
+	n.faults.room = room{left: (free/starterDescriptors - 1) / 2, counted: now}
 	return nil
 }
 
@@ -107,14 +107,14 @@ type executeTest struct{ done chan error }
 // testExecute tests a directory beside the owner, as the user whose job failed
 // there. While a file system does not answer the same test is waited for again.
 func (n *node) testExecute(place string) {
-	t := n.tests[place]
+	t := n.faults.tests[place]
 	if t == nil {
 		t = &executeTest{done: make(chan error, 1)}
-		n.tests[place] = t
-		user, access := n.failedAs[place], n.o.Host.Access
+		n.faults.tests[place] = t
+		user, access := n.faults.failedAs[place], n.o.Host.Access
 		go func() { t.done <- testExecute(place, user, access) }()
 	}
-	n.around.Go(func() {
+	n.mail.around.Go(func() {
 		answered := true
 		var err error
 		select {
@@ -122,9 +122,9 @@ func (n *node) testExecute(place string) {
 		case <-time.After(executePatience):
 			answered, err = false, errNoAnswer(place)
 		}
-		n.post(func(now clock.Instant) {
+		n.mail.post(func(now clock.Instant) {
 			if answered {
-				delete(n.tests, place)
+				delete(n.faults.tests, place)
 			}
 			n.step(now, ep.ExecuteTested{Place: place, Err: err})
 		})

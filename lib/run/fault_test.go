@@ -169,20 +169,20 @@ func TestExecuteIsTested(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "execute")
 	l := newLaboratory(t, "NUM_SLOTS = 1\n", nil, func(o *Options) { o.Execute = dir })
 	l.perform(l.clock.Now(), ep.TestExecute{Place: dir})
-	if len(l.tests) != 1 {
-		t.Fatalf("%d tests", len(l.tests))
+	if len(l.faults.tests) != 1 {
+		t.Fatalf("%d tests", len(l.faults.tests))
 	}
-	l.until(func() bool { return len(l.tests) == 0 })
+	l.until(func() bool { return len(l.faults.tests) == 0 })
 
 	// A file system that hangs is asked once, however often it is waited for.
 	held := &executeTest{done: make(chan error, 1)}
-	l.tests[dir] = held
+	l.faults.tests[dir] = held
 	l.testExecute(dir)
-	if l.tests[dir] != held {
+	if l.faults.tests[dir] != held {
 		t.Error("a second test of a directory that does not answer")
 	}
 	held.done <- errors.New("at last")
-	l.until(func() bool { return len(l.tests) == 0 })
+	l.until(func() bool { return len(l.faults.tests) == 0 })
 }
 
 // TestTestExecute makes what a starter makes, and leaves nothing.

@@ -28,9 +28,9 @@ const maxRecords = 1024
 // order: a file system that hangs costs records, but no time.
 func (n *node) beginRecords() {
 	n.setRecords(n.o.Config)
-	n.records = make(chan record, maxRecords)
-	in := n.records
-	n.around.Go(func() {
+	n.kept.records = make(chan record, maxRecords)
+	in := n.kept.records
+	n.mail.around.Go(func() {
 		failed := make(map[string]bool)
 		for r := range in {
 			err := r.write()
@@ -45,7 +45,7 @@ func (n *node) beginRecords() {
 // write puts a record on its way.
 func (n *node) write(what string, write func() error) {
 	select {
-	case n.records <- record{what, write}:
+	case n.kept.records <- record{what, write}:
 	default:
 		n.o.Log.Warn(what + " is lost: too many wait to be written")
 	}
@@ -53,11 +53,11 @@ func (n *node) write(what string, write func() error) {
 
 // setRecords takes over where records go. Knobs that are wrong have been told
 // when the configuration was read; what is right of them counts.
-func (n *node) setRecords(s *config.Snapshot) { n.keepTo, _ = history.OptionsFrom(s) }
+func (n *node) setRecords(s *config.Snapshot) { n.kept.to, _ = history.OptionsFrom(s) }
 
 // keep writes down how an activation ended.
 func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
-	to := n.keepTo
+	to := n.kept.to
 	if to.Path == "" && to.PerJob == "" {
 		return
 	}

@@ -32,10 +32,10 @@ func (n *node) divide(ctx context.Context) (*slot.Ledger, error) {
 	if err := found.Fatal(layout.Failure); err != nil {
 		return nil, err
 	}
-	n.found = found.Inventories
+	n.slots.found = found.Inventories
 	layout.Unusable = unusable(n.o.SlotExecutes)
 	ledger, problems := slot.Build(layout, n.o.Inventory)
-	n.problems = problems
+	n.slots.problems = problems
 	for _, p := range problems {
 		n.o.Log.Warn("slot could not be made", "why", p)
 		n.problem(fmt.Errorf("%v", p))

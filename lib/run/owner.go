@@ -23,10 +23,10 @@ const endless = 365 * 24 * time.Hour
 // command passes a request of the control socket to the engine, which answers
 // it before the step is over.
 func (n *node) command(now clock.Instant, ev ep.Event) observe.Response {
-	n.ownerReply = nil
+	n.control.reply = nil
 	n.step(now, ev)
 	n.moved = true
-	switch r := n.ownerReply; {
+	switch r := n.control.reply; {
 	case r == nil:
 		return observe.Response{Err: "the request was not answered"}
 	case r.Err != nil:
@@ -142,23 +142,23 @@ func (n *node) drained(e ep.DrainCompleted) {
 	case ep.ThenReconfigure:
 		n.reload()
 	case ep.ThenRestart:
-		n.restart = true
+		n.leave.restart = true
 	}
 }
 
 // ending notes that the engine ends the EP, whoever asked for it.
 func (n *node) ending(e ep.ShutdownBegun) {
 	n.o.Log.Info("shutting down", "manner", e.Manner.String(), "why", e.Why)
-	n.end, n.leaves = e.Why, true
+	n.leave.end, n.leave.leaves = e.Why, true
 	n.ap.Stop()
 }
 
 // tellLeaving tells that the end was ordered, and what it means for the jobs.
 func (n *node) tellLeaving() {
-	if !n.leaves {
+	if !n.leave.leaves {
 		return
 	}
-	n.leaves = false
+	n.leave.leaves = false
 	if v, ok := n.eng.Shutdown(); ok && n.o.Leaving != nil {
 		n.o.Leaving(v)
 	}

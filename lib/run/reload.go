@@ -27,12 +27,12 @@ func (n *node) reload() {
 	if n.o.Load == nil {
 		return
 	}
-	if n.loading {
-		n.loadAgain = true
+	if n.reloads.under {
+		n.reloads.again = true
 		return
 	}
-	n.loading = true
-	n.around.Go(func() {
+	n.reloads.under = true
+	n.mail.around.Go(func() {
 		next, err := n.o.Load()
 		var settings *starterSettings
 		var path string
@@ -43,16 +43,16 @@ func (n *node) reload() {
 		if err == nil {
 			settings, err = n.startersOf(next)
 		}
-		n.post(func(now clock.Instant) {
-			n.loading = false
+		n.mail.post(func(now clock.Instant) {
+			n.reloads.under = false
 			if n.loaded(now, next, settings, err) {
 				if n.o.Starter != nil {
-					n.starts.Use(path, args)
+					n.starter.own.Use(path, args)
 				}
 				n.seekAbilities()
 			}
-			if n.loadAgain {
-				n.loadAgain = false
+			if n.reloads.again {
+				n.reloads.again = false
 				n.reload()
 			}
 		})
@@ -89,7 +89,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starte
 	_ = n.setIntervals(next) // it is usable
 	interval, _ := next.Duration("PERIODIC_EXPR_INTERVAL")
 	n.ap.Configure(now, interval, jobpolicy.SystemFrom(next))
-	n.settings.Store(settings)
+	n.starter.settings.Store(settings)
 	n.setRecords(next)
 	n.performAll(now, effects)
 	n.tellDoubts(next)
@@ -159,7 +159,7 @@ func (n *node) usable(s *config.Snapshot, inv *machine.Inventory) error {
 	bad := []error{err}
 	_, err = s.Duration("PERIODIC_EXPR_INTERVAL")
 	bad = append(bad, err)
-	_, err = slot.LayoutFrom(s, inv, n.found...)
+	_, err = slot.LayoutFrom(s, inv, n.slots.found...)
 	bad = append(bad, err)
 	_, err = history.OptionsFrom(s)
 	bad = append(bad, err)

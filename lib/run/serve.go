@@ -66,8 +66,8 @@ func (o owner) Do(ctx context.Context, f func(engine.Turn)) error {
 		close(done)
 	}
 	select {
-	case o.n.inbox <- turn:
-	case <-o.n.done:
+	case o.n.mail.inbox <- turn:
+	case <-o.n.mail.done:
 		return errs.E("run.Do", errs.NotFound, "", errEnding)
 	case <-ctx.Done():
 		return errs.E("run.Do", errs.Expired, "", ctx.Err())
@@ -75,7 +75,7 @@ func (o owner) Do(ctx context.Context, f func(engine.Turn)) error {
 	select {
 	case <-done:
 		return nil
-	case <-o.n.done:
+	case <-o.n.mail.done:
 	case <-ctx.Done():
 	}
 	if taken.CompareAndSwap(false, true) {
@@ -95,7 +95,7 @@ func (n *node) join() error {
 		return nil
 	}
 	var err error
-	n.pool, n.joined, err = s.Join(owner{n}, n.duty.shares, n.problems)
+	n.member.pool, n.member.address, err = s.Join(owner{n}, n.wakes.duty.shares, n.slots.problems)
 	return err
 }
 
@@ -112,7 +112,7 @@ func (n *node) orders() <-chan ep.Manner {
 
 // ordered obeys. What is as slow as an order before it changes nothing.
 func (n *node) ordered(now clock.Instant, m ep.Manner) {
-	n.interrupts++
+	n.leave.interrupts++
 	n.o.Log.Info("shutdown", "manner", m.String())
 	n.step(now, ep.ShutdownRequested{Manner: m})
 	if m == ep.Fast {

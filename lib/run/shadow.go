@@ -26,7 +26,7 @@ func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choos
 		}
 		return n.launchWith(plan, nil)
 	}
-	sh, err := n.pool.Shadow(context.Background(), e.Activation)
+	sh, err := n.member.pool.Shadow(context.Background(), e.Activation)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +40,9 @@ func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choos
 
 // launchWith marks what goes wrong as the machine's fault.
 func (n *node) launchWith(plan *protocol.Plan, nc net.Conn) (Starter, error) {
-	n.launching <- struct{}{}
-	defer func() { <-n.launching }()
-	h, err := n.launcher.Launch(context.Background(), plan, nc)
+	n.starter.launching <- struct{}{}
+	defer func() { <-n.starter.launching }()
+	h, err := n.starter.launcher.Launch(context.Background(), plan, nc)
 	if err != nil {
 		return nil, launchFailure{err}
 	}
@@ -52,7 +52,7 @@ func (n *node) launchWith(plan *protocol.Plan, nc net.Conn) (Starter, error) {
 // shadowSide is what a starter has to know of the pool. The rest comes with the
 // shadow's connection.
 func (n *node) shadowSide() *protocol.ShadowSide {
-	s := &protocol.ShadowSide{Address: n.pool.Address(), Cookie: n.o.Serve.Cookie}
+	s := &protocol.ShadowSide{Address: n.member.pool.Address(), Cookie: n.o.Serve.Cookie}
 	if f := n.o.Serve.Family; f != nil {
 		s.Family = f()
 	}
@@ -66,7 +66,7 @@ func (n *node) shadowSide() *protocol.ShadowSide {
 // only, until the engine's next Step.
 func (n *node) shown(e ep.StartStarter) *classad.Ad {
 	ad := e.MachineAd.Clone()
-	n.pool.Complete(ad)
+	n.member.pool.Complete(ad)
 	if x := n.eng.PolicyOf(e.Slot); x != nil {
 		for key, is := range x.All() {
 			if _, there := ad.Lookup(key.String()); !there && is.Expr != nil {

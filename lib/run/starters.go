@@ -28,12 +28,12 @@ type typeSettings struct {
 // are, and with what jobs of a pool need where there is one. An error says what of the
 // configuration cannot be used.
 func (n *node) startersOf(s *config.Snapshot) (*starterSettings, error) {
-	all := &starterSettings{byType: make(map[int]typeSettings), types: n.types}
+	all := &starterSettings{byType: make(map[int]typeSettings), types: n.slots.types}
 	var err error
 	if all.any, err = n.settingsOf(s, 0); err != nil {
 		return nil, err
 	}
-	for _, t := range n.types {
+	for _, t := range n.slots.types {
 		if _, there := all.byType[t]; there || t == 0 {
 			continue
 		}
@@ -50,8 +50,8 @@ func (n *node) settingsOf(s *config.Snapshot, slotType int) (typeSettings, error
 	if of.config, err = protocol.Configuration(s, slotType); err != nil {
 		return of, err
 	}
-	names := make([]string, len(n.resources))
-	for i, r := range n.resources {
+	names := make([]string, len(n.slots.resources))
+	for i, r := range n.slots.resources {
 		names[i] = r.Name
 	}
 	if of.settings, err = protocol.SettingsFrom(of.config, s, names); err != nil {
@@ -83,4 +83,4 @@ func (s *starterSettings) of(id slot.ID) typeSettings {
 
 // starterOf are the settings in force for a starter in a slot. It may be called by
 // anybody.
-func (n *node) starterOf(id slot.ID) typeSettings { return n.settings.Load().of(id) }
+func (n *node) starterOf(id slot.ID) typeSettings { return n.starter.settings.Load().of(id) }

@@ -24,10 +24,10 @@ const (
 // tellWaits tells of jobs that the owner's policy keeps from every slot. What waits
 // only for other jobs to end is not told of: that is what a queue is for.
 func (n *node) tellWaits(now clock.Instant) {
-	if n.serving() || now.Boot < n.waitsAt.Boot {
+	if n.serving() || now.Boot < n.wakes.waitsAt.Boot {
 		return
 	}
-	n.waitsAt = now.Add(looksEvery)
+	n.wakes.waitsAt = now.Add(looksEvery)
 	n.ap.TellWaits(now, longWait, mostAsked, func(job *classad.Ad) (reason, text string) {
 		var slots []explain.Slot
 		for v := range n.eng.Views() {

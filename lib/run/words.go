@@ -49,7 +49,7 @@ func (n *node) logWaiting(e ep.ClaimWaits) {
 // logAlive writes that the lease of a claim begins anew, where D_PROTOCOL is
 // wanted. Without a pool it says nothing: the access point is this program.
 func (n *node) logAlive(e ep.KeptAlive) {
-	if n.pool == nil {
+	if n.member.pool == nil {
 		return
 	}
 	by := map[ep.Sign]string{

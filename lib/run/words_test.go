@@ -60,9 +60,9 @@ func TestWords(t *testing.T) {
 		switch eff := tt.eff.(type) {
 		case ep.KeptAlive: // which is told in a pool only
 			l.logAlive(eff)
-			l.pool = new(pool.Pool)
+			l.member.pool = new(pool.Pool)
 			l.logAlive(eff)
-			l.pool = nil
+			l.member.pool = nil
 		default:
 			l.perform(l.clock.Now(), eff)
 		}
