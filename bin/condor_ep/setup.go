@@ -243,12 +243,16 @@ func (s *setup) starter(snap *config.Snapshot) (path string, args []string, err 
 // options are those of the run, but for what is told of it.
 func (s *setup) options() run.Options {
 	o := run.Options{
-		Config: s.snap, Inventory: s.inv, Host: s.host, Execute: s.execute, SlotExecutes: s.elsewhere, Socket: s.dir.Socket(), Dir: s.dir.Files, Version: version,
-		Self: s.p.Self, Starter: s.starter, StarterEnv: os.Environ(), StarterLog: s.logs.starters,
-		Programs: filepath.Dir(s.p.Self), Standby: 1, Jobs: s.jobs, User: s.who, RunAs: s.by.User, Keep: s.keep, Log: s.logs.Logger, Name: "condor_ep run",
-		Reload:       reloads(orFromEnv(s.config)),
-		Load:         func() (*config.Snapshot, error) { return loadConfig(s.config, s.local, s.dir.Files, s.inv) },
-		Reconfigured: func(snap *config.Snapshot) { s.logs.level.Set(logLevel(snap)) },
+		Config: s.snap, Inventory: s.inv, Host: s.host, Version: version, Name: "condor_ep run", Log: s.logs.Logger,
+		Places:        run.Places{Execute: s.execute, SlotExecutes: s.elsewhere, Dir: s.dir.Files, Programs: filepath.Dir(s.p.Self)},
+		ControlSocket: run.ControlSocket{Socket: s.dir.Socket()},
+		Starters:      run.Starters{Self: s.p.Self, Starter: s.starter, StarterEnv: os.Environ(), StarterLog: s.logs.starters, Standby: 1},
+		OwnJobs:       run.OwnJobs{Jobs: s.jobs, User: s.who, RunAs: s.by.User, Keep: s.keep},
+		Reloading: run.Reloading{
+			Reload:       reloads(orFromEnv(s.config)),
+			Load:         func() (*config.Snapshot, error) { return loadConfig(s.config, s.local, s.dir.Files, s.inv) },
+			Reconfigured: func(snap *config.Snapshot) { s.logs.level.Set(logLevel(snap)) },
+		},
 	}
 	o.StarterPath, o.StarterArgs, _ = s.starter(s.snap) // open has asked for the error
 	if s.wantsPrograms() {

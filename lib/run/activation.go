@@ -34,7 +34,7 @@ type activation struct {
 func (n *node) start(e ep.StartStarter) {
 	a := &activation{start: e}
 	a.start.MachineAd = nil // which nobody needs any more
-	n.starters[e.Activation] = a
+	n.starter.live[e.Activation] = a
 	n.jobBegins(e.Slot)
 	shadow := n.member.pool != nil && n.member.pool.HasShadow(e.Activation)
 	told := e
@@ -59,7 +59,7 @@ func (n *node) start(e ep.StartStarter) {
 		h, err := n.launch(e, plan, shadow, choose)
 		if err != nil {
 			n.mail.post(func(now clock.Instant) {
-				delete(n.starters, e.Activation)
+				delete(n.starter.live, e.Activation)
 				n.o.Log.Error("no starter", "slot", e.SlotName, "err", err)
 				n.step(now, ep.StarterFailed{Activation: e.Activation, Err: err, Fault: faultOfLaunch(err)})
 				n.queue = append(n.queue, n.ap.StarterExited(now, e.Activation, err.Error())...)
@@ -95,7 +95,7 @@ func (n *node) launched(now clock.Instant, act claim.ActivationID, a *activation
 }
 
 func (n *node) order(now clock.Instant, e ep.OrderStarter) {
-	a, ok := n.starters[e.Activation]
+	a, ok := n.starter.live[e.Activation]
 	if !ok {
 		return
 	}
@@ -139,7 +139,7 @@ func (n *node) send(act claim.ActivationID, a *activation, o protocol.Order) {
 }
 
 func (n *node) kill(act claim.ActivationID) {
-	a, ok := n.starters[act]
+	a, ok := n.starter.live[act]
 	if !ok {
 		return
 	}
@@ -156,7 +156,7 @@ func (n *node) kill(act claim.ActivationID) {
 
 // report passes a starter's report to the engine, then to the access point.
 func (n *node) report(now clock.Instant, act claim.ActivationID, told protocol.Told) {
-	a, ok := n.starters[act]
+	a, ok := n.starter.live[act]
 	if !ok {
 		return
 	}
@@ -212,11 +212,11 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 		why = errors.Join(fmt.Errorf("the starter %v", st), err).Error()
 	}
 	gone := ep.StarterExited{Activation: act, Status: st}
-	if a := n.starters[act]; a != nil {
+	if a := n.starter.live[act]; a != nil {
 		gone.ClientLost, gone.Fault = a.record != nil && a.record.Lost, a.silent(st)
 	}
 	n.step(now, gone)
-	delete(n.starters, act)
+	delete(n.starter.live, act)
 	n.queue = append(n.queue, n.ap.StarterExited(now, act, why)...)
 	n.moved = true
 }

@@ -244,7 +244,7 @@ func (n *node) tendBackfill(now clock.Instant) {
 		n.mail.around.Go(func() { _ = h.Kill() }) // if it lives on, so does the wait for it
 	}
 	// A daemon has no jobs of its own, and is never done.
-	if !n.back.leaving && !n.serving() && n.ap.Finished() && len(n.starters) == 0 {
+	if !n.back.leaving && !n.serving() && n.ap.Finished() && len(n.starter.live) == 0 {
 		n.back.leaving = true
 		patience := backfillGrace
 		if times, err := policy.TimesFrom(n.o.Config); err == nil {

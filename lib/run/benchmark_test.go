@@ -58,7 +58,7 @@ func newLaboratory(t *testing.T, text string, programs map[string]hosttest.Progr
 		t.Fatal(err)
 	}
 	o := Options{
-		Config: snap, Inventory: inv, User: "u@example", StarterEnv: []string{"A=daemon"},
+		Config: snap, Inventory: inv, OwnJobs: OwnJobs{User: "u@example"}, Starters: Starters{StarterEnv: []string{"A=daemon"}},
 		Host: Host{Clock: l.clock, Sampler: quiet{l.clock}, Spawner: l.machine, Census: l.machine, Rand: func([]byte) {}},
 		Log:  slog.New(slog.NewTextHandler(l.log, nil)),
 	}

@@ -27,7 +27,7 @@ func TestClaimIDFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &node{o: Options{Config: snap, Log: slog.New(slog.DiscardHandler), Problem: func(err error) { t.Error(err) }}}
+		return &node{o: Options{Config: snap, Log: slog.New(slog.DiscardHandler), Listeners: Listeners{Problem: func(err error) { t.Error(err) }}}}
 	}
 	id := func(n int64) claim.ID { return claim.NewID("<127.0.0.1:9618>", 1_800_000_000, n, "hush") }
 	plain := at("")

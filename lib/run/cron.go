@@ -241,7 +241,7 @@ func (n *node) slotTold(id slot.ID, ad *classad.Ad) {
 	if !ok || v.Activation == "" {
 		return
 	}
-	a := n.starters[v.Activation]
+	a := n.starter.live[v.Activation]
 	if a == nil || a.handle == nil || a.dir == "" || a.record != nil {
 		return
 	}

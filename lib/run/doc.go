@@ -10,5 +10,5 @@
 // It must never decide anything about a slot, a claim or a job itself, and it
 // must never reach for the operating system except through what Options holds.
 //
-//	res, err := run.Run(ctx, run.Options{Config: snap, Jobs: jobs, Host: host, …})
+//	res, err := run.Run(ctx, run.Options{Config: snap, OwnJobs: run.OwnJobs{Jobs: jobs}, Host: host, …})
 package run

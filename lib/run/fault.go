@@ -85,7 +85,7 @@ func (n *node) lacking(now clock.Instant) *ep.MachineFault {
 		return nil
 	}
 	starting := 0
-	for _, a := range n.starters {
+	for _, a := range n.starter.live {
 		if a.handle == nil {
 			starting++
 		}

@@ -114,7 +114,7 @@ func TestDescriptorsAreCounted(t *testing.T) {
 	if len(lines) != 1 || !strings.Contains(lines[0], "fault=descriptors") || !strings.Contains(lines[0], "40 of 64 file descriptors are in use") {
 		t.Fatalf("%q", lines)
 	}
-	if len(l.starters) != 0 || len(l.logged("no starter")) != 0 {
+	if len(l.starter.live) != 0 || len(l.logged("no starter")) != 0 {
 		t.Error("a starter was tried")
 	}
 	l.release()
@@ -129,7 +129,7 @@ func TestDescriptorsAreCounted(t *testing.T) {
 	if f := l.lacking(l.clock.Advance(countDescriptors)); f == nil || !strings.Contains(f.Reason, "starters on their way: 1") {
 		t.Errorf("%+v", f)
 	}
-	l.until(func() bool { return len(l.starters) == 0 })
+	l.until(func() bool { return len(l.starter.live) == 0 })
 }
 
 // With many descriptors they are not counted for each activation, but again

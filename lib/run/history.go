@@ -64,7 +64,7 @@ func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
 	var rec *protocol.ExitRecord
 	var dir string
 	var pid int
-	if a, ok := n.starters[e.Activation]; ok {
+	if a, ok := n.starter.live[e.Activation]; ok {
 		rec, dir, pid = a.record, a.dir, a.job.PID
 	}
 	ad := ended(e, rec, now)

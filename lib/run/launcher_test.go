@@ -33,7 +33,7 @@ func (o *other) Close() { o.closed++ }
 // closed.
 func TestLauncher(t *testing.T) {
 	t.Parallel()
-	o := Options{Host: Host{Spawner: noSpawner{}}, StarterPath: "/nonexistent"}
+	o := Options{Host: Host{Spawner: noSpawner{}}, Starters: Starters{StarterPath: "/nonexistent"}}
 	l, _ := newLauncher(o)
 	// What failed is nil, not an interface that holds a nil.
 	if s, err := l.Launch(t.Context(), &protocol.Plan{}, nil); s != nil || !errs.Is(err, errs.Broken) {

@@ -37,10 +37,9 @@ type node struct {
 	back   *backfill
 	logs   *logs
 
-	starter  starterSide
-	starters map[claim.ActivationID]*activation
-	slots    division
-	faults   faults
+	starter starterSide
+	slots   division
+	faults  faults
 
 	mail    mail
 	queue   []ep.Event
@@ -57,9 +56,9 @@ type node struct {
 // newNode fails when ctx ends before the engine is there.
 func newNode(ctx context.Context, o Options) (*node, error) {
 	n := &node{
-		o: o, logs: newLogs(o.asOwner), starters: make(map[claim.ActivationID]*activation),
+		o: o, logs: newLogs(o.asOwner),
 		mail:    mail{inbox: make(chan func(clock.Instant), 64), done: make(chan struct{})},
-		starter: starterSide{launching: make(chan struct{}, mostLaunching)},
+		starter: starterSide{live: make(map[claim.ActivationID]*activation), launching: make(chan struct{}, mostLaunching)},
 		faults:  faults{tests: make(map[string]*executeTest), failedAs: make(map[string]*host.Identity)},
 		wakes:   wakes{timer: time.NewTimer(time.Hour), duty: new(dutyCycle)},
 		control: control{started: time.Now()},
@@ -237,9 +236,9 @@ func (n *node) woken() clock.Instant {
 // over reports whether there is nothing left to wait for.
 func (n *node) over() bool {
 	if n.leave.begun() {
-		return n.leave.complete && len(n.starters) == 0
+		return n.leave.complete && len(n.starter.live) == 0
 	}
-	return !n.serving() && n.ap.Finished() && len(n.starters) == 0 && n.back.client == nil
+	return !n.serving() && n.ap.Finished() && len(n.starter.live) == 0 && n.back.client == nil
 }
 
 // interrupt asks all jobs to leave, at the second time without mercy.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/history"
@@ -26,8 +27,9 @@ type member struct {
 	address string     // ours in the pool
 }
 
-// starterSide is how starters are started.
+// starterSide is the starters, and how they are started.
 type starterSide struct {
+	live      map[claim.ActivationID]*activation
 	launcher  Launcher
 	own       processes                       // for the launcher
 	settings  atomic.Pointer[starterSettings] // of the starters that begin now

@@ -32,7 +32,7 @@ func (n *node) plan(e ep.StartStarter) *protocol.Plan {
 
 // executeOf is the directory in which the sandboxes of a slot are made; a
 // dynamic slot's are where those of its parent would be.
-func (o *Options) executeOf(id slot.ID) string {
+func (o *Places) executeOf(id slot.ID) string {
 	for _, x := range o.SlotExecutes {
 		if x.Slot == id.N {
 			return x.Path

@@ -62,7 +62,7 @@ func Prepare(ctx context.Context, p Platform, load func(*machine.Inventory) (*co
 		return o, found, err
 	}
 	return Options{
-		Config: snap, Inventory: inv, Host: h, Execute: execute, SlotExecutes: CheckSlotExecutes(elsewhere, h.Errno),
-		Load: func() (*config.Snapshot, error) { return load(inv) },
+		Config: snap, Inventory: inv, Host: h, Places: Places{Execute: execute, SlotExecutes: CheckSlotExecutes(elsewhere, h.Errno)},
+		Reloading: Reloading{Load: func() (*config.Snapshot, error) { return load(inv) }},
 	}, found, nil
 }

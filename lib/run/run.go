@@ -68,19 +68,54 @@ type Options struct {
 	Config    *config.Snapshot
 	Inventory *machine.Inventory
 	Host      Host
-	// Execute is the directory of the sandboxes, Socket the path of the
-	// control socket ("" for none), Dir what status shows as the EP's place.
-	Execute, Socket, Dir string
-	// Control is a control socket that is open already, instead of Socket; it is
-	// closed. Allow says why who asks there may not ask that, which is read in
-	// Request.By and Request.Ours; nil lets everybody who can reach the socket.
-	Control net.Listener
-	Allow   func(observe.Request) error
+	Version   string
+	// Name is what jobs and their event logs call this program where its end is
+	// why they leave; "" is "the Execution Point". A member of a pool says what
+	// HTCondor's startd says instead.
+	Name string
+	Log  *slog.Logger // the daemon log; required
+
+	Places
+	ControlSocket
+	Starters
+	OwnJobs
+	Reloading
+	Listeners
+
+	// Serve makes the EP a member of a pool, without jobs of its own; nil has
+	// it run OwnJobs and end.
+	Serve *Serve
+	// Interrupt asks for the end: the first value vacates the jobs, the second
+	// kills them. nil never does.
+	Interrupt <-chan struct{}
+}
+
+// Places are the directories of a run.
+type Places struct {
+	// Execute is the directory of the sandboxes, Dir what status shows as the EP's
+	// place.
+	Execute, Dir string
 	// SlotExecutes are the directories of single slots, of SLOT<N>_EXECUTE, as
 	// CheckSlotExecutes found them.
 	SlotExecutes []machine.SlotExecute
-	Version      string
+	// Programs is the directory where the GPU discovery program may be if it is
+	// not in LIBEXEC; "" is nowhere.
+	Programs string
+}
 
+// ControlSocket is where a run is asked what it does.
+type ControlSocket struct {
+	// Socket is the path of the control socket, "" for none. Control is one that is
+	// open already, instead; it is closed.
+	Socket  string
+	Control net.Listener
+	// Allow says why who asks there may not ask that, which is read in
+	// Request.By and Request.Ours; nil lets everybody who can reach the socket.
+	Allow func(observe.Request) error
+}
+
+// Starters says how starters are started.
+type Starters struct {
 	// StarterPath and StarterArgs are the program of a starter and its whole
 	// argument vector; StarterLog takes what starters write to standard error.
 	StarterPath string
@@ -94,46 +129,29 @@ type Options struct {
 	Starter    func(*config.Snapshot) (path string, args []string, err error)
 	StarterEnv []string // the starter's own environment, not the job's
 	StarterLog *os.File
-	// Programs is the directory where the GPU discovery program may be if it is
-	// not in LIBEXEC; "" is nowhere.
-	Programs string
-
 	// Standby is how many starters are kept ready ahead of their jobs.
 	Standby int
 	// Launcher is given the launcher that starts these starters, and returns the
 	// one that is used: one in front of it, or another; the run closes both. nil
 	// takes it as it is.
 	Launcher func(own Launcher) Launcher
+}
 
-	// Serve makes the EP a member of a pool, without jobs of its own; nil has
-	// it run Jobs and end.
-	Serve *Serve
-
-	// Jobs are for the embedded access point, of user User.
+// OwnJobs are for the embedded access point.
+type OwnJobs struct {
 	Jobs []*classad.Ad
-	User string
-	Keep bool // leave sandboxes in place
+	User string // whose they are
+	Keep bool   // leave sandboxes in place
 	// RunAs is whose those jobs are: with its rights their files are moved and
 	// their event logs written, and as that user they run unless they or the
 	// configuration have it otherwise (RunAsOwner, STARTER_ALLOW_RUNAS_OWNER). nil
 	// is who runs this. No job runs as root: root's run as SLOT<N>_USER or
 	// NOBODY_SLOT_USER say, or as nobody.
 	RunAs *host.Identity
+}
 
-	Log *slog.Logger // the daemon log; required
-
-	// Settled is told when the machine is divided and its slots are there. From
-	// then on Interrupt is heeded; before, what is under way ends with ctx, and no
-	// job has begun. nil for nobody.
-	Settled func()
-	// Interrupt asks for the end: the first value vacates the jobs, the second
-	// kills them. nil never does.
-	Interrupt <-chan struct{}
-	// Name is what jobs and their event logs call this program where its end is
-	// why they leave; "" is "the Execution Point". A member of a pool says what
-	// HTCondor's startd says instead.
-	Name string
-
+// Reloading says how the configuration is read again.
+type Reloading struct {
 	// Reload asks to read the configuration again by Load, which is called
 	// beside the run and returns a checked one, or refuses it for those who are told
 	// by Reconfigured. What cannot be used as a whole leaves the old one in place.
@@ -148,19 +166,26 @@ type Options struct {
 	// configuration that Load returned last. It cannot refuse any more; nil for
 	// nobody.
 	Reconfigured func(*config.Snapshot)
+}
 
+// Listeners are told what happens; each may be nil. But for Settled and Waiting they are
+// called from the run's own goroutine and must not block.
+type Listeners struct {
+	// Settled is told when the machine is divided and its slots are there. From
+	// then on Interrupt is heeded; before, what is under way ends with ctx, and no
+	// job has begun.
+	Settled func()
+	// Waiting is told what the start waits for, if that takes long, by another
+	// goroutine and before Settled. It is logged in any case.
+	Waiting func(what string)
 	// Changed is told each change of a job, Counts how many jobs do what, when
 	// that changed and at most ten times a second, Problem what went wrong
-	// beside the jobs. They are called from the run's own goroutine and must
-	// not block. Leaving is told, in the same way, each time that the end was
-	// ordered, and how it goes on then.
+	// beside the jobs.
 	Changed func(local.Change)
 	Counts  func(time.Time, local.Counts)
 	Problem func(error)
+	// Leaving is told each time that the end was ordered, and how it goes on then.
 	Leaving func(ep.ShutdownView)
-	// Waiting is told what the start waits for, if that takes long, by another
-	// goroutine and before Settled. nil for nobody; it is logged in any case.
-	Waiting func(what string)
 }
 
 // Result is how a run ended.

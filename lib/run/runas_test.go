@@ -160,7 +160,7 @@ func TestRunAsHere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := &node{o: Options{RunAs: tt.owner, Host: Host{Account: find}}}
+			n := &node{o: Options{OwnJobs: OwnJobs{RunAs: tt.owner}, Host: Host{Account: find}}}
 			plan := new(protocol.Plan)
 			switch err := n.chooseHere(plan, runAsHere(snap, slot.ID{N: 2, Sub: 1}, classad.NewAd(), job, tt.owner)); {
 			case err != nil:

@@ -56,7 +56,7 @@ func TestWords(t *testing.T) {
 		l := newLaboratory(t, "", nil)
 		debug, _ := observe.ParseDebug(tt.debug)
 		l.o.Log = slog.New(observe.NewDebugHandler(&text, debug, 1))
-		l.starters["slot1_1#1"] = &activation{start: ep.StartStarter{SlotName: "slot1_1", Job: job}}
+		l.starter.live["slot1_1#1"] = &activation{start: ep.StartStarter{SlotName: "slot1_1", Job: job}}
 		switch eff := tt.eff.(type) {
 		case ep.KeptAlive: // which is told in a pool only
 			l.logAlive(eff)
@@ -66,7 +66,7 @@ func TestWords(t *testing.T) {
 		default:
 			l.perform(l.clock.Now(), eff)
 		}
-		delete(l.starters, "slot1_1#1")
+		delete(l.starter.live, "slot1_1#1")
 		got := regexp.MustCompile(`(?m)^\d\d/\d\d/\d\d \d\d:\d\d:\d\d `).ReplaceAllString(text.String(), "")
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%+v: %s", tt.eff, diff)

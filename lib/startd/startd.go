@@ -281,15 +281,23 @@ func (d *daemonState) serve(ctx context.Context, at *site) (status int, err erro
 func (d *daemonState) runOptions(ctx context.Context, at *site, around *sync.WaitGroup) run.Options {
 	o := d.o
 	return run.Options{
-		Config: d.conf.atStart, Inventory: d.found.inventory, Host: at.host, Execute: at.execute, SlotExecutes: at.elsewhere, Version: o.Version,
-		Self: o.StarterPath, StarterPath: at.starterPath, StarterArgs: at.starterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
-		Starter: func(s *config.Snapshot) (path string, args []string, err error) {
-			return d.starterProgram(ctx, s, at.host.Spawner)
+		Config: d.conf.atStart, Inventory: d.found.inventory, Host: at.host, Version: o.Version, Log: d.log,
+		Places:        run.Places{Execute: at.execute, SlotExecutes: at.elsewhere, Dir: d.conf.atStart.String("LOG"), Programs: o.Programs},
+		ControlSocket: run.ControlSocket{Allow: d.mayAsk},
+		Starters: run.Starters{
+			Self: o.StarterPath, StarterPath: at.starterPath, StarterArgs: at.starterArgs, StarterEnv: daemon.Scrub(o.Env), StarterLog: d.logs.starter, Launcher: o.Launcher,
+			Starter: func(s *config.Snapshot) (path string, args []string, err error) {
+				return d.starterProgram(ctx, s, at.host.Spawner)
+			},
 		},
-		Programs: o.Programs, Log: d.log, Reload: d.orders.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
-		Problem: func(error) {}, // they are logged
-		Allow:   d.mayAsk, Dir: d.conf.atStart.String("LOG"), User: d.o.System.User + "@" + d.conf.atStart.String("UID_DOMAIN"),
-		Settled: func() { d.settled(ctx, around) },
+		OwnJobs: run.OwnJobs{User: d.o.System.User + "@" + d.conf.atStart.String("UID_DOMAIN")},
+		Reloading: run.Reloading{
+			Reload: d.orders.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
+		},
+		Listeners: run.Listeners{
+			Problem: func(error) {}, // they are logged
+			Settled: func() { d.settled(ctx, around) },
+		},
 		Serve: &run.Serve{
 			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: claims.NewSecret(config.Version, d.settings.Claims.MatchSessions), Orders: d.orders.end,
 			Join: func(owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
