@@ -73,18 +73,9 @@ type Identity struct {
 // opened for somebody which that one could not open. Implementations are safe
 // for concurrent use.
 type Access interface {
+	Openers
 	// Enter says whether u may work in the directory dir; nil is yes.
 	Enter(u *Identity, dir string) error
-	// Overwrite opens the file at path, emptied, for a process of u to append
-	// to; one that is not there is made and is u's. Its last name may be no
-	// symbolic link, no second name of a file and nothing but a regular file.
-	Overwrite(u *Identity, path string) (*os.File, error)
-	// Append is Overwrite for a file that is there already and keeps what it
-	// holds.
-	Append(u *Identity, path string) (*os.File, error)
-	// Read opens the file at path for a process of u to read from: a regular
-	// one or a device.
-	Read(u *Identity, path string) (*os.File, error)
 	// As calls f, all of whose dealings with files are then u's: what u could
 	// not open, make, rename or remove f cannot either, and what f makes is u's.
 	// That goes for the goroutine which calls f and for none that f starts.
@@ -98,6 +89,20 @@ type Access interface {
 	// not a directory on the way. Only with such a path the rights of this process
 	// may serve a job of another user.
 	Alone(path string) error
+}
+
+// Openers open files for the processes of a user.
+type Openers interface {
+	// Overwrite opens the file at path, emptied, for a process of u to append
+	// to; one that is not there is made and is u's. Its last name may be no
+	// symbolic link, no second name of a file and nothing but a regular file.
+	Overwrite(u *Identity, path string) (*os.File, error)
+	// Append is Overwrite for a file that is there already and keeps what it
+	// holds.
+	Append(u *Identity, path string) (*os.File, error)
+	// Read opens the file at path for a process of u to read from: a regular
+	// one or a device.
+	Read(u *Identity, path string) (*os.File, error)
 }
 
 // Unlimited is the value of a limit that does not limit.
@@ -156,19 +161,33 @@ type Spawner interface {
 // whatever session or process group and whoever its parent is by now. Methods
 // are safe for concurrent use.
 type Family interface {
+	Process
+	Steered
+	Measured
+}
+
+// Process is a family as who only waits for its end knows it.
+type Process interface {
 	// Main names the process that was started.
 	Main() ProcID
-	// Grouped reports whether the family is kept by a control group.
-	Grouped() bool
 	// Done is closed when the main process has ended. Others of the family may
 	// live on.
 	Done() <-chan struct{}
 	// Status tells how the main process ended. It is the zero ExitStatus until
 	// Done is closed.
 	Status() ExitStatus
-	// Alone reports whether the main process has ended and it is proven, at no
-	// cost, that nothing of the family is left: then Close does not wait.
-	Alone() bool
+	// Kill ends every process of the family, without mercy and again until
+	// none is left, and returns how many it had to kill. It may be called
+	// again, and on a suspended family.
+	Kill() (int, error)
+	// Close kills what is left, waits until it is gone and releases what the
+	// system kept for the family. Usage stays readable. The count is that of
+	// the processes which outlived the main one.
+	Close() (leftovers int, err error)
+}
+
+// Steered is a family as who tells it what to do knows it.
+type Steered interface {
 	// Signal sends sig (the system's number) to the main process alone. An
 	// ended main process is no error.
 	Signal(sig int) error
@@ -177,10 +196,15 @@ type Family interface {
 	Suspend() (int, error)
 	// Continue lets a suspended family go on. It may be called again.
 	Continue() error
-	// Kill ends every process of the family, without mercy and again until
-	// none is left, and returns how many it had to kill. It may be called
-	// again, and on a suspended family.
-	Kill() (int, error)
+}
+
+// Measured is a family as who looks at it knows it.
+type Measured interface {
+	// Grouped reports whether the family is kept by a control group.
+	Grouped() bool
+	// Alone reports whether the main process has ended and it is proven, at no
+	// cost, that nothing of the family is left: then Close does not wait.
+	Alone() bool
 	// Unmarked lists the living processes, the main one excepted, that do not carry
 	// the family's marker: once their starter is gone nothing but this list tells
 	// whose they are. It is empty for a family that is kept by a control group.
@@ -188,10 +212,6 @@ type Family interface {
 	// Usage measures the whole family, the ended ones included. After the end
 	// it tells the final figures.
 	Usage() (Usage, error)
-	// Close kills what is left, waits until it is gone and releases what the
-	// system kept for the family. Usage stays readable. The count is that of
-	// the processes which outlived the main one.
-	Close() (leftovers int, err error)
 }
 
 // ExitStatus tells how a process ended. The zero value is one that has not

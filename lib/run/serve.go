@@ -28,7 +28,7 @@ type Serve struct {
 	// Version is the daemon's $CondorVersion, which its ads show too; "" for
 	// that of [Advertise].
 	Version string
-	// Cookie is for starters, see [starter.ShadowSide].
+	// Cookie is for starters, see [protocol.ShadowSide].
 	Cookie string
 	// Family returns the session of the daemon's family, for starters; "" for
 	// none. Nil has none.

@@ -18,52 +18,49 @@ import (
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
-// process is a starter as the system knows it: the family that it leads, or one that
-// another startd began.
-type process interface {
-	Main() host.ProcID
-	Done() <-chan struct{}
-	Status() host.ExitStatus
-	Kill() (int, error)
-	Close() (leftovers int, err error)
-}
-
 // Handle is the startd's side of one running starter. Methods are safe for
 // concurrent use. The owner reads Reports until it is closed.
 type Handle struct {
-	starter process
-	census  host.Census     // nil leaves what a dead starter left to the next sweep
-	private sandbox.Private // whose directories its record is believed in
+	starter host.Process // the family that it leads, or a starter that another startd began
+	reclaim reclaimer
 	log     *slog.Logger
 	reports chan protocol.Told
 	exited  chan struct{}
-	greeted chan struct{} // closed when hello or unheard is there
-
-	orders *outgoing
+	orders  *outgoing
 
 	mu       sync.Mutex
-	hello    protocol.StarterHello
-	unheard  error       // why there was no hello
+	first    greeting
 	number   uint64      // of the last order
 	heard    uint64      // the last report that was passed on
 	stays    bool        // the starter keeps reports until they are heard
 	quiet    *time.Timer // until the starter is pinged; nil before it has a plan
 	settled  func()      // see whenSettled
 	ads      slotAds
-	execute  string // of the plan
 	ended    bool
 	problem  error
 	leftover int
-	estate   chan struct{} // of a starter that had ended: something more of it was heard; nil for one that lives
-	dealt    uint64        // of an estate
-	waived   bool
+	estate   *estate // nil of a starter that lives
+}
+
+// greeting is the starter's first word.
+type greeting struct {
+	there chan struct{} // closed when hello or none is there
+	hello protocol.StarterHello
+	none  error // why there was no hello
+}
+
+// reclaimer clears away what a starter left that did not come to its own end.
+type reclaimer struct {
+	execute string          // of the plan, "" before there is one
+	census  host.Census     // nil leaves it to the next sweep
+	private sandbox.Private // whose directories its record is believed in
 }
 
 // newHandle is a handle that reads reports from where follow is told.
-func newHandle(p process, to Channel, within time.Duration, census host.Census, private sandbox.Private, log *slog.Logger) *Handle {
+func newHandle(p host.Process, to Channel, within time.Duration, census host.Census, private sandbox.Private, log *slog.Logger) *Handle {
 	h := &Handle{
-		starter: p, census: census, private: private, log: log,
-		reports: make(chan protocol.Told, 16), exited: make(chan struct{}), greeted: make(chan struct{}),
+		starter: p, reclaim: reclaimer{census: census, private: private}, log: log,
+		reports: make(chan protocol.Told, 16), exited: make(chan struct{}), first: greeting{there: make(chan struct{})},
 	}
 	h.orders = newOutgoing(to, within, h.stuck, h.acknowledgement)
 	return h
@@ -101,7 +98,7 @@ func (h *Handle) Leftovers() int {
 func (h *Handle) Hello() protocol.StarterHello {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.hello
+	return h.first.hello
 }
 
 // Kill ends the starter and everything below it at once, with SIGKILL. The
@@ -128,7 +125,7 @@ func (h *Handle) give(plan *protocol.Plan, nc net.Conn) error {
 		return err
 	}
 	h.mu.Lock()
-	h.execute, h.stays = plan.Execute, plan.Orphan == protocol.OrphanStay
+	h.reclaim.execute, h.stays = plan.Execute, plan.Orphan == protocol.OrphanStay
 	h.mu.Unlock()
 	lines, err := protocol.Append(nil, protocol.Line{Message: protocol.StartdHello{Program: protocol.Program}})
 	if err != nil {
@@ -204,7 +201,7 @@ func (h *Handle) follow(from io.ReadCloser) {
 	h.hangUp()
 	h.orders.wait()
 	n, cerr := h.starter.Close()
-	killed, rerr := h.reclaim()
+	killed, rerr := h.reclaimLeft()
 	h.mu.Lock()
 	h.leftover += n + killed
 	h.problem = errors.Join(h.problem, err, cerr, rerr)
@@ -212,15 +209,15 @@ func (h *Handle) follow(from io.ReadCloser) {
 	h.settle()
 }
 
-// reclaim clears away what a starter left that did not come to its own end.
-func (h *Handle) reclaim() (killed int, err error) {
+// reclaimLeft clears away what the starter left, if it did not come to its own end.
+func (h *Handle) reclaimLeft() (killed int, err error) {
 	h.mu.Lock()
-	execute, well := h.execute, h.ended && h.estate == nil && h.starter.Status().Success()
+	r, well := h.reclaim, h.ended && h.estate == nil && h.starter.Status().Success()
 	h.mu.Unlock()
-	if well || execute == "" || h.census == nil {
+	if well || r.execute == "" || r.census == nil {
 		return 0, nil
 	}
-	swept, err := sandbox.Reclaim(execute, h.starter.Main(), h.census, h.private)
+	swept, err := sandbox.Reclaim(r.execute, h.starter.Main(), r.census, r.private)
 	for _, who := range swept.Suspects {
 		h.log.Warn("a process may be of a job whose starter died; nothing proves it, and it was left running", "process", who)
 	}

@@ -94,34 +94,34 @@ func (h *Handle) greet(hello *protocol.StarterHello, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
-	case <-h.greeted:
+	case <-h.first.there:
 		return
 	default:
 	}
 	if hello != nil {
-		h.hello = *hello
+		h.first.hello = *hello
 	} else {
-		h.unheard = err
+		h.first.none = err
 	}
-	close(h.greeted)
+	close(h.first.there)
 }
 
 // welcome waits for the starter's hello.
 func (h *Handle) welcome() error {
 	select {
-	case <-h.greeted:
+	case <-h.first.there:
 	default:
 		late := time.NewTimer(helloWithin)
 		defer late.Stop()
 		select {
-		case <-h.greeted:
+		case <-h.first.there:
 		case <-late.C:
 			return errs.E("launch.welcome", errs.Broken, "", fmt.Errorf("the starter did not say hello for %v", helloWithin))
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.unheard
+	return h.first.none
 }
 
 // speaks reports whether the starter said hello: anything else is no starter, or one of
@@ -129,7 +129,7 @@ func (h *Handle) welcome() error {
 func (h *Handle) speaks() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.hello.Program != ""
+	return h.first.hello.Program != ""
 }
 
 // Heard says that a report was dealt with, and all before it. A starter that would tell
@@ -137,7 +137,9 @@ func (h *Handle) speaks() bool {
 func (h *Handle) Heard(report uint64) {
 	h.mu.Lock()
 	stays := h.stays
-	h.dealt = max(h.dealt, report)
+	if h.estate != nil {
+		h.estate.dealt = max(h.estate.dealt, report)
+	}
 	h.mu.Unlock()
 	h.prod()
 	if stays {

@@ -372,7 +372,7 @@ func TestAnswers(t *testing.T) {
 
 // Of a slot's ads at most one is on its way to the starter, and the last one
 // arrives.
-func TestTellSlot(t *testing.T) {
+func TestSlotAds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newLaunched(t)

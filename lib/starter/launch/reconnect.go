@@ -147,7 +147,7 @@ func (h *Handle) resume(r Return) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.number = h.hello.Taken
+	h.number = h.first.hello.Taken
 	if err := h.orders.put(message{line: line}); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (h *Handle) resume(r Return) error {
 			return err
 		}
 	}
-	h.execute = filepath.Dir(r.Dir) // from now on it is ours to clear away
+	h.reclaim.execute = filepath.Dir(r.Dir) // from now on it is ours to clear away
 	return nil
 }
 
@@ -164,29 +164,40 @@ func (h *Handle) resume(r Return) error {
 func (r Return) dead(left sandbox.Left) *Handle {
 	h := newHandle(newStranger(left.Record.Starter, r.Census), nowhere{}, 0, r.Census, r.Private, r.Log)
 	h.hangUp()
-	h.heard, h.dealt, h.execute, h.estate = r.Heard, r.Heard, filepath.Dir(r.Dir), make(chan struct{}, 1)
+	h.heard, h.reclaim.execute, h.estate = r.Heard, filepath.Dir(r.Dir), &estate{dealt: r.Heard, more: make(chan struct{}, 1)}
 	h.greet(&protocol.StarterHello{Proc: left.Record.Starter, Activation: left.Record.Activation, State: protocol.Over}, nil)
 	go h.follow(io.NopCloser(bytes.NewReader(left.Unheard)))
 	return h
+}
+
+// estate is what a starter left that had ended. Its fields but more are under the
+// handle's lock.
+type estate struct {
+	more   chan struct{} // more of it was dealt with
+	dealt  uint64        // the last report that was
+	waived bool          // nobody wants it
 }
 
 // inherit waits until the owner has dealt with all that a starter left which had ended.
 func (h *Handle) inherit() {
 	for h.estate != nil {
 		h.mu.Lock()
-		over := h.waived || h.dealt >= h.heard
+		over := h.estate.waived || h.estate.dealt >= h.heard
 		h.mu.Unlock()
 		if over {
 			return
 		}
-		<-h.estate
+		<-h.estate.more
 	}
 }
 
 // waive gives up what a starter left.
 func (h *Handle) waive() {
+	if h.estate == nil {
+		return
+	}
 	h.mu.Lock()
-	h.waived = true
+	h.estate.waived = true
 	h.mu.Unlock()
 	h.prod()
 }
@@ -196,7 +207,7 @@ func (h *Handle) prod() {
 		return
 	}
 	select {
-	case h.estate <- struct{}{}:
+	case h.estate.more <- struct{}{}:
 	default:
 	}
 }

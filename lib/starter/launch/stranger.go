@@ -26,25 +26,25 @@ func newStranger(p host.ProcID, c host.Census) *stranger {
 	return &stranger{proc: p, census: c, done: make(chan struct{}), leave: make(chan struct{})}
 }
 
-// Main implements process.
+// Main implements host.Process.
 func (s *stranger) Main() host.ProcID { return s.proc }
 
-// Done implements process.
+// Done implements host.Process.
 func (s *stranger) Done() <-chan struct{} { return s.done }
 
-// Status implements process. One that said its last word counts as well.
+// Status implements host.Process. One that said its last word counts as well.
 func (s *stranger) Status() host.ExitStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
-// Kill implements process.
+// Kill implements host.Process.
 func (s *stranger) Kill() (int, error) {
 	return s.census.KillRemains(host.Remains{Boot: s.census.Boot(), Parent: s.proc, Main: s.proc})
 }
 
-// Close implements process.
+// Close implements host.Process.
 func (s *stranger) Close() (int, error) { return 0, nil }
 
 // await waits until a starter is gone that has hung up, which it does when it ends.
