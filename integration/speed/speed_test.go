@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,8 +61,14 @@ func newSite(b *testing.B, cpus int) *site {
 	}
 	p.Begin()
 	for _, kind := range kinds {
-		e := p.NewEP(kind, cpus, "UPDATE_INTERVAL = 300\n") // as it is without the pool of a test
+		e := p.NewEP(kind, cpus, "")
 		e.Begin()
+		// The pools of tests are told often; an Execution Point of one's own is not.
+		config := filepath.Join(e.Dir, "condor_config")
+		text, err := os.ReadFile(config)
+		p.Must(err)
+		p.Must(os.WriteFile(config, append(text, "UPDATE_INTERVAL = 300\n"...), 0o644))
+		e.Signal(syscall.SIGHUP)
 		s.eps = append(s.eps, e)
 	}
 	return s
