@@ -4,7 +4,7 @@
 // Package lawtest holds the house rules that a program can check: one package
 // doc per folder, licence headers, no init functions, tests that do not sleep
 // and say why they are skipped, no replace lines, nobody's own folders, nothing
-// put off, one table of commands, documents that name only what is there. Each law is a function from files to broken places; the tests
+// put off, one table of commands, no type that nobody can keep in mind, documents that name only what is there. Each law is a function from files to broken places; the tests
 // beside it break each one, TestRepository applies all to this tree. What may import
 // what is archtest's.
 package lawtest

@@ -29,6 +29,15 @@ func TestRepository(t *testing.T) {
 	for _, law := range []func([]source.File) []string{PackageDocs, Licences, NoInit, NoSleep, SkipsSayWhy, NothingPutOff, OneTableOfCommands} {
 		broken = append(broken, law(files)...)
 	}
+	text, err := os.ReadFile(filepath.Join(root, "ci", "lawtest", "tables.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := ReadTables(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken = append(broken, SmallTypes(files, tables)...)
 	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)

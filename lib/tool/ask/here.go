@@ -47,8 +47,8 @@ func (h Here) Find(kind directory.Kind, name string) (at cedar.Sinful, asked str
 		name = full
 	}
 	files := []string{h.Config.String(subsystem + "_DAEMON_AD_FILE"), h.Config.String(subsystem + "_ADDRESS_FILE")}
-	if kind == pool.AccessPoint {
-		files[1] = pool.AddressFilesFrom(h.Config).Schedd // which is there without a knob, too
+	if kind == directory.AccessPoint {
+		files[1] = directory.AddressFilesFrom(h.Config).Schedd // which is there without a knob, too
 	}
 	if super, err := h.Config.Bool("USE_SUPER_PORT"); h.Root || err == nil && super {
 		files = append([]string{h.Config.String(subsystem + "_SUPER_ADDRESS_FILE")}, files...)
