@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -123,6 +124,10 @@ func (d *daemonState) whereWeAre(ctx context.Context) (cedar.Sinful, error) {
 	}
 }
 
+// resting is how long the daemon has its slots before it gives the garbage of its
+// start back: its first ads are sent by then.
+const resting = 5 * time.Second
+
 // settled begins what needs the slots to be there.
 func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
 	d.begin.end()
@@ -131,6 +136,17 @@ func (d *daemonState) settled(ctx context.Context, around *sync.WaitGroup) {
 	around.Go(func() {
 		if err := d.parent.notify.Watch(ctx, d.healthy); err != nil && ctx.Err() == nil {
 			d.log.Warn("the watchdog of the service manager is not told", "err", err)
+		}
+	})
+	around.Go(func() {
+		timer := time.NewTimer(resting)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			// Detection and the reading of the configuration need several times what an
+			// idle daemon does, and the runtime would keep it for minutes.
+			debug.FreeOSMemory()
+		case <-ctx.Done():
 		}
 	})
 	parent, err := cedar.ParseSinful(d.parent.inherit.ParentAddress)
