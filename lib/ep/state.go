@@ -25,18 +25,18 @@ type slotState struct {
 	load       float64 // that the job makes, as the load average has it
 
 	standing
-	last     lastMove
-	start    startSeen // START as it was last seen
-	removing bool      // a dynamic slot at its end
+	start     startSeen    // START as it was last seen
+	removing  bool         // a dynamic slot at its end
+	commanded bool         // suspended by command
+	cur       *claim.Claim // nil without a claim
+	waiting   *waiting     // nil without a preempting claim
+	act       *activation  // nil without a starter
 
 	ids        claimIDs
 	matchUntil time.Duration // boot time at which a match is over
-	cur        *claim.Claim  // nil without a claim
 	ending     claimEnd
-	waiting    *waiting    // nil without a preempting claim
-	act        *activation // nil without a starter
-	commanded  bool        // suspended by command
 	after      afterBackfill
+	last       lastMove
 }
 
 // standing is where a slot is in the table of the policy, and since when.
