@@ -202,7 +202,7 @@ func TestNoClaimShutdown(t *testing.T) {
 }
 
 // What the policy gives that it should not is told with its place, once.
-func TestPolicyOddIsTold(t *testing.T) {
+func TestPolicyWarning(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	pr, output := p.running(t, "WANT_SUSPEND = \"often\"\nPREEMPT = Mood + 1\n")
