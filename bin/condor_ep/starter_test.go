@@ -92,3 +92,28 @@ func TestStarterOfANewConfiguration(t *testing.T) {
 	}
 	p.nothingLeft(t)
 }
+
+// A STARTER that speaks another version of the protocol, as after an upgrade, gets no
+// job; the log names both versions, and what to look at.
+func TestStarterOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	newer := p.write(t, "newer", "#!/bin/sh\necho '{\"v\":9,\"kind\":\"hello\",\"body\":{\"program\":\"execpoint-9.9\"}}'\ncat >>"+filepath.Join(p.dir, "given")+"\n")
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nSTARTER = "+newer+"\n")
+	pr, output := p.start(t, 0, "run", "-config", "ep.conf", "job.sub")
+	const said = "speaks version 9"
+	waitFor(t, said, func() bool { return strings.Contains(p.log(), said) })
+	for _, want := range []string{"execpoint-9.9", "version 1 (" + protocol.Program, newer + " is no starter for this startd; is STARTER the one that came with it?"} {
+		if log := p.log(); !strings.Contains(log, strings.ReplaceAll(want, `"`, `\"`)) {
+			t.Errorf("the log lacks %q:\n%s", want, log)
+		}
+	}
+	pr.signal(t, syscall.SIGTERM)
+	pr.signal(t, syscall.SIGTERM)
+	stdout, stderr := output()
+	if given := p.read(t, "given"); given != "" {
+		t.Errorf("it was given %q\n%s%s", given, stdout, stderr)
+	}
+	p.nothingLeft(t)
+}
