@@ -278,7 +278,25 @@ func TestReturnAndKill(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	d, r := s.abandoned("")
+	// Of two orders nobody knows whether they arrived; a third is new.
+	r.Unanswered = []launch.Numbered{{ID: 2, Order: protocol.Checkpoint{}}, {ID: 3, Order: protocol.Checkpoint{}}}
 	h := s.back(r)
+	last := uint64(0)
+	for range 2 {
+		s.upTo(h, &last, "refused")
+	}
+	if err := h.Send(protocol.Checkpoint{}); err != nil {
+		t.Error(err)
+	}
+	s.upTo(h, &last, "refused")
+	if left := h.Unanswered(); len(left) != 0 {
+		t.Errorf("no answer to %+v", left)
+	}
+	none := r
+	none.Dial = nil
+	if _, err := launch.Reconnect(t.Context(), none); !errs.Is(err, errs.Unsupported) {
+		t.Errorf("where there are no sockets: %v", err)
+	}
 	if err := h.Kill(); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ package launch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -120,8 +121,8 @@ func (h *Handle) stuck(why error) {
 
 // give sends the startd's hello and the plan, with the connection nc, and waits until
 // they are written. It may take a few seconds with a starter that does not read.
-func (h *Handle) give(plan *protocol.Plan, nc net.Conn) error {
-	if err := h.welcome(); err != nil {
+func (h *Handle) give(ctx context.Context, plan *protocol.Plan, nc net.Conn) error {
+	if err := h.welcome(ctx); err != nil {
 		return err
 	}
 	h.mu.Lock()

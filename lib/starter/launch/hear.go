@@ -5,6 +5,7 @@ package launch
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -106,8 +107,8 @@ func (h *Handle) greet(hello *protocol.StarterHello, err error) {
 	close(h.first.there)
 }
 
-// welcome waits for the starter's hello.
-func (h *Handle) welcome() error {
+// welcome waits for the starter's hello, no longer than ctx.
+func (h *Handle) welcome(ctx context.Context) error {
 	select {
 	case <-h.first.there:
 	default:
@@ -115,6 +116,8 @@ func (h *Handle) welcome() error {
 		defer late.Stop()
 		select {
 		case <-h.first.there:
+		case <-ctx.Done():
+			return errs.E("launch.welcome", errs.Transient, "", ctx.Err())
 		case <-late.C:
 			return errs.E("launch.welcome", errs.Broken, "", fmt.Errorf("the starter did not say hello for %v", helloWithin))
 		}

@@ -114,7 +114,7 @@ func (l *Launcher) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn)
 		if h == nil {
 			break
 		}
-		if err := h.give(plan, nc); err == nil {
+		if err := h.give(ctx, plan, nc); err == nil {
 			return h, nil
 		}
 		if !h.speaks() {
@@ -127,9 +127,13 @@ func (l *Launcher) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn)
 	if err != nil {
 		return nil, errs.E(op, errs.Broken, plan.Activation, err)
 	}
-	if err := h.give(plan, nc); err != nil {
+	if err := h.give(ctx, plan, nc); err != nil {
 		kind := errs.Other
-		if !h.speaks() {
+		switch {
+		case ctx.Err() != nil:
+			kind = errs.Transient
+			_ = h.Kill()
+		case !h.speaks():
 			kind, err = errs.Broken, fmt.Errorf("%s is no starter for this startd; is STARTER the one that came with it? %w", spec.Path, err)
 			_ = h.Kill()
 		}

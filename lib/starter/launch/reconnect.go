@@ -28,7 +28,7 @@ type Return struct {
 	Census  host.Census
 	Private sandbox.Private
 	// Dial knocks at the named door in an open directory, and names the process behind
-	// it.
+	// it; nil where there are none.
 	Dial func(dir *os.File, name string) (net.Conn, int, error)
 	Log  *slog.Logger // nil is silence
 
@@ -60,7 +60,7 @@ func Reconnect(ctx context.Context, r Return) (*Handle, error) {
 	}
 	began := time.Now()
 	for {
-		h, err := r.once()
+		h, err := r.once(ctx)
 		switch errs.KindOf(err) {
 		case errs.Unsupported, errs.Denied:
 			return nil, errs.E(op, errs.Other, r.Dir, err)
@@ -85,7 +85,7 @@ func Reconnect(ctx context.Context, r Return) (*Handle, error) {
 }
 
 // once is one attempt.
-func (r Return) once() (*Handle, error) {
+func (r Return) once(ctx context.Context) (*Handle, error) {
 	left, err := sandbox.Open(r.Dir, r.Private)
 	if err != nil {
 		return nil, err
@@ -93,6 +93,9 @@ func (r Return) once() (*Handle, error) {
 	defer left.Own.Close()
 	if left.Record.Boot != r.Census.Boot() || !r.Census.Alive(left.Record.Starter) {
 		return r.dead(left), nil
+	}
+	if r.Dial == nil {
+		return nil, errs.E("launch.Reconnect", errs.Unsupported, "", errors.New("a starter cannot be reached on this system"))
 	}
 	nc, pid, err := r.Dial(left.Own, sandbox.DoorFile)
 	if err != nil {
@@ -102,16 +105,16 @@ func (r Return) once() (*Handle, error) {
 		nc.Close()
 		return nil, errs.E("launch.Reconnect", errs.Denied, "", fmt.Errorf("process %d listens in the place of the starter %v", pid, left.Record.Starter))
 	}
-	return r.alive(nc, left.Record)
+	return r.alive(ctx, nc, left.Record)
 }
 
 // alive begins a conversation.
-func (r Return) alive(nc net.Conn, record sandbox.Record) (*Handle, error) {
+func (r Return) alive(ctx context.Context, nc net.Conn, record sandbox.Record) (*Handle, error) {
 	s := newStranger(record.Starter, r.Census)
 	h := newHandle(s, socket{nc}, 0, r.Census, r.Private, r.Log)
 	h.stays, h.heard = true, r.Heard
 	go h.follow(nc)
-	err := h.welcome()
+	err := h.welcome(ctx)
 	if err == nil {
 		err = h.known(record)
 	}
