@@ -29,18 +29,18 @@ type Handle struct {
 	exited  chan struct{}
 	orders  *outgoing
 
-	mu       sync.Mutex
-	first    greeting
-	number   uint64      // of the last order
-	heard    uint64      // the last report that was passed on
-	stays    bool        // the starter keeps reports until they are heard
-	quiet    *time.Timer // until the starter is pinged; nil before it has a plan
-	settled  func()      // see whenSettled
-	ads      slotAds
-	ended    bool
-	problem  error
-	leftover int
-	estate   *estate // nil of a starter that lives
+	mu         sync.Mutex
+	first      greeting
+	number     uint64      // of the last order
+	heard      uint64      // the last report that was passed on
+	stays      bool        // the starter keeps reports until they are heard
+	quiet      *time.Timer // until the starter is pinged; nil before it has a plan
+	settled    func()      // see whenSettled
+	ads        slotAds
+	ended      bool
+	problem    error
+	leftover   int
+	leftBehind *leftBehind // nil of a starter that lives
 }
 
 // greeting is the starter's first word.
@@ -105,7 +105,7 @@ func (h *Handle) Hello() protocol.StarterHello {
 // Kill ends the starter and everything below it at once, with SIGKILL. The
 // sandbox is removed before Exited is closed.
 func (h *Handle) Kill() error {
-	h.waive()
+	h.giveUp()
 	_, err := h.starter.Kill()
 	return err
 }
@@ -122,7 +122,7 @@ func (h *Handle) stuck(why error) {
 // give sends the startd's hello and the plan, with the connection nc, and waits until
 // they are written. It may take a few seconds with a starter that does not read.
 func (h *Handle) give(ctx context.Context, plan *protocol.Plan, nc net.Conn) error {
-	if err := h.welcome(ctx); err != nil {
+	if err := h.awaitHello(ctx); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -189,8 +189,8 @@ func (h *Handle) follow(from io.ReadCloser) {
 	from.Close()
 	h.greet(nil, cmp.Or(err, errs.E("launch.hear", errs.Broken, "", errors.New("the starter did not say hello"))))
 	close(h.reports)
-	if s, ok := h.starter.(*stranger); ok {
-		h.inherit()
+	if s, ok := h.starter.(*adopted); ok {
+		h.awaitDealtWith()
 		s.await(h.saidAll())
 	}
 	<-h.starter.Done()
@@ -213,7 +213,7 @@ func (h *Handle) follow(from io.ReadCloser) {
 // reclaimLeft clears away what the starter left, if it did not come to its own end.
 func (h *Handle) reclaimLeft() (killed int, err error) {
 	h.mu.Lock()
-	r, well := h.reclaim, h.ended && h.estate == nil && h.starter.Status().Success()
+	r, well := h.reclaim, h.ended && h.leftBehind == nil && h.starter.Status().Success()
 	h.mu.Unlock()
 	if well || r.execute == "" || r.census == nil {
 		return 0, nil

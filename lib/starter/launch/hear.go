@@ -24,7 +24,7 @@ const helloWithin = time.Minute
 func (h *Handle) hear(r io.Reader) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 4096), protocol.MaxLine)
-	known := h.estate != nil // it said hello to the startd before
+	known := h.leftBehind != nil // it said hello to the startd before
 	lines := protocol.Starter.Reader()
 	for in.Scan() {
 		line, err := lines.Read(in.Bytes())
@@ -107,8 +107,8 @@ func (h *Handle) greet(hello *protocol.StarterHello, err error) {
 	close(h.first.there)
 }
 
-// welcome waits for the starter's hello, no longer than ctx.
-func (h *Handle) welcome(ctx context.Context) error {
+// awaitHello waits for the starter's hello, no longer than ctx.
+func (h *Handle) awaitHello(ctx context.Context) error {
 	select {
 	case <-h.first.there:
 	default:
@@ -117,9 +117,9 @@ func (h *Handle) welcome(ctx context.Context) error {
 		select {
 		case <-h.first.there:
 		case <-ctx.Done():
-			return errs.E("launch.welcome", errs.Transient, "", ctx.Err())
+			return errs.E("launch.awaitHello", errs.Transient, "", ctx.Err())
 		case <-late.C:
-			return errs.E("launch.welcome", errs.Broken, "", fmt.Errorf("the starter did not say hello for %v", helloWithin))
+			return errs.E("launch.awaitHello", errs.Broken, "", fmt.Errorf("the starter did not say hello for %v", helloWithin))
 		}
 	}
 	h.mu.Lock()
@@ -140,11 +140,11 @@ func (h *Handle) speaks() bool {
 func (h *Handle) Heard(report uint64) {
 	h.mu.Lock()
 	stays := h.stays
-	if h.estate != nil {
-		h.estate.dealt = max(h.estate.dealt, report)
+	if h.leftBehind != nil {
+		h.leftBehind.dealt = max(h.leftBehind.dealt, report)
 	}
 	h.mu.Unlock()
-	h.prod()
+	h.wake()
 	if stays {
 		h.orders.acknowledge(report)
 	}

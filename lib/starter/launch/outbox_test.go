@@ -425,7 +425,7 @@ func TestHear(t *testing.T) {
 		{"an order", hello + `{"v":1,"id":1,"kind":"suspend","body":{}}` + "\n", nil, errs.Broken},
 		{"busy", `{"v":1,"kind":"busy","body":{"pid":9}}` + "\n", nil, errs.Conflict},
 	} {
-		h := newHandle(newStranger(host.ProcID{}, nil), nowhere{}, 0, nil, nil, slog.New(slog.DiscardHandler))
+		h := newHandle(newAdopted(host.ProcID{}, nil), nowhere{}, 0, nil, nil, slog.New(slog.DiscardHandler))
 		err := h.hear(strings.NewReader(c.said))
 		close(h.reports)
 		var heard []uint64

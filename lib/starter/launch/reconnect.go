@@ -42,9 +42,9 @@ type Return struct {
 // look is how often a starter is looked for that is just ending.
 const look = 50 * time.Millisecond
 
-// parting is how long another startd may be there that has just gone: the starter may
+// stillThere is how long another startd may be there that has just gone: the starter may
 // not have seen it.
-const parting = time.Second
+const stillThere = time.Second
 
 // Reconnect comes back to the starter of a sandbox. Its handle delivers what no startd
 // has heard, and then what the starter says. Of one that has ended meanwhile there is
@@ -65,7 +65,7 @@ func Reconnect(ctx context.Context, r Return) (*Handle, error) {
 		case errs.Unsupported, errs.Denied:
 			return nil, errs.E(op, errs.Other, r.Dir, err)
 		case errs.Conflict:
-			if time.Since(began) > parting {
+			if time.Since(began) > stillThere {
 				return nil, errs.E(op, errs.Other, r.Dir, err)
 			}
 		case errs.NotFound:
@@ -110,11 +110,11 @@ func (r Return) once(ctx context.Context) (*Handle, error) {
 
 // alive begins a conversation.
 func (r Return) alive(ctx context.Context, nc net.Conn, record sandbox.Record) (*Handle, error) {
-	s := newStranger(record.Starter, r.Census)
+	s := newAdopted(record.Starter, r.Census)
 	h := newHandle(s, socket{nc}, 0, r.Census, r.Private, r.Log)
 	h.stays, h.heard = true, r.Heard
 	go h.follow(nc)
-	err := h.welcome(ctx)
+	err := h.awaitHello(ctx)
 	if err == nil {
 		err = h.known(record)
 	}
@@ -165,52 +165,52 @@ func (h *Handle) resume(r Return) error {
 
 // dead is a handle for what a starter left that has ended.
 func (r Return) dead(left sandbox.Left) *Handle {
-	h := newHandle(newStranger(left.Record.Starter, r.Census), nowhere{}, 0, r.Census, r.Private, r.Log)
+	h := newHandle(newAdopted(left.Record.Starter, r.Census), nowhere{}, 0, r.Census, r.Private, r.Log)
 	h.hangUp()
-	h.heard, h.reclaim.execute, h.estate = r.Heard, filepath.Dir(r.Dir), &estate{dealt: r.Heard, more: make(chan struct{}, 1)}
+	h.heard, h.reclaim.execute, h.leftBehind = r.Heard, filepath.Dir(r.Dir), &leftBehind{dealt: r.Heard, more: make(chan struct{}, 1)}
 	h.greet(&protocol.StarterHello{Proc: left.Record.Starter, Activation: left.Record.Activation, State: protocol.Over}, nil)
 	go h.follow(io.NopCloser(bytes.NewReader(left.Unheard)))
 	return h
 }
 
-// estate is what a starter left that had ended. Its fields but more are under the
+// leftBehind is what a starter left that had ended. Its fields but more are under the
 // handle's lock.
-type estate struct {
-	more   chan struct{} // more of it was dealt with
-	dealt  uint64        // the last report that was
-	waived bool          // nobody wants it
+type leftBehind struct {
+	more    chan struct{} // more of it was dealt with
+	dealt   uint64        // the last report that was
+	givenUp bool          // nobody wants it
 }
 
-// inherit waits until the owner has dealt with all that a starter left which had ended.
-func (h *Handle) inherit() {
-	for h.estate != nil {
+// awaitDealtWith waits until the owner has dealt with all that a starter left which had ended.
+func (h *Handle) awaitDealtWith() {
+	for h.leftBehind != nil {
 		h.mu.Lock()
-		over := h.estate.waived || h.estate.dealt >= h.heard
+		over := h.leftBehind.givenUp || h.leftBehind.dealt >= h.heard
 		h.mu.Unlock()
 		if over {
 			return
 		}
-		<-h.estate.more
+		<-h.leftBehind.more
 	}
 }
 
-// waive gives up what a starter left.
-func (h *Handle) waive() {
-	if h.estate == nil {
+// giveUp gives up what a starter left.
+func (h *Handle) giveUp() {
+	if h.leftBehind == nil {
 		return
 	}
 	h.mu.Lock()
-	h.estate.waived = true
+	h.leftBehind.givenUp = true
 	h.mu.Unlock()
-	h.prod()
+	h.wake()
 }
 
-func (h *Handle) prod() {
-	if h.estate == nil {
+func (h *Handle) wake() {
+	if h.leftBehind == nil {
 		return
 	}
 	select {
-	case h.estate.more <- struct{}{}:
+	case h.leftBehind.more <- struct{}{}:
 	default:
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// stranger is a starter that another startd began: no child of this process, so that
+// adopted is a starter that another startd began: no child of this process, so that
 // nothing tells when it ends, nor how.
-type stranger struct {
+type adopted struct {
 	proc   host.ProcID
 	census host.Census
 	done   chan struct{}
@@ -22,33 +22,33 @@ type stranger struct {
 	status host.ExitStatus
 }
 
-func newStranger(p host.ProcID, c host.Census) *stranger {
-	return &stranger{proc: p, census: c, done: make(chan struct{}), leave: make(chan struct{})}
+func newAdopted(p host.ProcID, c host.Census) *adopted {
+	return &adopted{proc: p, census: c, done: make(chan struct{}), leave: make(chan struct{})}
 }
 
 // Main implements host.Process.
-func (s *stranger) Main() host.ProcID { return s.proc }
+func (s *adopted) Main() host.ProcID { return s.proc }
 
 // Done implements host.Process.
-func (s *stranger) Done() <-chan struct{} { return s.done }
+func (s *adopted) Done() <-chan struct{} { return s.done }
 
 // Status implements host.Process. One that said its last word counts as well.
-func (s *stranger) Status() host.ExitStatus {
+func (s *adopted) Status() host.ExitStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
 // Kill implements host.Process.
-func (s *stranger) Kill() (int, error) {
+func (s *adopted) Kill() (int, error) {
 	return s.census.KillRemains(host.Remains{Boot: s.census.Boot(), Parent: s.proc, Main: s.proc})
 }
 
 // Close implements host.Process.
-func (s *stranger) Close() (int, error) { return 0, nil }
+func (s *adopted) Close() (int, error) { return 0, nil }
 
 // await waits until a starter is gone that has hung up, which it does when it ends.
-func (s *stranger) await(well bool) {
+func (s *adopted) await(well bool) {
 	for pause := time.Millisecond; s.census.Alive(s.proc); pause = min(2*pause, time.Second) {
 		select {
 		case <-time.After(pause):
