@@ -20,7 +20,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string][]string{}
-	row := regexp.MustCompile("(?m)^\\| (both|startd|starter) \\| ([^|]+) \\|")
+	row := regexp.MustCompile(`(?m)^\| (both|startd|starter) \| ([^|]+) \|`)
 	kind := regexp.MustCompile("`([^`]+)`")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		for _, k := range kind.FindAllStringSubmatch(m[2], -1) {

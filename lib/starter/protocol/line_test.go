@@ -81,8 +81,9 @@ func TestLines(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			line, ok := bytes.CutPrefix(text, []byte("before"))
-			if line, ok = bytes.CutSuffix(line, []byte("\n")); !ok || bytes.Contains(line, []byte("\n")) {
+			line, appended := bytes.CutPrefix(text, []byte("before"))
+			line, ended := bytes.CutSuffix(line, []byte("\n"))
+			if !appended || !ended || bytes.Contains(line, []byte("\n")) {
 				t.Errorf("not one line: %q", text)
 			}
 			got, err := side.from.Reader().Read(line)
