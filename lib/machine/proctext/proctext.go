@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package proctext reads texts that a Linux kernel or distribution writes:
-// bytes in, values out, on every operating system. It has nothing to prepare when
-// a program begins: each starter is such a program. It must never open a file, and never panic or grow beyond the size of
+// bytes in, values out, on every operating system. It owns only what
+// prometheus/procfs does not parse, parses for one architecture at a time
+// (/proc/cpuinfo), parses without a bound (processor lists) or parses at a
+// price that a reading every few seconds should not have (load average, free
+// swap). It must never open a file, and never panic or grow beyond the size of
 // its input, whatever the bytes are.
 package proctext
 
@@ -54,8 +57,7 @@ func LoadAvg(text []byte) (float64, error) {
 }
 
 // MemKiB returns the amount of one line of /proc/meminfo, such as SwapFree,
-// in KiB, and whether the line is there. An amount that no machine has counts as
-// 2^60. It does not allocate.
+// in KiB, and whether the line is there. It does not allocate.
 func MemKiB(text []byte, field string) (int64, bool) {
 	for len(text) > 0 {
 		var line []byte
@@ -66,12 +68,6 @@ func MemKiB(text []byte, field string) (int64, bool) {
 		value, ok := bytes.CutSuffix(bytes.TrimSpace(line[len(field)+1:]), []byte(" kB"))
 		if !ok {
 			return 0, false
-		}
-		if value = bytes.TrimLeft(value, "0"); len(value) > 18 && len(bytes.Trim(value, "0123456789")) == 0 {
-			return 1 << 60, true
-		}
-		if len(value) == 0 {
-			value = []byte("0")
 		}
 		n, err := atoi(value)
 		return n, err == nil

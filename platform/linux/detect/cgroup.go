@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/execpoint/execpoint/lib/machine/proctext"
 	"github.com/execpoint/execpoint/platform/linux"
 )
@@ -33,19 +35,22 @@ const maxDepth = 64
 // has none, which is no error.
 func groupsOf(root linux.Root) (groups, error) {
 	g := groups{legacy: make(map[string][]string)}
-	path := filepath.Join(root.Proc, "self/cgroup")
-	text, err := readText(maxText, path)
+	procFS, err := procfs.NewFS(root.Proc)
+	if err != nil {
+		return g, err
+	}
+	self, err := procFS.Self()
+	if err != nil {
+		return g, err
+	}
+	member, err := self.Cgroups()
 	if errors.Is(err, fs.ErrNotExist) {
 		return g, nil
 	}
 	if err != nil {
-		return g, err
+		return g, broken(filepath.Join(root.Proc, "self/cgroup"), err)
 	}
-	member, err := proctext.Memberships(text)
-	if err != nil {
-		return g, broken(path, err)
-	}
-	hybrid := slices.ContainsFunc(member, func(c proctext.Membership) bool { return len(c.Controllers) > 0 })
+	hybrid := slices.ContainsFunc(member, func(c procfs.Cgroup) bool { return len(c.Controllers) > 0 })
 	for _, m := range member {
 		switch {
 		case len(m.Controllers) == 0 && hybrid:

@@ -5,7 +5,7 @@
 
 // Package detect finds out what a Linux machine has (Scanners, Volume) and how
 // busy it is (Sampler). It owns the choice of what to read; how the texts are
-// read is lib/machine/proctext. It must never read
+// read is prometheus/procfs or lib/machine/proctext. It must never read
 // anything but below the Root it was given, by the calls in System, or at the
 // paths of EXECUTE and SLOT<N>_EXECUTE; never write; and never start a program:
 // those that have to be run are machine.Prober's.

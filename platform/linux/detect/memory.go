@@ -10,8 +10,9 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/execpoint/execpoint/lib/machine"
-	"github.com/execpoint/execpoint/lib/machine/proctext"
 )
 
 // memory finds out how much RAM and swap space there is, and how much of the
@@ -24,24 +25,30 @@ var errNoTotal = errors.New("no line MemTotal")
 
 func (m memory) Scan(_ context.Context, inv *machine.Inventory) error {
 	path := filepath.Join(m.Root.Proc, "meminfo")
-	text, err := readText(maxText, path)
+	procFS, err := procfs.NewFS(m.Root.Proc)
 	if err != nil {
 		return err
 	}
-	total, ok := proctext.MemKiB(text, "MemTotal")
-	if !ok {
+	info, err := procFS.Meminfo()
+	if err != nil {
+		return err
+	}
+	if info.MemTotal == nil {
 		return broken(path, errNoTotal)
 	}
-	totalKiB := clampKiB(uint64(total))
+	totalKiB := clampKiB(*info.MemTotal)
 	inv.PhysicalMemoryMiB = totalKiB / 1024
 	inv.DetectedMemoryMiB = inv.PhysicalMemoryMiB
 	inv.Learn(path, "PhysicalMemoryMiB", "DetectedMemoryMiB", "UsableMemoryMiB")
 	// A kernel built without swap has no such lines; it has no swap then.
-	free, _ := proctext.MemKiB(text, "SwapFree")
-	if swap, ok := proctext.MemKiB(text, "SwapTotal"); ok {
-		inv.SwapTotalKiB = clampKiB(uint64(swap))
+	var free uint64
+	if info.SwapFree != nil {
+		free = *info.SwapFree
 	}
-	inv.SwapKiB = clampKiB(uint64(free)) + totalKiB
+	if info.SwapTotal != nil {
+		inv.SwapTotalKiB = clampKiB(*info.SwapTotal)
+	}
+	inv.SwapKiB = clampKiB(free) + totalKiB
 	inv.Learn(path, "SwapTotalKiB", "SwapKiB")
 
 	groups, err := groupsOf(m.Root)

@@ -8,17 +8,15 @@
 package listeners
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/execpoint/execpoint/lib/errs"
-	"github.com/execpoint/execpoint/lib/machine/proctext"
 	"github.com/execpoint/execpoint/platform/linux"
 )
 
@@ -35,28 +33,52 @@ func Users(r linux.Root, at net.Addr) ([]uint32, error) {
 	if err != nil {
 		return nil, errs.E(op, errs.Invalid, at.String(), err)
 	}
+	proc, err := procfs.NewFS(r.Proc)
+	if err != nil {
+		return nil, errs.E(op, errs.Broken, r.Proc, err)
+	}
 	var uids []uint32
-	take := func(s proctext.Socket) {
-		addr := s.Local.Addr().Unmap()
-		if s.Local.Port() == to.Port() && (addr.IsUnspecified() || addr == to.Addr().Unmap()) {
-			uids = append(uids, s.UID)
+	take := func(local net.IP, port, uid uint64) {
+		addr, ok := netip.AddrFromSlice(local)
+		if addr = addr.Unmap(); ok && port == uint64(to.Port()) && (addr.IsUnspecified() || addr == to.Addr().Unmap()) {
+			uids = append(uids, uint32(uid))
 		}
 	}
-	// Netlink would be faster where there are very many sockets. This is asked when
-	// a session begins, and seldom at that.
 	var four, six error
-	switch network := at.Network(); network {
+	switch at.Network() {
 	case "tcp":
-		listens := func(s proctext.Socket) {
-			if s.State == tcpListen {
-				take(s)
+		for _, read := range []struct {
+			sockets func() (procfs.NetTCP, error)
+			err     *error
+		}{
+			// procfs would have us use netlink, which is faster where there are very
+			// many sockets. This is asked when a session begins, and seldom at that.
+			//lint:ignore SA1019 see above
+			{proc.NetTCP, &four},
+			//lint:ignore SA1019 see above
+			{proc.NetTCP6, &six},
+		} {
+			var all procfs.NetTCP
+			all, *read.err = read.sockets()
+			for _, s := range all {
+				if s.St == tcpListen {
+					take(s.LocalAddr, s.LocalPort, s.UID)
+				}
 			}
 		}
-		four, six = sockets(r, network, listens), sockets(r, network+"6", listens)
 	case "udp":
-		four, six = sockets(r, network, take), sockets(r, network+"6", take)
+		for _, read := range []struct {
+			sockets func() (procfs.NetUDP, error)
+			err     *error
+		}{{proc.NetUDP, &four}, {proc.NetUDP6, &six}} {
+			var all procfs.NetUDP
+			all, *read.err = read.sockets()
+			for _, s := range all {
+				take(s.LocalAddr, s.LocalPort, s.UID)
+			}
+		}
 	default:
-		return nil, errs.E(op, errs.Invalid, network, errors.New("want tcp or udp"))
+		return nil, errs.E(op, errs.Invalid, at.Network(), errors.New("want tcp or udp"))
 	}
 	if errors.Is(six, fs.ErrNotExist) {
 		six = nil // a kernel without IPv6
@@ -68,23 +90,4 @@ func Users(r linux.Root, at net.Addr) ([]uint32, error) {
 		return nil, errs.E(op, errs.NotFound, at.String(), fmt.Errorf("no socket of this machine listens there"))
 	}
 	return uids, nil
-}
-
-// sockets calls each with every socket of one of the kernel's lists.
-func sockets(r linux.Root, list string, each func(proctext.Socket)) error {
-	f, err := os.Open(filepath.Join(r.Proc, "net", list))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	lines := bufio.NewScanner(f)
-	lines.Scan() // the names of the columns
-	for lines.Scan() {
-		s, err := proctext.ParseSocket(lines.Bytes())
-		if err != nil {
-			return err
-		}
-		each(s)
-	}
-	return lines.Err()
 }
