@@ -4,7 +4,6 @@
 package check
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,28 +12,28 @@ import (
 
 var (
 	// sizeKnob is an amount of which there cannot be less than none.
-	sizeKnob = regexp.MustCompile(`(?i)^(?:NUM_CPUS|MAX_NUM_CPUS|MEMORY|RESERVED_MEMORY|RESERVED_SWAP|RESERVED_DISK|MACHINE_RESOURCE_\w+|NUM_SLOTS|NUM_SLOTS_TYPE_[0-9]+)$`)
+	sizeKnob = pattern(`(?i)^(?:NUM_CPUS|MAX_NUM_CPUS|MEMORY|RESERVED_MEMORY|RESERVED_SWAP|RESERVED_DISK|MACHINE_RESOURCE_\w+|NUM_SLOTS|NUM_SLOTS_TYPE_[0-9]+)$`)
 	// below0 is a share of a slot type that is less than none.
-	below0 = regexp.MustCompile(`(\w+)\s*[=:]\s*-\s*[0-9.]+%?`)
+	below0 = pattern(`(\w+)\s*[=:]\s*-\s*[0-9.]+%?`)
 	// unitOf is the unit that the table of knobs tells.
-	unitOf = regexp.MustCompile(`\b(KiB|MiB|GiB|bytes)\b`)
+	unitOf = pattern(`\b(KiB|MiB|GiB|bytes)\b`)
 	// withUnit is a number with a unit behind it.
-	withUnit = regexp.MustCompile(`(?i)^\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*$`)
+	withUnit = pattern(`(?i)^\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*$`)
 	// addressKnob is a list of hosts with ports.
-	addressKnob = regexp.MustCompile(`(?i)^(?:COLLECTOR_HOST|CONDOR_VIEW_HOST|CCB_ADDRESS|NEGOTIATOR_HOST|SCHEDD_HOST)$`)
+	addressKnob = pattern(`(?i)^(?:COLLECTOR_HOST|CONDOR_VIEW_HOST|CCB_ADDRESS|NEGOTIATOR_HOST|SCHEDD_HOST)$`)
 )
 
 // sizes reports amounts below zero.
 func (c *checker) sizes() {
 	for _, s := range c.set {
 		name := bare(s.Name)
-		if shareKnob.MatchString(name) {
-			if m := below0.FindString(s.Value); m != "" && !c.has(s.Name, SlotTooLarge) {
+		if shareKnob().MatchString(name) {
+			if m := below0().FindString(s.Value); m != "" && !c.has(s.Name, SlotTooLarge) {
 				c.add(found(OutOfRange, s, "asks for less than nothing: "+oneLine(m), "an amount from 0 up, or a share in percent"))
 			}
 			continue
 		}
-		if !sizeKnob.MatchString(name) {
+		if !sizeKnob().MatchString(name) {
 			continue
 		}
 		if n, err := strconv.ParseFloat(strings.TrimSpace(s.Value), 64); err == nil && n < 0 && !c.has(s.Name, OutOfRange) {
@@ -46,7 +45,7 @@ func (c *checker) sizes() {
 // ports reports ports in a list of hosts that are no number.
 func (c *checker) ports() {
 	for _, s := range c.set {
-		if !addressKnob.MatchString(bare(s.Name)) {
+		if !addressKnob().MatchString(bare(s.Name)) {
 			continue
 		}
 		for _, host := range splitList(s.Value) {
@@ -79,7 +78,7 @@ var seconds = map[string]float64{
 // that cannot be told.
 func inUnits(name, value string) string {
 	k, ok := config.LookupKnob(name)
-	m := withUnit.FindStringSubmatch(value)
+	m := withUnit().FindStringSubmatch(value)
 	if !ok || m == nil {
 		return ""
 	}
@@ -94,7 +93,7 @@ func inUnits(name, value string) string {
 		}
 		return ""
 	}
-	of := unitOf.FindString(k.Doc)
+	of := unitOf().FindString(k.Doc)
 	if of == "" {
 		return ""
 	}

@@ -6,7 +6,6 @@ package check
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,12 +161,12 @@ func (c *checker) values() {
 }
 
 // reference is a macro without a default.
-var reference = regexp.MustCompile(`\$\(([A-Za-z0-9_.]+)\)`)
+var reference = pattern(`\$\(([A-Za-z0-9_.]+)\)`)
 
 // unset returns the macros in a setting that expand to nothing.
 func (c *checker) unset(s config.Setting) []string {
 	var out []string
-	for _, m := range reference.FindAllStringSubmatch(s.Raw, -1) {
+	for _, m := range reference().FindAllStringSubmatch(s.Raw, -1) {
 		if got, ok := c.Config.Lookup(m[1]); (!ok || strings.TrimSpace(got.Value) == "") && !slices.Contains(out, m[0]) {
 			out = append(out, m[0])
 		}
@@ -218,7 +217,7 @@ func (c *checker) unparsable(s config.Setting) Finding {
 	if col, ok := c.column(s, at.Offset); ok {
 		f.Column = col
 	}
-	if bareText.MatchString(s.Value) && c.isPublished(bare(s.Name)) {
+	if bareText().MatchString(s.Value) && c.isPublished(bare(s.Name)) {
 		return found(Unquoted, s, "is no expression, so that the attribute is left out", s.Name+` = "`+s.Value+`"`)
 	}
 	if right := inUnits(bare(s.Name), s.Value); right != "" {

@@ -4,7 +4,6 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,12 +36,12 @@ func isPolicy(name string) bool {
 }
 
 // typeKnob is a setting of one slot type.
-var typeKnob = regexp.MustCompile(`(?i)^SLOT_TYPE_([0-9]+)_(\w+)$`)
+var typeKnob = pattern(`(?i)^SLOT_TYPE_([0-9]+)_(\w+)$`)
 
 // slotTypeKnob splits the name of a setting into slot type and knob; without
 // one the type is "".
 func slotTypeKnob(name string) (slotType, knob string) {
-	if m := typeKnob.FindStringSubmatch(name); m != nil {
+	if m := typeKnob().FindStringSubmatch(name); m != nil {
 		return m[1], m[2]
 	}
 	return "", name
@@ -97,7 +96,7 @@ func (c *checker) ruleset(slotType int) *ruleset {
 func (c *checker) slotTypes() []int {
 	var types []int
 	for _, s := range c.set {
-		if m := countKnob.FindStringSubmatch(bare(s.Name)); m != nil {
+		if m := countKnob().FindStringSubmatch(bare(s.Name)); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
 				if many, err := c.Config.Int(s.Name); err == nil && many > 0 {
 					types = append(types, n)

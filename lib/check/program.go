@@ -6,7 +6,6 @@ package check
 import (
 	"errors"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -31,7 +30,7 @@ type FileFacts struct {
 }
 
 // runsIt are the knobs whose value is a program that the EP runs.
-var runsIt = regexp.MustCompile(`(?i)^(?:USER_JOB_WRAPPER|HIBERNATION_PLUGIN|LIBVIRT_XML_SCRIPT|VM_GAHP_SERVER|SINGULARITY|STARTER|STARTD|PROCD|KBDD|JAVA|GPU_MONITOR|` +
+var runsIt = pattern(`(?i)^(?:USER_JOB_WRAPPER|HIBERNATION_PLUGIN|LIBVIRT_XML_SCRIPT|VM_GAHP_SERVER|SINGULARITY|STARTER|STARTD|PROCD|KBDD|JAVA|GPU_MONITOR|` +
 	`BOINC_EXECUTABLE|SSH_TO_JOB_SSHD|DOCKER_PAT_PRODUCER|LINUX_KERNEL_TUNING_SCRIPT|DEFAULT_MASTER_SHUTDOWN_SCRIPT|MASTER_SHUTDOWN_\w+|` +
 	`(?:STARTD_CRON|BENCHMARKS)_\w+_EXECUTABLE|\w+_HOOK_(?:FETCH_WORK|REPLY_FETCH|EVICT_CLAIM|PREPARE_JOB_BEFORE_TRANSFER|PREPARE_JOB|UPDATE_JOB_INFO|JOB_EXIT))$`)
 
@@ -41,7 +40,7 @@ func (c *checker) programs() {
 		return
 	}
 	for _, s := range c.set {
-		if k, ok := config.LookupKnob(s.Name); !runsIt.MatchString(bare(s.Name)) || ok && k.Mark() == config.NothingReads {
+		if k, ok := config.LookupKnob(s.Name); !runsIt().MatchString(bare(s.Name)) || ok && k.Mark() == config.NothingReads {
 			continue // nobody runs it
 		}
 		path := strings.TrimSpace(s.Value)
@@ -53,7 +52,7 @@ func (c *checker) programs() {
 }
 
 // executeKnob is the directory in which jobs run, of all slots or of one.
-var executeKnob = regexp.MustCompile(`(?i)^(?:SLOT[0-9]+_)?EXECUTE$`)
+var executeKnob = pattern(`(?i)^(?:SLOT[0-9]+_)?EXECUTE$`)
 
 // directories looks at the directories that somebody named for jobs.
 func (c *checker) directories() {
@@ -62,7 +61,7 @@ func (c *checker) directories() {
 	}
 	for _, s := range c.set {
 		path := strings.TrimSpace(s.Value)
-		if !executeKnob.MatchString(bare(s.Name)) || path == "" {
+		if !executeKnob().MatchString(bare(s.Name)) || path == "" {
 			continue
 		}
 		switch facts, err := c.Files.Facts(path); {

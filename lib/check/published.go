@@ -4,7 +4,6 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,11 +13,11 @@ import (
 
 var (
 	// attrsList is a knob that lists attributes for the slot ads.
-	attrsList = regexp.MustCompile(`(?i)^(?:(?:SLOT|SLOT_TYPE_)([0-9]+)_)?STARTD_(?:ATTRS|EXPRS)$`)
+	attrsList = pattern(`(?i)^(?:(?:SLOT|SLOT_TYPE_)([0-9]+)_)?STARTD_(?:ATTRS|EXPRS)$`)
 	// perSlot is a setting for one slot or slot type.
-	perSlot = regexp.MustCompile(`(?i)^(SLOT_TYPE_|SLOT)([0-9]+)_(\w+)$`)
+	perSlot = pattern(`(?i)^(SLOT_TYPE_|SLOT)([0-9]+)_(\w+)$`)
 	// bareText is what somebody writes who means a string.
-	bareText = regexp.MustCompile(`^[A-Za-z0-9_./\\:@ -]*[A-Za-z][A-Za-z0-9_./\\:@ -]*$`)
+	bareText = pattern(`^[A-Za-z0-9_./\\:@ -]*[A-Za-z][A-Za-z0-9_./\\:@ -]*$`)
 )
 
 // listed is an attribute with the setting that lists it.
@@ -31,7 +30,7 @@ type listed struct {
 func (c *checker) lists() []listed {
 	var all []listed
 	for _, s := range c.set {
-		if !attrsList.MatchString(bare(s.Name)) {
+		if !attrsList().MatchString(bare(s.Name)) {
 			continue
 		}
 		for _, name := range splitList(s.Value) {
@@ -71,7 +70,7 @@ func (c *checker) valuesOf(attr string) []config.Setting {
 	var out []config.Setting
 	for _, s := range c.set {
 		name := bare(s.Name)
-		if m := perSlot.FindStringSubmatch(name); m != nil && strings.EqualFold(m[3], attr) || strings.EqualFold(name, attr) {
+		if m := perSlot().FindStringSubmatch(name); m != nil && strings.EqualFold(m[3], attr) || strings.EqualFold(name, attr) {
 			if strings.TrimSpace(s.Value) != "" {
 				out = append(out, s)
 			}

@@ -16,15 +16,15 @@ import (
 )
 
 var (
-	countKnob = regexp.MustCompile(`(?i)^NUM_SLOTS_TYPE_([0-9]+)$`)
-	shareKnob = regexp.MustCompile(`(?i)^SLOT_TYPE_([0-9]+)$`)
+	countKnob = pattern(`(?i)^NUM_SLOTS_TYPE_([0-9]+)$`)
+	shareKnob = pattern(`(?i)^SLOT_TYPE_([0-9]+)$`)
 )
 
 // slotSettings reports settings for slots and slot types that nothing looks at.
 func (c *checker) slotSettings() {
 	for _, s := range c.set {
 		name := bare(s.Name)
-		if m := perSlot.FindStringSubmatch(name); m != nil {
+		if m := perSlot().FindStringSubmatch(name); m != nil {
 			perType := strings.EqualFold(m[1], "SLOT_TYPE_")
 			switch {
 			case c.isPublished(m[3]):
@@ -35,7 +35,7 @@ func (c *checker) slotSettings() {
 					"SLOT_TYPE_<type>_"+m[3]+", or a clause SlotID == "+m[2]+" in "+m[3]))
 			}
 		}
-		if m := shareKnob.FindStringSubmatch(name); m != nil && m[1] != "0" && !c.Partial {
+		if m := shareKnob().FindStringSubmatch(name); m != nil && m[1] != "0" && !c.Partial {
 			if many, err := c.Config.Int("NUM_SLOTS_TYPE_" + m[1]); err == nil && many <= 0 {
 				if _, ok := c.setting("NUM_SLOTS_TYPE_" + m[1]); !ok {
 					c.add(found(SlotUnused, s, "makes no slots", "NUM_SLOTS_TYPE_"+m[1]+" = 1"))
@@ -133,12 +133,12 @@ func (c *checker) ofUnknown(p slot.Problem) bool {
 }
 
 // shortOf finds in a reason the resource that ran out.
-var shortOf = regexp.MustCompile(`(?i)not enough (\w+)`)
+var shortOf = pattern(`(?i)not enough (\w+)`)
 
 // sums shows what all slot types together ask of the resource that ran out, or
 // else the detail of the problem.
 func (c *checker) sums(layout slot.Layout, reason, detail string) string {
-	m := shortOf.FindStringSubmatch(reason)
+	m := shortOf().FindStringSubmatch(reason)
 	if m == nil {
 		return ": " + detail
 	}

@@ -4,7 +4,6 @@
 package check
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -132,8 +131,8 @@ func (c *checker) use(u use) {
 }
 
 var (
-	useLine  = regexp.MustCompile(`(?i)^(\s*)use\s+(\w+)\s*:\s*(.*)$`)
-	hereLine = regexp.MustCompile(`^\s*[\w.]+\s*@=\s*(\w+)\s*$`)
+	useLine  = pattern(`(?i)^(\s*)use\s+(\w+)\s*:\s*(.*)$`)
+	hereLine = pattern(`^\s*[\w.]+\s*@=\s*(\w+)\s*$`)
 )
 
 // usesIn finds the use statements of a file: those that begin a line and are
@@ -155,12 +154,12 @@ func usesIn(file, text string) []use {
 		case strings.HasPrefix(strings.TrimSpace(line), "#"):
 			continue
 		}
-		if m := hereLine.FindStringSubmatch(line); m != nil {
+		if m := hereLine().FindStringSubmatch(line); m != nil {
 			here = m[1]
 			continue
 		}
 		continued = strings.HasSuffix(line, `\`)
-		m := useLine.FindStringSubmatch(line)
+		m := useLine().FindStringSubmatch(line)
 		if m == nil || continued {
 			continue
 		}
