@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,9 @@ func TestConfigValByName(t *testing.T) {
 	// Daemons of this machine are found by their files, also where no collector answers.
 	const nobody = "_CONDOR_COLLECTOR_HOST=127.0.0.1:1"
 	for _, args := range [][]string{{"-startd", "START"}, {"-startd", "-name", machine, "HALF"}, {"-schedd", "HALF"}, {"-master", "HALF"}} {
+		if !c.Version.AtLeast(25, 0, 0) && slices.Contains(args, "-name") {
+			continue // its startd is not called after the machine, see newMaster
+		}
 		want, err := c.run("env", append([]string{nobody, "condor_config_val"}, args...)...)
 		if err != nil {
 			t.Fatalf("HTCondor's %v: %v", args, err)
