@@ -124,6 +124,8 @@ var disturbances = []disturbance{
 				j.until("first update by the clock in the queue", patience, func() bool { return j.queued("ResidentSetSize") != "undefined" })
 				said[i] = j.say("condor_suspend", j.id())
 				j.wait(eventlog.CodeSuspended, 1)
+				// The shadow writes the event before the schedd hears of it.
+				j.until("suspension in the queue", patience, func() bool { return j.queued("JobStatus") == "7" })
 				said[i] += j.say("condor_rm", j.id())
 				j.wait(eventlog.CodeAborted, 1)
 			}
