@@ -392,10 +392,16 @@ func (a *arena) rejoin(jobs [2]submitted) {
 func (a *arena) through(e *realpool.EP) {
 	a.TB.Helper()
 	if a.shared {
-		// Ours is called starter_…, the original's after its slot.
-		if log := e.Log("SharedPortLog"); !regexp.MustCompile(`passed socket to (starter|slot1_1)_`).MatchString(log) {
-			a.TB.Errorf("nobody came to the starter through the shared port of %s, whose log is\n%s", e.Name, realpool.Last(log, 6))
-		}
+		// Ours is called starter_…, the original's after its slot. The shared
+		// port writes its line when it has seen that the socket was taken, and by
+		// then the visitor may have his answer.
+		passed := regexp.MustCompile(`passed socket to (starter|slot1_1)_`)
+		a.Eventually("the shared port of "+e.Name+" says whom it led to the starter", realpool.Patience, func(context.Context) error {
+			if log := e.Log("SharedPortLog"); !passed.MatchString(log) {
+				return fmt.Errorf("nobody came to the starter through the shared port, whose log is\n%s", realpool.Last(log, 6))
+			}
+			return nil
+		})
 	}
 	b, err := os.ReadFile(filepath.Join(a.Dir, "log", "CollectorLog"))
 	a.Must(err)
