@@ -257,6 +257,12 @@ func TestSlotsBadPrograms(t *testing.T) {
 			r.Config = "NUM_CPUS = 2\nSTARTD_CRON_JOBLIST = c\nSTARTD_CRON_c_EXECUTABLE = ${DIR}/scripts/c.sh\nSTARTD_CRON_c_PERIOD = 60s\n"
 			r.Detected.Cpus, r.Detected.MemoryMiB = 2, 2000
 			got := answersTo(t, r)[0]
+			// Where others keep the machine busy a program may need more time.
+			for _, r.Delay = range []float64{5, 20} {
+				if len(got.Slots) == 1 && got.Slots[0]["Value"] == "" && tt.value != "" {
+					got = answersTo(t, r)[0]
+				}
+			}
 			if got.Error != "" || len(got.Slots) != 1 || got.Slots[0]["Value"] != tt.value {
 				t.Fatalf("%d slots, Value %s, %s %q", len(got.Slots), got.Slots[0]["Value"], got.Error, got.Warnings)
 			}
