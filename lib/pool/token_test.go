@@ -191,3 +191,30 @@ func TestTokenIsNotGiven(t *testing.T) {
 		})
 	}
 }
+
+// A collector whose rule gives every machine a token, and which refuses us with it all
+// the same since nothing allows its user, is asked for tokens and connected to as
+// seldom as one that is away. It must not be a loop without a pause.
+func TestTokenThatIsWorthNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &doorkeeper{Collector: pooltest.NewCollector("25.14.0"), answers: []string{"Token = \"" + aToken() + "\"\n"}}
+		stored := 0
+		newRig(t, inDomain, d, func(cfg *pool.Config) {
+			cfg.StoreToken = func(string) (string, error) {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				if stored++; stored > 1000 { // enough is seen
+					d.token = true
+				}
+				return "/tokens.d/STARTD_auto_generated_token", nil
+			}
+		})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if n := len(d.asked); n < 3 || n > 20 || d.denied > 21 {
+			t.Errorf("asked %d times, refused %d times in ten minutes", n, d.denied)
+		}
+	})
+}

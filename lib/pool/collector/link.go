@@ -124,6 +124,7 @@ func (s *updater) connect(ctx context.Context, command int, retiring bool) (*lin
 
 // connected notes a connection, or what stands for one.
 func (s *updater) connected(l *link, version string) {
+	s.trusting = false
 	s.mu.Lock()
 	s.status.Address = l.to.String()
 	s.status.Connected, s.status.Datagrams, s.status.Version, s.status.Since, s.status.Err = true, l.post != nil, version, s.updates.cfg.Clock.Now().Wall, nil

@@ -72,8 +72,8 @@ func (s *updater) run(ctx context.Context) {
 			l = nil
 			s.updates.queue.again(s) // it may have forgotten our ads
 		}
-		if !retiring && l == nil && errs.Is(err, errs.Denied) && s.seekToken(ctx) {
-			failures = 0
+		if !retiring && l == nil && errs.Is(err, errs.Denied) && s.seekToken(ctx) && !s.trusting {
+			s.trusting, failures = true, 0
 			continue
 		}
 		failures++
