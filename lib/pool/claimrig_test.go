@@ -120,7 +120,7 @@ func newStation(t testing.TB, o stationOptions) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random, next := claims.NewSecret("25.14.0", true), 0
+	random, next := claims.NewSecret("25.14.0", func() bool { return s.pool.MatchSessions() }), 0
 	s.EP = pooltest.New(t, pooltest.Options{
 		Text: open + o.text, Address: o.address, Clock: s.clock, Cpus: 4, Host: "ep.wirev.test",
 		Secret: func() claim.Secret {

@@ -603,3 +603,33 @@ func TestMatchInfo(t *testing.T) {
 		}
 	})
 }
+
+// SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION counts from a reconfig on, for the ids that
+// are made then. An id that says it has a session has one, and no other has.
+func TestMatchSessionsReconfigured(t *testing.T) {
+	bubble(t, twoStatic, func(t *testing.T, s *station) {
+		set := s.Settings(t)
+		use := func(on bool, name string) {
+			t.Helper()
+			set.Claims.MatchSessions = on
+			if err := s.Do(t.Context(), func(engine.Turn) { s.pool.Reconfigure(set) }); err != nil {
+				t.Fatal(err)
+			}
+			s.Step(t, ep.ClaimRequested{Capability: s.offered(name), Job: adOf(t, smallJob), Client: claim.Client{User: "alice@example"}}) // another id is offered then
+			id := s.offered(name)
+			_, known := s.sessions.Get(id.Public)
+			if says := strings.HasPrefix(id.Secret.Reveal(), "["); says != on || known != on {
+				t.Errorf("with the setting %v an id of %s says that it has a session: %v; it has one: %v", on, name, says, known)
+			}
+		}
+		held := s.offered("slot1")
+		use(false, "slot1")
+		if _, known := s.sessions.Get(held.Public); !known {
+			t.Error("an id from before has lost its session")
+		}
+		use(true, "slot2")
+		if log := s.log.String(); strings.Contains(log, "no session for a claim id") {
+			t.Errorf("%s", log)
+		}
+	})
+}

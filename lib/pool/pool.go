@@ -177,6 +177,9 @@ func (p *Pool) Complete(ad *classad.Ad) {
 	id.Complete(ad)
 }
 
+// MatchSessions is claims.Server's.
+func (p *Pool) MatchSessions() bool { return p.claims.MatchSessions() }
+
 // HasShadow is claims.Server's.
 func (p *Pool) HasShadow(act claim.ActivationID) bool { return p.claims.HasShadow(act) }
 

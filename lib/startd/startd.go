@@ -299,7 +299,8 @@ func (d *daemonState) runOptions(ctx context.Context, at *site, around *sync.Wai
 			Settled: func() { d.settled(ctx, around) },
 		},
 		Serve: &run.Serve{
-			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, NewSecret: claims.NewSecret(config.Version, d.settings.Claims.MatchSessions), Orders: d.orders.end,
+			Start: d.start.Unix(), Version: d.version, Cookie: d.env(daemon.CookieVariable), Family: d.family, Orders: d.orders.end,
+			NewSecret: claims.NewSecret(config.Version, func() bool { return d.pool.MatchSessions() }), // the pool is joined before the first id
 			Join: func(owner engine.Owner, duty func() ads.DutyCycle, problems []slot.Problem) (*pool.Pool, string, error) {
 				return d.join(ctx, around, owner, duty, problems)
 			},

@@ -90,7 +90,7 @@ func (s *Server) tellSchedd(ctx context.Context, x *keepalive, command int, answ
 	ctx, cancel := context.WithTimeout(ctx, scheddPatience)
 	defer cancel()
 	o := security.Options{}
-	if s.settings.Load().MatchSessions {
+	if hasSession(x.claim) {
 		o.Session = x.claim.Public
 	}
 	conn, _, err := s.cfg.Open.Command(ctx, to, command, o)

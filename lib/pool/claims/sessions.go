@@ -4,6 +4,8 @@
 package claims
 
 import (
+	"strings"
+
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
@@ -14,12 +16,13 @@ import (
 // NewSecret returns what makes the secrets of claim ids for an engine
 // (ep.Config.NewSecret): 64 hex digits and, in front of them, what a peer has
 // to know of the session that comes with the id. version is ours, as
-// "25.14.0". Without sessions (SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION is
-// false) a peer that claims has to authenticate.
-func NewSecret(version string, sessions bool) func() claim.Secret {
+// "25.14.0". sessions is asked for each id: without sessions
+// (SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION is false) a peer that claims has to
+// authenticate.
+func NewSecret(version string, sessions func() bool) func() claim.Secret {
 	return func() claim.Secret {
 		s, err := security.NewKeyText(nil)
-		if sessions {
+		if sessions() {
 			s, err = security.NewClaimSecret(version, nil)
 		}
 		if err != nil {
@@ -66,10 +69,17 @@ func (s *Server) sessionsOf(eff ep.Effect) {
 	}
 }
 
+// hasSession reports whether a claim id came with a session. The id says it, not
+// the setting, which may have changed since the id was made: a peer goes by the id.
+func hasSession(id claim.ID) bool { return strings.HasPrefix(id.Secret.Reveal(), "[") }
+
+// MatchSessions reports whether claim ids that are made now carry their sessions.
+func (s *Server) MatchSessions() bool { return s.settings.Load().MatchSessions }
+
 // addSession makes the session of a claim id. An id without information about
 // one has none, and one whose session lives keeps it.
 func (s *Server) addSession(id claim.ID) {
-	if id.IsZero() || !s.settings.Load().MatchSessions {
+	if !hasSession(id) {
 		return
 	}
 	if _, err := s.cfg.Sessions.AddClaim(id); err != nil && !errs.Is(err, errs.Conflict) {

@@ -80,7 +80,7 @@ func New(t testing.TB, o Options) *EP {
 		o.Address = "<127.0.0.1:9620>"
 	}
 	if o.Secret == nil {
-		o.Secret = claims.NewSecret(Version, true)
+		o.Secret = claims.NewSecret(Version, func() bool { return true })
 	}
 	now := o.Clock.Now()
 	inv := invented(t, &o, now.Wall)
