@@ -232,3 +232,56 @@ func TestWholeSlotHasNoLease(t *testing.T) {
 		}
 	})
 }
+
+// The lease of a job is that of its claim when the job is over, too: a schedd that
+// keeps the claim for its next job is asked often enough for it.
+//
+// row: S0-122
+func TestLeaseOfAShortJobIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ap := newAnswering(20)
+		s := heldBy(t, ap, smallJob) // 6 times 20 s, asked every 40 s
+		s.startJob(s.view("slot1").Claim, smallJob+"JobLeaseDuration = 30\n")
+		pass(time.Minute)
+		s.endJob()
+		before := ap.asked()
+		pass(10*time.Minute + 5*time.Second)
+		if !s.view("slot1").Claimed {
+			t.Error("the claim is gone while its schedd answers")
+		}
+		if n := ap.asked() - before; n < 59 || n > 62 {
+			t.Errorf("asked %d times in ten minutes, want every 10 s", n)
+		}
+		s.startJob(s.view("slot1").Claim, smallJob) // without a lease of its own
+		s.endJob()
+		before = ap.asked()
+		pass(10*time.Minute + 5*time.Second)
+		if n := ap.asked() - before; n < 14 || n > 17 {
+			t.Errorf("asked %d times in ten minutes after a job without JobLeaseDuration, want every 40 s", n)
+		}
+	})
+}
+
+// A schedd that does not answer is asked again soon, so that one that is started anew
+// finds its claims. The log has one line for each silence.
+func TestSilentScheddIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ap := newAnswering(20)
+		s := heldBy(t, ap, smallJob) // a lease of 120 s, asked every 40 s
+		pass(45 * time.Second)
+		for range 5 { // it answers for 10 s every two minutes, at other times than each 40 s
+			ap.down.Store(true)
+			pass(90 * time.Second)
+			ap.down.Store(false)
+			pass(10 * time.Second)
+			if !s.view("slot1").Claimed {
+				t.Fatal("the claim is gone, though its schedd answered before its lease was over")
+			}
+		}
+		if n := strings.Count(s.log.String(), `level=WARN msg="the schedd of a claim does not answer"`); n != 5 {
+			t.Errorf("the log has %d lines for 5 silences", n)
+		}
+	})
+}

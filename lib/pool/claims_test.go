@@ -4,8 +4,10 @@
 package pool_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/engine"
 )
 
@@ -632,4 +635,45 @@ func TestMatchSessionsReconfigured(t *testing.T) {
 			t.Errorf("%s", log)
 		}
 	})
+}
+
+// first has something happen before the next turn of the engine's owner.
+type first struct {
+	engine.Owner
+	happens atomic.Pointer[func()]
+}
+
+func (o *first) Do(ctx context.Context, f func(engine.Turn)) error {
+	if h := o.happens.Swap(nil); h != nil {
+		(*h)()
+	}
+	return o.Owner.Do(ctx, f)
+}
+
+// A schedd that gives a claim back while its request is on the way to the engine is
+// told that this is done, and then it does not get the claim.
+func TestGivenBackBeforeItIsGranted(t *testing.T) {
+	t.Parallel()
+	owner := &first{}
+	s := newStation(t, stationOptions{text: twoStatic, change: func(cfg *pool.Config) { owner.Owner, cfg.Owner = cfg.Owner, owner }})
+	s.idle()
+	id := s.offered("slot1")
+	p := s.peer(id)
+	release := func() {
+		if got := p.aboutClaim(443, id.Public, id); got != "" {
+			t.Errorf("RELEASE_CLAIM is answered %q", got)
+		}
+	}
+	conn := p.open(442, id.Public)
+	defer conn.Close()
+	owner.happens.Store(&release)
+	if err := putRequest(conn, id, adOf(t, smallJob)); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := readGrants(conn); err == nil {
+		t.Errorf("the request is answered %+v", g)
+	}
+	if got := s.slots()[0]; got == "slot1 Claimed/Idle" {
+		t.Errorf("a claim that was given back is there: %s", got)
+	}
 }

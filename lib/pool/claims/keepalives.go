@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool/engine"
@@ -22,15 +23,18 @@ const (
 	maxToSchedds   = 64              // conversations with schedds at the same time
 	leastAlive     = time.Second
 	soonAlive      = 10 * time.Second // after a sign of life of the schedd itself
+	aliveRetry     = 5 * time.Second  // after a schedd that did not answer, as HTCondor's startd
 )
 
 // keepalive is a claim whose schedd has to be asked whether it still wants it.
 type keepalive struct {
 	claim    claim.ID
 	client   claim.Client
+	granted  time.Duration // a third of the lease that it was granted with
 	every    time.Duration
 	next     time.Duration // boot time
 	inFlight bool          // it is being asked about
+	silent   bool          // the schedd did not answer the last time
 	slot     slot.ID
 	always   bool // the starter's conversation with the shadow counts for nothing
 	whole    bool // a partitionable slot: its lease is not renewed
@@ -48,7 +52,8 @@ type pendingClaim struct {
 
 // keepalives are the claims of schedds. Each is asked about every third of its
 // lease while no starter runs, whose conversation with the shadow is sign of
-// life enough.
+// life enough. A schedd that does not answer is asked again soon: the attempts of
+// a third of the lease are too few for a schedd that is started anew meanwhile.
 type keepalives struct {
 	mu      sync.Mutex
 	pending map[ep.Ref]*pendingClaim
@@ -128,7 +133,24 @@ func (k *keepalives) begin(now clock.Instant, g *ep.Grant, a *pendingClaim) {
 	whole, _ := g.Ad.EvalBool("PartitionableSlot", nil)
 	k.mu.Lock()
 	k.held[g.Claim.Public] = &keepalive{
-		claim: g.Claim, client: a.client, every: every, next: now.Boot + every, slot: g.Slot, always: a.always, whole: whole,
+		claim: g.Claim, client: a.client, granted: every, every: every, next: now.Boot + every, slot: g.Slot, always: a.always, whole: whole,
+	}
+	k.mu.Unlock()
+	engine.Wake(k.wake)
+}
+
+// activated notes that a job was started under a claim: the lease of the job is that
+// of the claim from then on, also when the job is over. A longer one than was
+// granted changes nothing here; HTCondor asks less often then.
+func (k *keepalives) activated(now clock.Instant, id claim.ID, job *classad.Ad) {
+	lease := claim.LeaseLength(job, 0, 0)
+	k.mu.Lock()
+	if x, ok := k.held[id.Public]; ok {
+		x.every = x.granted
+		if lease > 0 {
+			x.every = min(x.every, max(lease/3, leastAlive))
+		}
+		x.next = min(x.next, now.Boot+x.every)
 	}
 	k.mu.Unlock()
 	engine.Wake(k.wake)
@@ -195,12 +217,19 @@ func (k *keepalives) due(now clock.Instant) (ask []*keepalive, wait time.Duratio
 	return ask, wait
 }
 
-func (k *keepalives) asked(x *keepalive) {
+// asked notes that the conversation about a claim is over, and whether the schedd
+// has answered. It reports whether a silence is the first.
+func (k *keepalives) asked(now clock.Instant, x *keepalive, answered bool) (first bool) {
 	k.mu.Lock()
 	x.inFlight = false
-	if now, ok := k.held[x.claim.Public]; ok {
-		now.inFlight = false // it may have moved meanwhile
+	if held, ok := k.held[x.claim.Public]; ok { // it may have moved meanwhile
+		first = !answered && !held.silent
+		held.inFlight, held.silent = false, !answered
+		if !answered {
+			held.next = min(held.next, now.Boot+aliveRetry)
+		}
 	}
 	k.mu.Unlock()
 	engine.Wake(k.wake)
+	return first
 }

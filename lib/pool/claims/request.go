@@ -256,7 +256,7 @@ func (s *Server) askWatching(ctx context.Context, conn *cedar.Conn, ev ep.ClaimR
 	}
 	select {
 	case r := <-reply: // nearly always
-		return r, nil
+		return s.unlessGiven(ctx, given, r)
 	default:
 	}
 	hungUp, stop := listen.WatchHangUp(conn, requestClaimPatience)
@@ -264,7 +264,7 @@ func (s *Server) askWatching(ctx context.Context, conn *cedar.Conn, ev ep.ClaimR
 	select {
 	case r := <-reply:
 		stop()
-		return r, nil
+		return s.unlessGiven(ctx, given, r)
 	case <-hungUp:
 		why = errs.E(op, errs.Transient, "", listen.ErrHungUp)
 	case <-given:
@@ -284,4 +284,18 @@ func (s *Server) askWatching(ctx context.Context, conn *cedar.Conn, ev ep.ClaimR
 	default:
 	}
 	return ep.Reply{}, why
+}
+
+// unlessGiven returns the reply to a request, unless the schedd has given the claim
+// back before it was granted: it was told that this is done.
+func (s *Server) unlessGiven(ctx context.Context, given <-chan struct{}, r ep.Reply) (ep.Reply, error) {
+	select {
+	case <-given:
+	default:
+		return r, nil
+	}
+	if r.Granted != nil {
+		s.giveBack(ctx, r.Granted)
+	}
+	return ep.Reply{}, errs.E("claims.REQUEST_CLAIM", errs.Transient, "", errGivenBack)
 }

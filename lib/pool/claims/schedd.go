@@ -5,6 +5,7 @@ package claims
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -34,16 +35,23 @@ func (s *Server) keepAlive(ctx context.Context) {
 		ask, wait := s.keepalives.due(s.cfg.Clock.Now())
 		for _, x := range ask {
 			s.keepalives.ending.Go(func() {
-				defer s.keepalives.asked(x)
-				s.askSchedd(ctx, x)
+				err := s.askSchedd(ctx, x)
+				if first := s.keepalives.asked(s.cfg.Clock.Now(), x, err == nil); err != nil {
+					level := slog.LevelDebug
+					if first {
+						level = slog.LevelWarn
+					}
+					s.log.Log(ctx, level, "the schedd of a claim does not answer", "claim", x.claim.String(), "schedd", x.client.Schedd, "err", err)
+				}
 			})
 		}
 		timer.Reset(wait)
 	}
 }
 
-// askSchedd renews a lease if the schedd still knows the claim.
-func (s *Server) askSchedd(ctx context.Context, x *keepalive) {
+// askSchedd renews a lease if the schedd still knows the claim. It fails if the
+// schedd does not answer.
+func (s *Server) askSchedd(ctx context.Context, x *keepalive) error {
 	wanted := false
 	err := s.cfg.Owner.Do(ctx, func(t engine.Turn) {
 		at, ok := t.Engine.SlotOf(x.claim)
@@ -51,7 +59,7 @@ func (s *Server) askSchedd(ctx context.Context, x *keepalive) {
 		wanted = ok && there && v.Claimed && v.Claim == x.claim && (v.Activation == "" || x.always)
 	})
 	if err != nil || !wanted {
-		return
+		return nil // the engine is gone, or nothing has to be asked
 	}
 	known := true
 	err = s.tellSchedd(ctx, x, command.Alive, func(c *cedar.Conn) error {
@@ -64,13 +72,14 @@ func (s *Server) askSchedd(ctx context.Context, x *keepalive) {
 	})
 	switch {
 	case err != nil:
-		s.log.Warn("the schedd of a claim does not answer", "claim", x.claim.String(), "schedd", x.client.Schedd, "err", err)
+		return err
 	case known:
 		_ = s.cfg.Owner.Do(ctx, func(t engine.Turn) { t.Step(ep.LeaseRenewed{Claim: x.claim}) })
 	default:
 		s.log.Info("the schedd does not know the claim any more", "claim", x.claim.String(), "schedd", x.client.Schedd)
 		_ = s.cfg.Owner.Do(ctx, func(t engine.Turn) { t.Step(ep.ReleaseRequested{Claim: x.claim}) })
 	}
+	return nil
 }
 
 // tellSchedd sends a command about a claim under the claim's own session, and

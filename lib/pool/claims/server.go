@@ -110,6 +110,8 @@ func (s *Server) Perform(now clock.Instant, eff ep.Effect) {
 		if e.Decision.Cause == policy.ByLease {
 			s.keepalives.lapse(e.Slot)
 		}
+	case ep.StartStarter:
+		s.keepalives.activated(now, e.Claim, e.Job)
 	case ep.ClaimEnded:
 		s.claimEnded(e)
 	case ep.Reply:
