@@ -313,6 +313,22 @@ func TestQuery(t *testing.T) {
 	if err != nil || !cmp.Equal(got, []string{"18", "15", "12"}) {
 		t.Errorf("%q %v", got, err)
 	}
+	for _, tt := range []struct {
+		q    Query
+		want []string
+	}{
+		{Query{Scan: 4}, []string{"20", "19", "18", "17"}},
+		{Query{Scan: 4, Constraint: classad.MustParseExpr("ExitCode == 2")}, []string{"18"}},
+		{Query{Since: classad.MustParseExpr("ClusterId == 18")}, []string{"20", "19"}},
+		{Query{Since: classad.MustParseExpr("ClusterId <= 14"), Constraint: classad.MustParseExpr("ExitCode == 2")}, []string{"18", "15"}}, // 14 is looked at, and not wanted
+		{Query{Since: classad.MustParseExpr("NoSuch == 1"), Limit: 2}, []string{"20", "19"}},
+	} {
+		got = nil
+		if err := tt.q.Search(t.Context(), files, func(r Record) bool { got = append(got, field(r, "ClusterId")); return true }, nil); err != nil || !cmp.Equal(got, tt.want) {
+			t.Errorf("%+v: %q %v, want %q", tt.q, got, err, tt.want)
+		}
+	}
+	got = nil
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("nobody waits for it")
 	got = nil

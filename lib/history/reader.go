@@ -189,16 +189,21 @@ func (w *window) ad(begin, end int64) (*classad.Ad, error) {
 type Query struct {
 	// Limit ends the search after so many records that match, 0: never.
 	Limit int
+	// Scan ends the search after so many records that can be read, 0: never.
+	Scan int
+	// Since ends the search at the first ad of which it is true, which is not found
+	// itself; nil: never.
+	Since *classad.Expr
 	// Constraint must be true of the ad, nil for every one.
 	Constraint *classad.Expr
-	Env        classad.Env // for the constraint; My is the ad
+	Env        classad.Env // for Since and Constraint; My is the ad
 }
 
 // Search passes the records that match to found, the newest first, until it
 // returns false, ctx ends or the budget of Env is spent. Records that cannot be
 // read are passed to bad, with the file.
 func (q *Query) Search(ctx context.Context, files []string, found func(Record) bool, bad func(path string, offset int64, err error)) error {
-	left := q.Limit
+	left := remaining{found: q.Limit, scanned: q.Scan}
 	for _, path := range files {
 		f, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
@@ -224,7 +229,11 @@ func (q *Query) Search(ctx context.Context, files []string, found func(Record) b
 	return nil
 }
 
-func (q *Query) searchFile(ctx context.Context, f *os.File, left *int, found func(Record) bool, bad func(int64, error)) (more bool, err error) {
+// remaining is how many records are still to be found and to be read, never 0 at
+// first if there is no end.
+type remaining struct{ found, scanned int }
+
+func (q *Query) searchFile(ctx context.Context, f *os.File, left *remaining, found func(Record) bool, bad func(int64, error)) (more bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return false, err
@@ -242,15 +251,18 @@ func (q *Query) searchFile(ctx context.Context, f *os.File, left *int, found fun
 			bad(rec.Offset, rec.Err)
 			continue
 		}
-		if wanted := q.wants(rec.Ad); q.spent() {
-			return false, nil
-		} else if !wanted {
-			continue
-		}
-		if !found(rec) {
+		ends := q.Since != nil && q.holds(q.Since, rec.Ad)
+		wanted := !ends && (q.Constraint == nil || q.holds(q.Constraint, rec.Ad))
+		if ends || q.spent() {
 			return false, nil
 		}
-		if *left--; *left == 0 {
+		if wanted {
+			if !found(rec) {
+				return false, nil
+			}
+			left.found--
+		}
+		if left.scanned--; left.scanned == 0 || wanted && left.found == 0 {
 			return false, nil
 		}
 	}
@@ -260,12 +272,10 @@ func (q *Query) searchFile(ctx context.Context, f *os.File, left *int, found fun
 // spent reports whether the constraint has used up its budget.
 func (q *Query) spent() bool { return q.Env.Budget != nil && q.Env.Budget.Spent() }
 
-func (q *Query) wants(ad *classad.Ad) bool {
-	if q.Constraint == nil {
-		return true
-	}
+// holds reports whether an expression is true of an ad.
+func (q *Query) holds(x *classad.Expr, ad *classad.Ad) bool {
 	env := q.Env
 	env.My = ad
-	ok, is := q.Constraint.Eval(&env).AsBool()
+	ok, is := x.Eval(&env).AsBool()
 	return is && ok
 }

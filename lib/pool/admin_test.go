@@ -338,6 +338,8 @@ func TestHistoryQuery(t *testing.T) {
 		{"projected", "Projection = \"ClusterId\"\nNumJobMatches = 1", 1, []string{"ClusterId = 2", "AdCount = 2; MalformedAds = 1; NumJobMatches = 1; Owner = 0"}, false},
 		{"costly", `Requirements = regexp("(.*a){500}b", "` + strings.Repeat("a", 20_000) + `")`, 1,
 			[]string{`ErrorCode = 4; ErrorString = "the constraint takes more than 10000000 steps: ask with a simpler one, or for fewer jobs"; Owner = 0`}, false},
+		{"since", "Since = ClusterId == 1\nScanLimit = 7", 1, []string{"AdCount = 1; MalformedAds = 1; NumJobMatches = 0; Owner = 0"}, false},
+		{"forwards", "HistoryReadForwards = true", 1, []string{`ErrorCode = 4; ErrorString = "this startd reads its history from the newest job on: ask without -forwards"; Owner = 0`}, false},
 		{"off", "", 1, []string{`ErrorCode = 10; ErrorString = "Remote history has been disabled on this startd"; Owner = 0`}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -352,6 +354,9 @@ func TestHistoryQuery(t *testing.T) {
 						if q.Constraint != nil {
 							_ = q.Constraint.Eval(&classad.Env{My: classad.NewAd(), Budget: q.Budget, MaxSteps: 1 << 30})
 							return 0, errors.New("out of steps")
+						}
+						if q.Since != nil && q.Since.String() == "ClusterId == 1" && q.Scan == 7 {
+							return 1, nil
 						}
 						for _, text := range []string{"ClusterId = 2\nOwner = \"bob\"\nClaimId = \"s\"", "ClusterId = 1\nOwner = \"alice\""} {
 							if n++; q.Limit > 0 && n > q.Limit || !found(adOf(t, text)) {

@@ -215,7 +215,7 @@ func (d *daemonState) history(ctx context.Context, q collector.OldJobs, found fu
 	if err != nil {
 		return 0, err
 	}
-	search := history.Query{Constraint: q.Constraint, Limit: q.Limit, Env: classad.Env{Now: time.Now(), Location: time.Local, Budget: q.Budget}}
+	search := history.Query{Constraint: q.Constraint, Limit: q.Limit, Scan: q.Scan, Since: q.Since, Env: classad.Env{Now: time.Now(), Location: time.Local, Budget: q.Budget}}
 	err = search.Search(ctx, files, func(r history.Record) bool { return found(r.Ad) }, func(string, int64, error) { malformed++ })
 	return malformed, err
 }

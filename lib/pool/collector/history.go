@@ -28,7 +28,9 @@ const historySteps = 10_000_000
 type OldJobs struct {
 	Constraint *classad.Expr   // must be true of the job's ad, nil for every one
 	Limit      int             // how many at most, 0 for all
-	Budget     *classad.Budget // of the constraint
+	Scan       int             // how many are looked at at most, 0 for all
+	Since      *classad.Expr   // ends the search at the first job of which it is true, nil for none
+	Budget     *classad.Budget // of Constraint and Since
 }
 
 // getHistory sends the jobs that ran here from the history files, the newest
@@ -47,6 +49,10 @@ func (a *Queries) getHistory(ctx context.Context, c *listen.Call) error {
 	}
 	h := &historyAnswer{conn: c.Conn, last: classad.NewAd()}
 	h.last.SetInt("Owner", 0)
+	if forwards, _ := asked.EvalBool("HistoryReadForwards", nil); forwards && a.cfg.History != nil {
+		a.leave()
+		return h.fail(historyBroken, "this startd reads its history from the newest job on: ask without -forwards")
+	}
 	if a.cfg.History == nil {
 		a.leave()
 		return h.fail(historyDisabled, "Remote history has been disabled on this startd")
@@ -96,6 +102,10 @@ func (a *Queries) sendJobs(ctx context.Context, h *historyAnswer, asked *classad
 	if n, ok := asked.EvalInt("NumJobMatches", env); ok && n > 0 {
 		q.Limit = int(min(n, 1<<31-1))
 	}
+	if n, ok := asked.EvalInt("ScanLimit", env); ok && n > 0 {
+		q.Scan = int(min(n, 1<<31-1))
+	}
+	q.Since, _ = asked.Lookup("Since")
 	q.Constraint, _ = asked.Lookup(ads.AttrRequirements)
 	text, _ := asked.EvalString("Projection", env)
 	wanted := projectionOf(text)
