@@ -182,6 +182,9 @@ func TestRealHistory(t *testing.T) {
 		{"-limit 2", "3 2"},
 		{"-constraint ClusterId<3", "2 1"},
 		{"-constraint ClusterId>3", ""},
+		{"-since 1.0", "3 2"},
+		{"-since CompletionDate<=1700000001 -constraint ClusterId>1", "3"},
+		{"-scanlimit 1", "3"},
 	} {
 		args := append([]string{"-startd", "-name", name, "-af", "ClusterId", "Owner"}, strings.Fields(tt.args)...)
 		out, err := c.run("condor_history", args...)
