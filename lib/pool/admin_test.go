@@ -198,8 +198,9 @@ func TestCommandsInAds(t *testing.T) {
 			"":                                `ErrorString = "Unknown command () in ClassAd"; Result = "InvalidRequest"`,
 			"Command = 7":                     `ErrorString = "Unknown command () in ClassAd"; Result = "InvalidRequest"`,
 			"Command = \"CA_LOCATE_STARTER\"": `ErrorString = "CA_LOCATE_STARTER needs ClaimId, GlobalJobId and ScheddIpAddr"; Result = "InvalidRequest"`,
-			"Command = \"CA_UPDATE_MACHINE_AD\"\n" + manyAttributes(1001): `ErrorString = "too many attributes"; Result = "InvalidRequest"`,
-			"Command = \"CA_UPDATE_MACHINE_AD\"\n" + manyAttributes(999):  `ErrorString = "too many attributes"; Result = "Failure"`,
+			"Command = \"CA_UPDATE_MACHINE_AD\"\nLong = \"" + strings.Repeat("x", 2<<20) + "\"": `ErrorString = "the attributes are too long"; Result = "InvalidRequest"`,
+			"Command = \"CA_UPDATE_MACHINE_AD\"\n" + manyAttributes(1001):                       `ErrorString = "too many attributes"; Result = "InvalidRequest"`,
+			"Command = \"CA_UPDATE_MACHINE_AD\"\n" + manyAttributes(999):                        `ErrorString = "too many attributes"; Result = "Failure"`,
 		} {
 			ad := s.askAd(1000, query)
 			if got := line(ad); got != want {
@@ -208,6 +209,26 @@ func TestCommandsInAds(t *testing.T) {
 			if v, _ := ad.EvalString("CondorVersion", nil); !strings.HasPrefix(v, "$CondorVersion: ") {
 				t.Errorf("CondorVersion = %q", v)
 			}
+		}
+	})
+}
+
+// What condor_update_machine_ad adds is bounded in all, not in each message alone.
+func TestMachineAdIsNotFilled(t *testing.T) {
+	bubble(t, twoStatic, func(t *testing.T, s *station) {
+		added := 0
+		for i := range 5 {
+			got := line(s.askAd(1200, "Command = \"CA_UPDATE_MACHINE_AD\"\nLong"+itoa(i)+" = \""+strings.Repeat("x", 400<<10)+"\""))
+			switch got {
+			case `Result = "Success"`:
+				added++
+			case `ErrorString = "the attributes are too long"; Result = "Failure"`:
+			default:
+				t.Error(got)
+			}
+		}
+		if added != 2 {
+			t.Errorf("%d attributes of 400 KiB were added, want 2", added)
 		}
 	})
 }

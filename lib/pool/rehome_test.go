@@ -123,6 +123,7 @@ func TestRehome(t *testing.T) {
 		for query, want := range map[string]string{
 			"":                                  `ErrorString = "ScheddName not specified"; Result = false`,
 			`ScheddName = ""`:                   `ErrorString = "ScheddName not specified"; Result = false`,
+			`ScheddName = "a\\ "`:               `ErrorString = "ScheddName is not the name of a schedd"; Result = false`,
 			`ScheddName = "a\\"`:                `ErrorString = "ScheddName is not the name of a schedd"; Result = false`,
 			`ScheddName = "$(SECRET)"`:          `ErrorString = "ScheddName is not the name of a schedd"; Result = false`,
 			"ScheddName = \"a\"\nReboot = true": `ErrorString = "Reboot on rehome not permitted by STARTD_REHOME_ALLOW_REBOOT"; Result = false`,
@@ -140,7 +141,7 @@ func TestRehome(t *testing.T) {
 			t.Errorf("claims have ended: %v", got)
 		}
 		r.refuse = nil
-		if got := line(r.askAd(562, "ScheddName = \"<127.0.0.1:9700>\"\nScheddPool = \"cm.example:9618\"\nRehomeTimeout = 100")); got != "Result = true" {
+		if got := line(r.askAd(562, "ScheddName = \" <127.0.0.1:9700> \"\nScheddPool = \"cm.example:9618 \"\nRehomeTimeout = 100")); got != "Result = true" {
 			t.Error(got)
 		}
 		if got, want := r.done(), "persist rehome STARTD_DIRECT_ATTACH_SCHEDD_NAME = <127.0.0.1:9700> STARTD_DIRECT_ATTACH_SCHEDD_POOL = cm.example:9618; reconfigure"; got != want {

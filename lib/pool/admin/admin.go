@@ -189,8 +189,23 @@ func (s *Server) command(ctx context.Context, c *listen.Call) error {
 	return s.answerCommand(ctx, c, ads.ResultInvalid, "Unknown command ("+listen.Shown(name)+") in ClassAd", nil)
 }
 
-// mostUpdated bounds what condor_update_machine_ad may add.
-const mostUpdated = 1000
+// mostUpdated and mostUpdatedBytes bound what condor_update_machine_ad may add: it
+// stands in the ad of every slot, here and at all collectors, as long as the EP runs.
+const (
+	mostUpdated      = 1000
+	mostUpdatedBytes = 1 << 20 // of the ad's text
+)
+
+// tooMuch says why an ad has more than may be added, "" if it has not.
+func tooMuch(ad *classad.Ad) string {
+	switch {
+	case ad.Len() > mostUpdated:
+		return "too many attributes"
+	case len(ad.Text(classad.Old)) > mostUpdatedBytes:
+		return "the attributes are too long"
+	}
+	return ""
+}
 
 // updateMachineAd adds attributes to the ads of all slots for as long as the
 // EP runs (condor_update_machine_ad).
@@ -206,17 +221,17 @@ func (s *Server) updateMachineAd(ctx context.Context, c *listen.Call, ad *classa
 			ad.Delete(name)
 		}
 	}
-	if ad.Len() > mostUpdated {
-		return s.answerCommand(ctx, c, ads.ResultInvalid, "too many attributes", nil)
+	if why := tooMuch(ad); why != "" {
+		return s.answerCommand(ctx, c, ads.ResultInvalid, why, nil)
 	}
-	full := false
+	full := ""
 	if err := s.cfg.Owner.Do(ctx, func(t engine.Turn) {
 		all := classad.NewAd()
 		if s.extras != nil {
 			all.Update(s.extras)
 		}
 		all.Update(ad)
-		if full = all.Len() > mostUpdated; full {
+		if full = tooMuch(all); full != "" {
 			return
 		}
 		s.extras = all
@@ -224,8 +239,8 @@ func (s *Server) updateMachineAd(ctx context.Context, c *listen.Call, ad *classa
 	}); err != nil {
 		return err
 	}
-	if full {
-		return s.answerCommand(ctx, c, ads.ResultFailure, "too many attributes", nil)
+	if full != "" {
+		return s.answerCommand(ctx, c, ads.ResultFailure, full, nil)
 	}
 	c.Log.Info("machine ad updated", "attributes", ad.Len())
 	return s.answerCommand(ctx, c, ads.ResultSuccess, "", nil)

@@ -107,6 +107,9 @@ func (s *Server) rehome(ctx context.Context, c *listen.Call) error {
 func (s *Server) rehomeBy(ctx context.Context, c *listen.Call, ad *classad.Ad) (why string) {
 	schedd, _ := ad.EvalString("ScheddName", nil)
 	home, _ := ad.EvalString("ScheddPool", nil)
+	// As the configuration will read them: a move whose name differs by a blank from
+	// that of the access point would never arrive, and be taken back.
+	schedd, home = strings.TrimSpace(schedd), strings.TrimSpace(home)
 	cancel, _ := ad.EvalBool("Cancel", nil)
 	reboot, _ := ad.EvalBool("Reboot", nil)
 	timeout, _ := ad.EvalInt("RehomeTimeout", nil)
