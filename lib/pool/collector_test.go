@@ -569,3 +569,31 @@ func TestDirectAttach(t *testing.T) {
 		}
 	})
 }
+
+// slow is an owner of the engine whose turns are far apart.
+type slow struct{ engine.Owner }
+
+func (o slow) Do(ctx context.Context, f func(engine.Turn)) error {
+	time.Sleep(time.Second)
+	return o.Owner.Do(ctx, f)
+}
+
+// The daemon is ready when a collector was sent all ads, also where they are so many
+// that they are made in several turns.
+func TestUpdatedAfterTheLastAd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pooltest.NewCollector("25.14.0")
+		var ready []time.Duration
+		began := time.Now()
+		newRigOf(t, pooltest.Options{Cpus: 130, Text: onePart + "SLOT_TYPE_1 = cpus=1\nSLOT_TYPE_1_PARTITIONABLE = false\nNUM_SLOTS_TYPE_1 = 130\n"}, c, func(cfg *pool.Config) {
+			cfg.Owner = slow{cfg.Owner}
+			cfg.Updated = func() { ready = append(ready, time.Since(began)) }
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		// 64 slots in a turn, the rest and the daemon in the third.
+		if n := len(c.Messages()); n != 131 || len(ready) != 1 || ready[0] != 3*time.Second {
+			t.Errorf("of %d ads the last was sent after 3 s; the daemon was ready after %v", n, ready)
+		}
+	})
+}

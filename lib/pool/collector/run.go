@@ -29,6 +29,7 @@ func (s *updater) run(ctx context.Context) {
 		u, retiring := s.next()
 		if u == nil {
 			s.rounded(&r)
+			s.complete()
 			if retiring {
 				return
 			}
@@ -151,6 +152,18 @@ func (s *updater) rounded(r *round) {
 	s.status.LastTook = took
 	s.mu.Unlock()
 	s.log.Debug("collector told", "messages", count, "took", took)
+}
+
+// complete tells, once, that a collector was sent all ads. The queue is empty: that
+// says so only when all ads were put into it, which takes several turns of the
+// engine's owner where there are many.
+func (s *updater) complete() {
+	s.mu.Lock()
+	sent := s.status.Updates > 0
+	s.mu.Unlock()
+	if !sent || !s.updates.made.Load() {
+		return
+	}
 	s.updates.updated.Do(func() {
 		if s.updates.cfg.Updated != nil {
 			s.updates.cfg.Updated()

@@ -221,6 +221,11 @@ func (u *Updates) makeAll(ctx context.Context, w work) error {
 			return err
 		}
 	}
+	if w.all && u.made.CompareAndSwap(false, true) {
+		for _, s := range append(w.updaters, w.fresh...) {
+			engine.Wake(s.wake) // it may have sent all by now
+		}
+	}
 	return nil
 }
 

@@ -71,6 +71,7 @@ type Updates struct {
 	settings  atomic.Pointer[Settings]
 	queue     updateQueue
 	updated   sync.Once
+	made      atomic.Bool // every ad was made and queued once
 	admin     security.Administration
 	adminOnce sync.Once
 }
