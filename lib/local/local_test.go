@@ -304,6 +304,31 @@ func TestHeldJobLetsOthersRun(t *testing.T) {
 	}
 }
 
+// A job that is to be removed may be held by its starter before it has left its slot,
+// as when its output cannot be sent. Its policy is asked again then, and again.
+func TestHeldWhileItIsToLeave(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]string{
+		"PeriodicRemove = NumJobStarts > 0":                                          "7.0 started, 7.0 held, 7.0 removed",
+		"PeriodicRemove = JobStatus == 2\nPeriodicRelease = HoldReasonCode =?= 12\n": "7.0 started, 7.0 held, 7.0 released",
+	} {
+		s := newStage(t, jobs(t, 1, policy))
+		id, req := s.claim(1)
+		act := s.activate(req, 1)
+		s.clock.Advance(2 * time.Second)
+		if out := s.ap.Look(s.clock.Now()); len(out) != 1 {
+			t.Fatalf("%s: %v, want the order to leave", policy, out)
+		}
+		s.end(act, protocol.ExitRecord{Evicted: true, Held: &protocol.Hold{Code: 12, Reason: "no room for the output"}})
+		s.ap.ClaimEnded(s.clock.Now(), ep.ClaimEnded{Claim: id})
+		s.clock.Advance(2 * time.Second)
+		s.ap.Look(s.clock.Now())
+		if got := strings.Join(s.changes, ", "); got != want {
+			t.Errorf("%s: %s, want %s", policy, got, want)
+		}
+	}
+}
+
 func TestOnExitPolicy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

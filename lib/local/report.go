@@ -221,6 +221,7 @@ func (a *AP) ended(now clock.Instant, r *run, rec protocol.ExitRecord) {
 	switch {
 	case rec.Held != nil:
 		a.close(now, r, rec.Ended)
+		j.policy.verdict = nil // of the run; what it says of a held job is asked again
 		a.holdJob(now, j, *rec.Held)
 	case rec.Evicted || !rec.Status.Ended():
 		a.evict(now, r, eviction{at: rec.Ended, code: rec.Code, subcode: rec.Subcode, reason: rec.Reason})
