@@ -262,6 +262,9 @@ func (n *node) arm(now clock.Instant) {
 	if !n.wakes.wakeAt.IsZero() {
 		d = n.wakes.wakeAt.Sub(now)
 	}
+	if n.wakes.sampling {
+		d = max(d, n.wakes.late.Sub(now))
+	}
 	c := n.ap.Counts()
 	wait := c.Idle > c.Impossible
 	if wait {
@@ -281,16 +284,21 @@ func (n *node) arm(now clock.Instant) {
 	n.wakes.at(now, sample, d)
 }
 
+// readingPatience is how long the engine's policy waits for a reading of the machine,
+// which takes milliseconds unless a file system does not answer.
+const readingPatience = time.Second
+
 // sample reads the machine in the background, since a dead file system may
-// hold the reader up, and lets the engine look at its policy afterwards. While
-// a reading is under way time goes on without it.
+// hold the reader up, and lets the engine look at its policy afterwards: as with
+// HTCondor's startd each look is at what was measured for it. When a reading takes
+// longer than readingPatience, time goes on without it.
 func (n *node) sample() {
 	if n.wakes.sampling {
 		n.step(n.o.Host.Clock.Now(), ep.Tick{})
 		n.moved = true
 		return
 	}
-	n.wakes.sampling = true
+	n.wakes.sampling, n.wakes.late = true, n.wakes.looked.Add(readingPatience)
 	n.mail.around.Go(func() {
 		s, err := n.o.Host.Sampler.Sample(context.Background())
 		n.mail.post(func(now clock.Instant) {

@@ -77,7 +77,8 @@ type wakes struct {
 	lookAt   clock.Instant // when it is to be read next
 	waitsAt  clock.Instant // when it is looked next whether jobs wait long
 	timer    *time.Timer
-	sampling bool // the machine is being read
+	sampling bool          // the machine is being read
+	late     clock.Instant // when the engine waits no longer for what is being read
 	duty     *dutyCycle
 }
 
