@@ -108,6 +108,24 @@ func TestStartdsSideBySide(t *testing.T) {
 	})
 }
 
+// Slots may share a directory, and be given it by other names.
+func TestOneDirectoryOfSeveralNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "SLOT_TYPE_1 = cpus=1 mem=100\nNUM_SLOTS_TYPE_1 = 4\nSLOT_TYPE_1_PARTITIONABLE = False\n"+
+		"SLOT1_EXECUTE = $(EXECUTE)/\nSLOT2_EXECUTE = $(LOCAL_DIR)/link\nSLOT3_EXECUTE = $(LOCAL_DIR)/other\nSLOT4_EXECUTE = $(LOCAL_DIR)/./other\n")
+	s.must(os.Symlink("execute", s.path("link")))
+	s.must(os.Mkdir(s.path("other"), 0o755))
+	s.running()
+	for _, dir := range []string{"execute", "other"} {
+		if _, err := os.Stat(s.path(dir + "/.execpoint.lock")); err != nil {
+			t.Errorf("not locked: %v", err)
+		}
+	}
+	if log := s.log(); strings.Contains(log, "waiting for who uses it now") || strings.Contains(log, "cannot be locked") {
+		t.Errorf("it keeps itself out:\n%s", log)
+	}
+}
+
 // A startd that was killed keeps nobody out, though a program that it started
 // lives on; one that is just ending is waited for.
 func TestStartdAfterAnother(t *testing.T) {

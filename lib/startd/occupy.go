@@ -6,7 +6,9 @@ package startd
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/ad"
@@ -27,10 +29,10 @@ func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute stri
 	}
 	elsewhere = run.CheckSlotExecutes(elsewhere, errno)
 	places := []run.Place{run.ExecutePlace("EXECUTE", execute)}
-	taken := map[string]bool{execute: true}
+	taken := []string{execute}
 	for _, x := range elsewhere {
-		if !taken[x.Path] && x.Unusable == "" { // several slots may share one
-			taken[x.Path] = true
+		if x.Unusable == "" && !slices.ContainsFunc(taken, func(path string) bool { return sameDir(path, x.Path) }) {
+			taken = append(taken, x.Path)
 			places = append(places, run.ExecutePlace(fmt.Sprintf("SLOT%d_EXECUTE", x.Slot), x.Path))
 		}
 	}
@@ -49,4 +51,18 @@ func (d *daemonState) occupy(ctx context.Context, self host.ProcID, execute stri
 		Me: host.Holder{Program: "condor_startd", Name: name, Machine: d.found.inventory.FullHostname, Proc: self, Since: time.Now()},
 	}, places...)
 	return occupied, elsewhere, err
+}
+
+// sameDir reports whether two paths lead to one directory. Several slots may share
+// one, and be given it by other names: our own lock would keep us out.
+func sameDir(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
