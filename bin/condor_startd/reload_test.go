@@ -36,6 +36,11 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 		{"what tells collectors", "COLLECTOR_HOST = 127.0.0.1:70000", `COLLECTOR_HOST.*127\.0\.0\.1:70000.*want host`},
 		{"security", "SEC_READ_ENCRYPTION = MAYBE", `SEC_READ_ENCRYPTION = .*MAYBE.*want REQUIRED, PREFERRED, OPTIONAL or NEVER`},
 		{"the log", "MAX_STARTD_LOG = much", `MAX_STARTD_LOG.*much.*want a number and a unit`},
+		{"the directories of slots", "SLOT1_EXECUTE = some/where", `SLOT1_EXECUTE: is not an absolute path .*some/where.*want the full path of a directory`},
+		{"the network", "IN_LOWPORT = 9000\nIN_HIGHPORT = 8000", `IN_LOWPORT.*9000`},
+		{"the network", "ENABLE_IPV4 = False\nENABLE_IPV6 = False", `ENABLE_IPV6.*switches the last protocol off`},
+		{"the machine", "DISK = -7", `DISK: is out of range .*-7.*want 0 to`},
+		{"whose files count", "CONDOR_IDS = nobody", `CONDOR_IDS.*nobody.*is no uid\.gid`},
 		{"every knob's type", "POLLING_INTERVAL = never", `knob POLLING_INTERVAL: .*never.*want`},
 	} {
 		reload(more + bad.line + "\n")

@@ -6,11 +6,15 @@ package startd
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar/authn"
+	"github.com/execpoint/execpoint/lib/cedar/endpoint"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/pool"
 )
@@ -57,7 +61,19 @@ func (d *daemonState) load(ctx context.Context) (*config.Snapshot, error) {
 		return snap, err
 	}
 	d.conf.prepared, err = d.prepare(ctx, snap)
-	return snap, err
+	return snap, errors.Join(err, d.startable(ctx, snap))
+}
+
+// startable says what keeps a start from beginning with a configuration and is of no
+// use to a daemon that runs: taken over, it would keep the machine down after its
+// next boot.
+func (d *daemonState) startable(ctx context.Context, s *config.Snapshot) error {
+	inv := *d.found.inventory // others read it
+	inv.Attrs, inv.Facts = classad.NewAd(), maps.Clone(inv.Facts)
+	bad := machine.ConfigScanner(s).Scan(ctx, &inv)
+	_, network := endpoint.NetworkFrom(s, subsystem)
+	_, kin := d.o.Platform.Kin(d.ids(s))
+	return errors.Join(bad, network, kin)
 }
 
 // prepare works out what a configuration comes to. Nothing is in force of it.

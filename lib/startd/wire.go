@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/daemon"
 	"github.com/execpoint/execpoint/lib/pool/directory"
 )
@@ -36,7 +37,7 @@ func (d *daemonState) secure() error {
 		Name: d.name, Address: d.address, Public: d.self, Brokers: func() (*security.Client, error) { return d.wire.client, nil },
 		Clock: d.clock, Log: d.log,
 	})
-	ids := cmp.Or(d.env("CONDOR_IDS"), d.conf.atStart.String("CONDOR_IDS"))
+	ids := d.ids(d.conf.atStart)
 	kin, err := d.o.Platform.Kin(ids)
 	if err != nil {
 		return err
@@ -82,6 +83,11 @@ func (d *daemonState) secure() error {
 	}
 	d.secureBy(set)
 	return nil
+}
+
+// ids are those of the account of HTCondor's daemons.
+func (d *daemonState) ids(s *config.Snapshot) string {
+	return cmp.Or(d.env("CONDOR_IDS"), s.String("CONDOR_IDS"))
 }
 
 // family is the session that condor_master handed down to its daemons, for
