@@ -4,7 +4,9 @@
 package startd
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -60,6 +62,30 @@ func TestReloadWaitsForNamesOnlySoLong(t *testing.T) {
 			if v := p.security.settings.Authorizer.Allowed(security.Read, asker); v.OK != want {
 				t.Errorf("%s may read: %t, want %t", addr, v.OK, want)
 			}
+		}
+	})
+}
+
+// A start that waits for names says so, and ends when it is told to.
+func TestStartSaysThatItWaitsForNames(t *testing.T) {
+	t.Parallel()
+	s, err := config.Parse("test.conf", "ALLOW_READ = one.example, two.example, three.example\n", config.Options{Subsystem: "STARTD", Facts: map[string]string{"FULL_HOSTNAME": "ep.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		d := &daemonState{o: Options{Early: &said}, wire: wire{endpoint: muted()}, conf: configuration{atStart: s}}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := d.firstSecurity(ctx)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 3*time.Second {
+			t.Errorf("it ends with %v after %v", err, took)
+		}
+		synctest.Wait()
+		if !strings.Contains(said.String(), "waiting for the names of the hosts") {
+			t.Errorf("it says %q", said.String())
 		}
 	})
 }

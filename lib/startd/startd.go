@@ -237,7 +237,7 @@ func (d *daemonState) prepareSite(ctx context.Context, at *site) error {
 	if d.parent.notify, err = daemon.NewNotifier(d.env, d.o.PID); err != nil {
 		d.log.Warn("service manager", "err", err)
 	}
-	return d.secure()
+	return d.secure(ctx)
 }
 
 // serve runs the Execution Point as a member of its pool until it is told to end.

@@ -22,7 +22,7 @@ import (
 )
 
 // secure makes both sides of security and what they share.
-func (d *daemonState) secure() error {
+func (d *daemonState) secure(ctx context.Context) error {
 	d.wire.sessions = security.NewSessions(d.clock, 0)
 	network, err := endpoint.NetworkFrom(d.conf.atStart, subsystem)
 	if err != nil {
@@ -77,12 +77,24 @@ func (d *daemonState) secure() error {
 			return err
 		}
 	}
-	set, err := d.securityFrom(context.Background(), d.conf.atStart)
+	set, err := d.firstSecurity(ctx)
 	if err != nil {
 		return err
 	}
 	d.secureBy(set)
 	return nil
+}
+
+// firstSecurity is securityFrom at the start. A machine that comes up before its
+// server of names waits for each name in turn.
+func (d *daemonState) firstSecurity(ctx context.Context) (set secured, err error) {
+	err = d.during("the names of the hosts that ALLOW_<level> and DENY_<level> let in or keep out", func() error {
+		if set, err = d.securityFrom(ctx, d.conf.atStart); err == nil {
+			err = ctx.Err()
+		}
+		return err
+	})
+	return set, err
 }
 
 // ids are those of the account of HTCondor's daemons.
