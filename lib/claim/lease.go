@@ -4,6 +4,7 @@
 package claim
 
 import (
+	"math"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -22,12 +23,16 @@ type Lease struct {
 	Until    time.Duration // on clock.Instant's Boot scale
 }
 
+// longest is more than anybody waits for, and can be added to any time since boot.
+const longest = time.Duration(math.MaxInt64 / 4)
+
 // NewLease returns a lease of d that begins now. A d that is not positive
 // gives DefaultLease.
 func NewLease(d time.Duration, now clock.Instant) Lease {
 	if d <= 0 {
 		d = DefaultLease
 	}
+	d = min(d, longest) // a job may ask for more seconds than there are
 	return Lease{Duration: d, Until: now.Boot + d}
 }
 

@@ -73,6 +73,19 @@ func TestLeases(t *testing.T) {
 	}
 }
 
+// A lease that is longer than a clock can count, as of a job whose user means for
+// ever, has no end; it does not end at once.
+func TestLeaseWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, length := range []string{"9223372036", "9999999999", "9223372036854775807"} {
+		s, _ := leased(t, "JobLeaseDuration = "+length+"\n", ClaimRequested{})
+		s.run(24 * time.Hour)
+		if got := s.dropped(); got != -1 || len(s.starters) != 1 {
+			t.Errorf("JobLeaseDuration = %s: dropped after %v", length, got)
+		}
+	}
+}
+
 // row: S0-118
 func TestLeaseRenewed(t *testing.T) {
 	t.Parallel()
