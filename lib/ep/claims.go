@@ -376,5 +376,7 @@ func (e *Engine) retire(sl *slotState, code int, m Manner, cause policy.Cause, w
 	switch sl.pair.Activity {
 	case policy.Idle, policy.Busy, policy.Suspended:
 		e.moveOn(sl, policy.ClaimedRetiring, policy.Commanded, cause, why)
+	case policy.Cleaning:
+		sl.cur.Released = true // nothing is left to wait for but the starter, with which the claim ends
 	}
 }

@@ -146,3 +146,32 @@ func TestRelease(t *testing.T) {
 		}
 	}
 }
+
+// An order that comes between the end of a job and that of its starter ends the claim
+// with the starter, as it does when it comes a moment earlier.
+func TestOrdersWhileCleaning(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		ev   Event
+		code int
+	}{
+		{"vacate", VacateRequested{Slot: slot1, Manner: Graceful}, 1010},
+		{"vacate all", VacateRequested{Manner: Graceful}, 1010},
+		{"vacate fast", VacateRequested{Slot: slot1, Manner: Fast}, 1010},
+		{"graceful shutdown", ShutdownRequested{Graceful}, 1013},
+		{"peaceful shutdown", ShutdownRequested{Peaceful}, 1013},
+		{"quick drain", DrainRequested{Ref: asked(98), How: DrainQuick}, 1014},
+	} {
+		w := newWalk(t)
+		w.busy()
+		w.jobEnds()
+		w.seen = len(w.moves)
+		w.step(tt.ev)
+		w.goes(tt.name+", before the starter is gone", "")
+		w.run(3 * time.Second)
+		if v, _ := w.eng.SlotView(slot1); v.Claimed || len(w.ended) != 1 || w.ended[0].Code != tt.code {
+			t.Errorf("%s: the claim is in %v, its client was told %+v, want %d", tt.name, v.Pair, w.ended, tt.code)
+		}
+	}
+}
