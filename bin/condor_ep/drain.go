@@ -69,7 +69,7 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 	if status, ok := parsed(fs, args); !ok {
 		return status
 	}
-	if *all && fs.NArg() != 0 || !*all && fs.NArg() != 1 {
+	if *all && fs.NArg() != 0 || !*all && (fs.NArg() != 1 || fs.Arg(0) == "") { // an empty name would mean every slot
 		return fs.Misuse("want one slot (slot1_1), or -all")
 	}
 	_, status := askOne("condor_ep vacate", t, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)

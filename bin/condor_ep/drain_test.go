@@ -153,6 +153,7 @@ func TestVacate(t *testing.T) {
 	p.refused(t, exitSomeFailed, "there is no claim to vacate", "vacate", "slot1")
 	p.refused(t, exitUsage, "-all", "vacate")
 	p.refused(t, exitUsage, "-all", "vacate", "-all", "slot1")
+	p.refused(t, exitUsage, "-all", "vacate", "") // the variable of a script that is not set, and not all slots
 	p.refused(t, exitSomeFailed, "has pid 1;", "vacate", "-pid", "1", "-all")
 	p.accepted(t, "vacating slot1_1", "vacate", "slot1_1")
 	began := func(times int) func() bool {
