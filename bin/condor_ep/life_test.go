@@ -595,3 +595,15 @@ func TestExplainWaitingJob(t *testing.T) {
 		}
 	}
 }
+
+// A job whose lease its user means to have no end runs like any other.
+func TestLeaseWithoutEnd(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sub", small+"executable = /bin/sleep\ntransfer_executable = false\narguments = 2\n+JobLeaseDuration = 9999999999\nperiodic_hold = NumJobStarts > 1\nlog = job.log\nqueue\n")
+	status, stdout, stderr := p.ep(t, "run", "job.sub")
+	if log := p.read(t, "job.log"); status != exitOK || strings.Count(log, "Job executing on host") != 1 || strings.Contains(log, "evicted") {
+		t.Errorf("status %d\n%s%s%s", status, stdout, stderr, log)
+	}
+	p.nothingLeft(t)
+}
