@@ -76,22 +76,26 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 	}
+	var histories [][]string
 	for _, path := range paths {
 		files, err := history.Files(path)
 		if errs.Is(err, errs.NotFound) && f.file == "" {
 			continue // no job has ended there yet
 		}
-		if err == nil {
-			err = q.Search(context.Background(), files, func(r history.Record) bool { return list.Show(r.Ad) == nil },
-				func(path string, at int64, err error) {
-					fmt.Fprintf(stderr, "%s: %s, byte %d: %v\n", who, path, at, err)
-					status = exitSomeFailed
-				})
-		}
 		if err != nil {
 			printError(stderr, who, err)
 			return exitUsage
 		}
+		histories = append(histories, files)
+	}
+	err = q.SearchAll(context.Background(), histories, func(r history.Record) bool { return list.Show(r.Ad) == nil },
+		func(path string, at int64, err error) {
+			fmt.Fprintf(stderr, "%s: %s, byte %d: %v\n", who, path, at, err)
+			status = exitSomeFailed
+		})
+	if err != nil {
+		printError(stderr, who, err)
+		return exitUsage
 	}
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
 	_ = list.Close()

@@ -7,6 +7,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,48 @@ func TestHistoryOfShortJobs(t *testing.T) {
 	for _, want := range []string{"0.3 s", "40 s", "2.0 s"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %s\n%s%s", want, stdout, stderr)
+		}
+	}
+}
+
+// Where several histories are found, their jobs are shown in one order, the newest
+// first, and -limit counts all of them.
+func TestHistoriesTogether(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	record := func(cluster, at int) string {
+		at += 1782000000
+		return fmt.Sprintf("ClusterId = %d\nProcId = 0\nCompletionDate = %d\n*** Offset = 0 ClusterId = %d ProcId = 0 Owner = \"x\" CompletionDate = %d\n", cluster, at, cluster, at)
+	}
+	p.write(t, "job.sub", small+"executable = /bin/true\ntransfer_executable = false\nqueue\n")
+	texts := []string{record(1, 10) + record(1, 40), record(2, 20) + record(2, 30)}
+	for n, text := range texts {
+		if status, stdout, stderr := p.ep(t, "run", "-keep", "job.sub"); status != exitOK {
+			t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+		}
+		found, _ := filepath.Glob(filepath.Join(p.tmp, fmt.Sprintf("execpoint-run-%d-*", n+1), "log", "startd_history"))
+		if len(found) != 1 {
+			t.Fatalf("histories of run %d: %q", n+1, found)
+		}
+		if err := os.WriteFile(found[0], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		limit string
+		want  []int
+	}{{"0", []int{40, 30, 20, 10}}, {"1", []int{40}}, {"3", []int{40, 30, 20}}} {
+		status, stdout, stderr := p.ep(t, "history", "-jsonl", "-limit", tt.limit)
+		var got []int
+		for line := range strings.Lines(stdout) {
+			var ad struct{ CompletionDate int }
+			if err := json.Unmarshal([]byte(line), &ad); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, ad.CompletionDate-1782000000)
+		}
+		if d := cmp.Diff(tt.want, got); status != exitOK || d != "" {
+			t.Errorf("-limit %s: status %d, %s\n%s%s", tt.limit, status, d, stdout, stderr)
 		}
 	}
 }
