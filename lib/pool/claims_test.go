@@ -127,6 +127,32 @@ func TestRequestForms(t *testing.T) {
 	}
 }
 
+// ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS holds until a restart, in all of the startd: what
+// a reload says of it changes no answer.
+func TestWholeClaimsAfterReload(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		before string
+		after  bool
+		want   []string
+	}{
+		{"false", true, []string{"slot1 Unclaimed/Idle", "slot1_1 Claimed/Idle"}},
+		{"true", false, []string{"slot1 Claimed/Idle", "slot1_1 Claimed/Idle"}},
+	} {
+		t.Run(tt.before, func(t *testing.T) {
+			bubble(t, inBits+"ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS = "+tt.before+"\n", func(t *testing.T, s *station) {
+				settings := s.Settings(t)
+				settings.Claims.WholeClaims = tt.after
+				s.pool.Reconfigure(settings)
+				g := s.peer(s.offered("slot1")).claim(s.offered("slot1"), smallJob+"_condor_CLAIM_PARTITIONABLE_SLOT = true\n")
+				if got := s.slots(); g.code != 1 || !slices.Equal(got, tt.want) {
+					t.Errorf("answer %d, slots are %v, want %v", g.code, got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // An id that was refused is dead, and the slot is offered by another one at
 // once.
 func TestRefusedIDIsReplaced(t *testing.T) {

@@ -131,8 +131,10 @@ func (s *Server) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Reconfigure puts new settings in force.
+// Reconfigure puts new settings in force, but for WholeClaims, which holds until a restart:
+// the engine does not change its own meanwhile, and would refuse what is asked of it.
 func (s *Server) Reconfigure(set Settings) {
+	set.WholeClaims = s.settings.Load().WholeClaims
 	s.settings.Store(&set)
 	engine.Wake(s.attaching)
 }
