@@ -124,11 +124,13 @@ type SpawnSpec struct {
 	// Dir are reached with that user's rights, and only those are left to it.
 	User *Identity
 
-	Bond       Bond
-	Nice       int    // added to the parent's niceness; only positive values have an effect
-	CoreLimit  *int64 // largest core file in bytes, soft and hard
-	StackLimit *int64 // largest stack in bytes, soft; cut at the hard limit
-	OOMScore   *int   // preference of the kernel's memory killer (Linux: oom_score_adj); ignored where not permitted
+	Bond Bond
+	Nice int // added to the parent's niceness; only positive values have an effect
+
+	Limits Limits
+	// Space is what the family sees; nil is what the parent does. A spawner that
+	// cannot make it starts nothing: ErrLimit.
+	Space *Space
 
 	// Group names the control group for this family below the place that the
 	// spawner was given, "" for none. A spawner that may not make groups
@@ -137,16 +139,19 @@ type SpawnSpec struct {
 	Group string
 	// Beside puts the process into the control group of another family of the
 	// same spawner, which stays that family's: it has the limits of both, dies
-	// with it at the latest, and is a family of its own in everything else. Group
-	// and CPUWeight mean nothing then. A family without a group takes nobody in,
-	// one that is closed or suspended is a Conflict. nil is none.
+	// with it at the latest, and is a family of its own in everything else. Group,
+	// Space and Limits.Group mean nothing then: it sees what the other one sees. A
+	// family without a group takes nobody in, one that is closed or suspended is a
+	// Conflict. nil is none.
 	Beside Family
-	// CPUWeight is the family's share of the processors while they are short,
-	// 100 for each core; it needs a group. 0 leaves the system's default.
-	CPUWeight int
 	// Marker is one NAME=value of Env that no other family has. It is how
 	// descendants are told apart when neither parentage nor group does.
 	Marker string
+	// TrackGID is a supplementary group that no process of another family has: a
+	// process cannot get rid of it. 0 is none.
+	TrackGID uint32
+	// Dedicated says that every process of User is of this family.
+	Dedicated bool
 }
 
 // Spawner starts process families. Implementations are safe for concurrent use.
@@ -196,6 +201,9 @@ type Steered interface {
 	Suspend() (int, error)
 	// Continue lets a suspended family go on. It may be called again.
 	Continue() error
+	// Limit changes the limits of the family's group while it runs. Unsupported is
+	// a family without one. After an error each limit is as it was or as it is to be.
+	Limit(GroupLimits) error
 }
 
 // Measured is a family as who looks at it knows it.
@@ -288,6 +296,9 @@ type Remains struct {
 	Main   ProcID // its main process; zero if it never ran
 	Group  string // its control group as in SpawnSpec, "" for none
 	Marker string // as in SpawnSpec
+	// TrackGID and Account are the group and the user whose processes are all of
+	// the family; 0 for none.
+	TrackGID, Account uint32
 	// Strays are others of the family that were seen while their starter lived:
 	// see Family.Unmarked.
 	Strays []ProcID

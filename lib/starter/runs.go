@@ -86,10 +86,9 @@ func (a *activation) prepareRun() bool {
 	if a.runner.ready != nil {
 		return false
 	}
-	core, stack := a.job.Limits()
 	task := runner.Task{
 		Job: a.job.Ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker,
-		Limits: runner.Limits{Core: core, Stack: stack, OOMScore: jobOOMScore, CPUWeight: cpuWeight * a.plan.Cpus},
+		Limits: a.limits(),
 	}
 	preparing := func(ctx context.Context) func() []duty {
 		ready, err := a.runner.Prepare(ctx, task)

@@ -194,13 +194,12 @@ func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error)
 		return nil, nil, err
 	}
 	core, _ := a.job.Limits()
-	score := jobOOMScore
 	if a.log != nil {
 		a.log.Info("about to exec "+p.name+" script", "path", p.path, "args", jobenv.ArgsToV2(p.args[1:]))
 	}
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
-		Path: p.path, Args: p.args, Env: env, Dir: dir, User: a.plan.RunAs, Bond: host.Bound, Nice: scriptNice, CoreLimit: &core, OOMScore: &score,
-		Group: a.note.Group, CPUWeight: cpuWeight * a.plan.Cpus, Marker: a.note.Marker,
+		Path: p.path, Args: p.args, Env: env, Dir: dir, User: a.plan.RunAs, Bond: host.Bound, Nice: scriptNice, Limits: a.limitsOf(&core, nil),
+		Group: a.note.Group, Marker: a.note.Marker,
 	})
 	if short := a.short(err); short != nil {
 		return nil, nil, short

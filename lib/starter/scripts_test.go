@@ -65,8 +65,8 @@ func TestScripts(t *testing.T) {
 		{[]string{"condor_Postscript", "x", "y"}, []string{"WHO=post", "_CONDOR_MAINJOB_EXIT_CODE=3"}, 10},
 	} {
 		spec := all[i].Spec
-		if want.args != nil && !slices.Equal(spec.Args, want.args) || spec.Dir != scratch || spec.Nice != want.nice || *spec.CoreLimit != 5 {
-			t.Errorf("program %d: %q in %s, niceness %d, core limit %d", i, spec.Args, spec.Dir, spec.Nice, *spec.CoreLimit)
+		if want.args != nil && !slices.Equal(spec.Args, want.args) || spec.Dir != scratch || spec.Nice != want.nice || *spec.Limits.Core != 5 {
+			t.Errorf("program %d: %q in %s, niceness %d, core limit %d", i, spec.Args, spec.Dir, spec.Nice, *spec.Limits.Core)
 		}
 		for _, entry := range append(want.env, "_CONDOR_SCRATCH_DIR="+scratch, spec.Marker) {
 			if !slices.Contains(spec.Env, entry) {

@@ -17,14 +17,8 @@ import (
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
-// jobOOMScore makes the kernel take a job before anything of the system's.
-const jobOOMScore = 800
-
 // settling is how long a job runs before its starter cares for more than it.
 const settling = time.Second
-
-// cpuWeight is the share of one core.
-const cpuWeight = 100
 
 // groupName is the control group of the slot: EXECUTE with slashes turned to
 // underscores, and the slot with its host.

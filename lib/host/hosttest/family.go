@@ -4,9 +4,11 @@
 package hosttest
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 )
 
@@ -30,6 +32,7 @@ type Family struct {
 	usage     host.Usage
 	closed    bool
 	strays    []host.ProcID
+	limits    *host.GroupLimits // set by Limit
 }
 
 // Main implements host.Family.
@@ -130,6 +133,27 @@ func (f *Family) Continue() error {
 	f.suspended = false
 	f.changed.Broadcast()
 	return nil
+}
+
+// Limit implements host.Family.
+func (f *Family) Limit(l host.GroupLimits) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Spec.Group == "" {
+		return errs.E("hosttest.Limit", errs.Unsupported, f.Spec.Path, errors.New("the family has no control group"))
+	}
+	f.limits = &l
+	return nil
+}
+
+// Limits are those of the group by now.
+func (f *Family) Limits() host.GroupLimits {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.limits == nil {
+		return f.Spec.Limits.Group
+	}
+	return *f.limits
 }
 
 // Kill implements host.Family.

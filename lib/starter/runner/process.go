@@ -32,11 +32,7 @@ func (p *Process) Prepare(ctx context.Context, t Task) (Prepared, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	l := t.Limits
-	return process{p.machine, host.SpawnSpec{
-		User: t.User, Bond: host.Bound, CoreLimit: &l.Core, StackLimit: &l.Stack, OOMScore: &l.OOMScore,
-		Group: t.Group, CPUWeight: l.CPUWeight, Marker: t.Marker,
-	}}, nil
+	return process{p.machine, host.SpawnSpec{User: t.User, Bond: host.Bound, Limits: t.Limits, Space: t.Space, Group: t.Group, Marker: t.Marker}}, nil
 }
 
 // process is a plain process that can be started.

@@ -22,6 +22,12 @@ import (
 	"github.com/execpoint/execpoint/lib/reason"
 )
 
+// limits are some of each kind.
+func limits() host.Limits {
+	core, stack, score := int64(7), host.Unlimited, 800
+	return host.Limits{Core: &core, Stack: &stack, OOMScore: &score, Group: host.GroupLimits{CPUWeight: 200}}
+}
+
 // prepared is a job of alice that a plain process on m is prepared for.
 func prepared(t *testing.T, m host.Spawner) Prepared {
 	t.Helper()
@@ -36,7 +42,7 @@ func prepared(t *testing.T, m host.Spawner) Prepared {
 	}
 	ready, err := r.Prepare(t.Context(), Task{
 		Job: classad.NewAd(), Scratch: "/scratch", User: &host.Identity{Name: "alice", UID: 1000}, Group: "slot1", Marker: "MARK=1",
-		Limits: Limits{Core: 7, Stack: host.Unlimited, OOMScore: 800, CPUWeight: 200},
+		Limits: limits(), Space: &host.Space{Root: "/root"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,11 +83,10 @@ func TestProcessStarts(t *testing.T) {
 		if left, err := run.Close(); left != 0 || err != nil || run.Status() != (host.ExitStatus{Exited: true, Code: 3}) || !run.Grouped() {
 			t.Errorf("run %d: %v, %d left, %v", i, run.Status(), left, err)
 		}
-		core, stack, score := int64(7), host.Unlimited, 800
 		want := host.SpawnSpec{
 			Path: "/bin/job", Args: []string{"/bin/job", "a", "b c"}, Env: []string{"MARK=1"}, Dir: "/scratch", Stdout: stdout,
-			User: &host.Identity{Name: "alice", UID: 1000}, Bond: host.Bound, Nice: 10 + i, CoreLimit: &core, StackLimit: &stack, OOMScore: &score,
-			Group: "slot1", CPUWeight: 200, Marker: "MARK=1",
+			User: &host.Identity{Name: "alice", UID: 1000}, Bond: host.Bound, Nice: 10 + i, Limits: limits(), Space: &host.Space{Root: "/root"},
+			Group: "slot1", Marker: "MARK=1",
 		}
 		got := m.Families()[i].Spec
 		if got.Stdout != stdout {

@@ -75,14 +75,8 @@ type Task struct {
 	// Group names the control group of the job, "" for none; Marker is one NAME=value
 	// of its environment that no other job has.
 	Group, Marker string
-	Limits        Limits
-}
-
-// Limits are those of a job.
-type Limits struct {
-	Core, Stack int64 // in bytes, or host.Unlimited
-	OOMScore    int   // preference of the kernel's memory killer
-	CPUWeight   int   // share of the processors while they are short
+	Limits        host.Limits
+	Space         *host.Space // what it sees, nil for what this process does
 }
 
 // Prepared is a job that can be started.

@@ -3,13 +3,15 @@
 
 package cgroup
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/execpoint/execpoint/lib/host"
+)
 
 // Limits is what a job's group is told. Zero fields are not written.
 type Limits struct {
-	// CPUWeight is the group's share of the processors while there are not
-	// enough: 100 for each core of the slot.
-	CPUWeight int
+	host.GroupLimits
 	// OOMTogether ends the whole job when the kernel kills one of its
 	// processes for memory. Version 1 cannot do that.
 	OOMTogether bool

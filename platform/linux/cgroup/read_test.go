@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/execpoint/execpoint/lib/host"
 )
 
 // One row for each form seen in real kernels' files, and what is not.
@@ -98,6 +100,11 @@ func TestParseMembership(t *testing.T) {
 	}
 }
 
+// of are limits of the processors, and whether all die together.
+func of(weight int, together bool) Limits {
+	return Limits{GroupLimits: host.GroupLimits{CPUWeight: weight}, OOMTogether: together}
+}
+
 // row: S0-081
 func TestLimitsPlan(t *testing.T) {
 	t.Parallel()
@@ -106,9 +113,9 @@ func TestLimitsPlan(t *testing.T) {
 		v1, v2 []Write
 	}{
 		{Limits{}, nil, nil},
-		{Limits{CPUWeight: 300}, []Write{{"cpu", "cpu.shares", "300"}}, []Write{{"", "cpu.weight", "300"}}},
-		{Limits{CPUWeight: 1, OOMTogether: true}, []Write{{"cpu", "cpu.shares", "2"}}, []Write{{"", "cpu.weight", "1"}, {"", "memory.oom.group", "1"}}},
-		{Limits{CPUWeight: 1 << 20}, []Write{{"cpu", "cpu.shares", "262144"}}, []Write{{"", "cpu.weight", "10000"}}},
+		{of(300, false), []Write{{"cpu", "cpu.shares", "300"}}, []Write{{"", "cpu.weight", "300"}}},
+		{of(1, true), []Write{{"cpu", "cpu.shares", "2"}}, []Write{{"", "cpu.weight", "1"}, {"", "memory.oom.group", "1"}}},
+		{of(1<<20, false), []Write{{"cpu", "cpu.shares", "262144"}}, []Write{{"", "cpu.weight", "10000"}}},
 	} {
 		if diff := cmp.Diff(c.v1, c.limits.Plan(1)); diff != "" {
 			t.Errorf("version 1, %+v:\n%s", c.limits, diff)

@@ -179,7 +179,7 @@ func TestLifeOfAGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Apply(Limits{CPUWeight: 300}); err != nil && tree.Version() == 1 {
+		if err := g.Apply(of(300, false)); err != nil && tree.Version() == 1 {
 			t.Error(err)
 		}
 		pid := born(t, g, "/bin/sh", "-c", "while :; do :; done")
@@ -324,7 +324,7 @@ func TestApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	g := &Group{version: 2, parts: []part{{dir: dir}}}
-	limits := Limits{CPUWeight: 300, OOMTogether: true}
+	limits := of(300, true)
 	if err := g.Apply(limits); err != nil {
 		t.Errorf("without the controllers: %v", err)
 	}

@@ -259,6 +259,19 @@ func (f *family) Continue() error {
 	return nil
 }
 
+// Limit implements host.Family.
+func (f *family) Limit(l host.GroupLimits) error {
+	f.op.Lock()
+	defer f.op.Unlock()
+	switch {
+	case f.closed:
+		return errs.E("proc.Limit", errs.Conflict, f.main.String(), errors.New("the family is over"))
+	case f.group == nil:
+		return errs.E("proc.Limit", errs.Unsupported, f.main.String(), errors.New("the family has no control group"))
+	}
+	return f.group.Apply(cgroup.Limits{GroupLimits: l})
+}
+
 // Kill implements host.Family.
 func (f *family) Kill() (int, error) {
 	f.op.Lock()

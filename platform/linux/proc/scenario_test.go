@@ -78,7 +78,7 @@ func scenarioRun(args []string) (outcome, error) {
 	}
 	spec := specOf(args[1])
 	if s.groups != nil {
-		spec.Group, spec.CPUWeight = groupName(), 300
+		spec.Group, spec.Limits.Group.CPUWeight = groupName(), 300
 	}
 	out, err := os.CreateTemp("", "proc")
 	if err != nil {
@@ -294,7 +294,7 @@ func scenarioProps(args []string) (outcome, error) {
 	before := ownProps()
 	spec := shell("cat /proc/$$/oom_score_adj; cut -d' ' -f19 /proc/$$/stat; ulimit -Sc; ulimit -Hc; ulimit -Ss; grep SigIgn /proc/$$/status")
 	core, stack, score := int64(4096*512), int64(1<<20), 800
-	spec.Nice, spec.CoreLimit, spec.StackLimit, spec.OOMScore = 7, &core, &stack, &score
+	spec.Nice, spec.Limits = 7, host.Limits{Core: &core, Stack: &stack, OOMScore: &score}
 	if s.groups != nil {
 		spec.Group = groupName()
 	}

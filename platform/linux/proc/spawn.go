@@ -82,6 +82,9 @@ func niceness() int {
 
 // spawn starts spec from the calling thread, to which the goroutine is locked.
 func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
+	if spec.Space != nil && !spec.Space.IsZero() {
+		return nil, failed(spec, unlimited(errs.E("proc.Spawn", errs.Unsupported, spec.Path, errors.New("a family cannot have a space of its own"))))
+	}
 	f := &family{spawner: s, marker: spec.Marker, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
 	if spec.Beside != nil {
 		if err := s.forkBeside(spec, f); err != nil {
@@ -93,7 +96,7 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 		g, err := s.groups.Create(spec.Group)
 		if err == nil {
 			f.group = g
-			err = g.Apply(cgroup.Limits{CPUWeight: spec.CPUWeight, OOMTogether: true})
+			err = g.Apply(cgroup.Limits{GroupLimits: spec.Limits.Group, OOMTogether: true})
 		}
 		if err != nil && !cannot(err) {
 			if g != nil {
@@ -286,15 +289,15 @@ func inherit(root string, spec host.SpawnSpec) (undo func(), all error) {
 			}
 		})
 	}
-	if spec.CoreLimit != nil {
-		n := rlimit(*spec.CoreLimit)
+	if spec.Limits.Core != nil {
+		n := rlimit(*spec.Limits.Core)
 		limit(unix.RLIMIT_CORE, n, n)
 	}
-	if spec.StackLimit != nil {
-		limit(unix.RLIMIT_STACK, rlimit(*spec.StackLimit), unix.RLIM_INFINITY)
+	if spec.Limits.Stack != nil {
+		limit(unix.RLIMIT_STACK, rlimit(*spec.Limits.Stack), unix.RLIM_INFINITY)
 	}
-	if spec.OOMScore != nil {
-		if undo := oomScore(root, *spec.OOMScore); undo != nil {
+	if spec.Limits.OOMScore != nil {
+		if undo := oomScore(root, *spec.Limits.OOMScore); undo != nil {
 			undos = append(undos, undo)
 		}
 	}
