@@ -147,11 +147,10 @@ type SpawnSpec struct {
 	// Marker is one NAME=value of Env that no other family has. It is how
 	// descendants are told apart when neither parentage nor group does.
 	Marker string
-	// TrackGID is a supplementary group that no process of another family has: a
-	// process cannot get rid of it. 0 is none.
+	// TrackGID is a supplementary group that no process of another family has. It
+	// needs User, for only root gives a process a group, and no process of another
+	// user than root can get rid of it. 0 is none.
 	TrackGID uint32
-	// Dedicated says that every process of User is of this family.
-	Dedicated bool
 }
 
 // Spawner starts process families. Implementations are safe for concurrent use.
@@ -215,7 +214,8 @@ type Measured interface {
 	Alone() bool
 	// Unmarked lists the living processes, the main one excepted, that do not carry
 	// the family's marker: once their starter is gone nothing but this list tells
-	// whose they are. It is empty for a family that is kept by a control group.
+	// whose they are. It is empty for a family that is kept by a control group or
+	// tracked by TrackGID.
 	Unmarked() ([]ProcID, error)
 	// Usage measures the whole family, the ended ones included. After the end
 	// it tells the final figures.
@@ -296,8 +296,8 @@ type Remains struct {
 	Main   ProcID // its main process; zero if it never ran
 	Group  string // its control group as in SpawnSpec, "" for none
 	Marker string // as in SpawnSpec
-	// TrackGID and Account are the group and the user whose processes are all of
-	// the family; 0 for none.
+	// TrackGID is the group that all its processes have, as in SpawnSpec; Account the
+	// user whose processes are all of the family. 0 is none.
 	TrackGID, Account uint32
 	// Strays are others of the family that were seen while their starter lived:
 	// see Family.Unmarked.

@@ -22,6 +22,7 @@ type activation struct {
 	job    host.ProcID    // the job's main process, zero until it runs
 	user   *host.Identity // who it runs as, nil for the user of this program
 	record *protocol.ExitRecord
+	gid    uint32 // by which its processes are told, 0 for none
 
 	start   ep.StartStarter
 	leaving bool             // it was told to end its job
@@ -55,10 +56,14 @@ func (n *node) start(e ep.StartStarter) {
 	} else if n.o.Host.Account != nil {
 		choose = runAsHere(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
 	}
+	var noGroup error
+	plan.TrackGID, noGroup = n.starter.gids.take()
+	a.gid = plan.TrackGID
 	n.mail.around.Go(func() {
-		h, err := n.launch(e, plan, shadow, choose)
+		h, err := n.launch(e, plan, shadow, choose, noGroup)
 		if err != nil {
 			n.mail.post(func(now clock.Instant) {
+				n.starter.gids.give(a.gid)
 				delete(n.starter.live, e.Activation)
 				n.o.Log.Error("no starter", "slot", e.SlotName, "err", err)
 				n.step(now, ep.StarterFailed{Activation: e.Activation, Err: err, Fault: faultOfLaunch(err)})
@@ -214,6 +219,7 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 	gone := ep.StarterExited{Activation: act, Status: st}
 	if a := n.starter.live[act]; a != nil {
 		gone.ClientLost, gone.Fault = a.record != nil && a.record.Lost, a.silent(st)
+		n.starter.gids.give(a.gid)
 	}
 	n.step(now, gone)
 	delete(n.starter.live, act)

@@ -80,6 +80,13 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
 	n.starter.settings.Store(settings)
+	var doubt error
+	if n.starter.gids, doubt, err = gidsFrom(o.Config, o.Host); err != nil {
+		return nil, errs.E("run.Run", errs.Invalid, "", err)
+	}
+	if doubt != nil {
+		n.problem(doubt)
+	}
 	Advertise(o.Inventory, o.Version)
 	if n.serving() {
 		if v := o.Serve.Version; v != "" {

@@ -35,6 +35,7 @@ type starterSide struct {
 	settings  atomic.Pointer[starterSettings] // of the starters that begin now
 	launching chan struct{}                   // one for each starter that is started and given its plan
 	abilities abilities
+	gids      *gids
 }
 
 // division is how the machine was divided. The ledger is the engine's; here it is only

@@ -48,6 +48,9 @@ type Host struct {
 	// Account finds a user of the machine whom the backfill client can run as;
 	// nil where an EP can run nothing as anybody but itself.
 	Account func(name string) (*host.Identity, error)
+	// GroupName finds the group of the machine that has a number, which is NotFound
+	// for one that no group has; nil with Account.
+	GroupName func(gid uint32) (string, error)
 	// Access reaches files with the rights of such a user; nil with Account.
 	Access host.Access
 	// Descriptors counts those of this program; nil where they are not counted,

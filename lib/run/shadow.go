@@ -4,6 +4,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"net"
 
@@ -18,10 +19,11 @@ import (
 const mostLaunching = 16
 
 // launch gives a plan to a starter, with the connection of its shadow if a
-// shadow asked for the job. It blocks, and is not called by the owner.
-func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choose runAs) (Starter, error) {
+// shadow asked for the job. It blocks, and is not called by the owner. lack is what
+// the machine has not got for the job, nil for nothing.
+func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choose runAs, lack error) (Starter, error) {
 	if !shadow {
-		if err := n.chooseHere(plan, choose); err != nil {
+		if err := cmp.Or(lack, n.chooseHere(plan, choose)); err != nil {
 			return nil, err
 		}
 		return n.launchWith(plan, nil)
@@ -31,7 +33,7 @@ func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choos
 		return nil, err
 	}
 	plan.Shadow.Stream, plan.Shadow.Claim = sh.Stream, sh.Claim
-	if err := n.chooseUser(plan, sh.Conn, choose); err != nil {
+	if err := cmp.Or(lack, n.chooseUser(plan, sh.Conn, choose)); err != nil {
 		_ = sh.Conn.Close()
 		return nil, err
 	}

@@ -40,7 +40,9 @@ type Record struct {
 	Job        host.ProcID `json:"job,omitzero"` // the main process; zero before it runs
 	Group      string      `json:"group,omitempty"`
 	Marker     string      `json:"marker,omitempty"`
-	Keep       bool        `json:"keep,omitempty"` // the directory is to stay
+	TrackGID   uint32      `json:"track_gid,omitempty"`
+	Account    uint32      `json:"account,omitempty"` // an account for jobs alone
+	Keep       bool        `json:"keep,omitempty"`    // the directory is to stay
 	// Strays are processes of the job that do not carry Marker: see host.Remains.
 	Strays []host.ProcID `json:"strays,omitempty"`
 }
@@ -51,7 +53,7 @@ const mostStrays = 4096
 
 // Remains is what r proves, in the words of lib/host.
 func (r Record) Remains() host.Remains {
-	return host.Remains{Boot: r.Boot, Parent: r.Starter, Main: r.Job, Group: r.Group, Marker: r.Marker, Strays: r.Strays}
+	return host.Remains{Boot: r.Boot, Parent: r.Starter, Main: r.Job, Group: r.Group, Marker: r.Marker, TrackGID: r.TrackGID, Account: r.Account, Strays: r.Strays}
 }
 
 // Record adds r to the sandbox's record, where it replaces what was said

@@ -393,7 +393,11 @@ func (a *activation) makeSandbox() error {
 	a.note = sandbox.Record{
 		Activation: p.Activation, Slot: p.SlotFullName, Boot: a.host.Census.Boot(), Starter: self, Keep: p.Keep,
 		// the name is HTCondor's, the value is ours: nobody else has it
-		Marker: fmt.Sprintf("_CONDOR_ANCESTOR_%d=%d:%d:%s", self.PID, self.PID, self.Start, strconv.FormatUint(rand.Uint64(), 36)),
+		Marker:   fmt.Sprintf("_CONDOR_ANCESTOR_%d=%d:%d:%s", self.PID, self.PID, self.Start, strconv.FormatUint(rand.Uint64(), 36)),
+		TrackGID: p.TrackGID,
+	}
+	if p.RunAs != nil && p.Dedicated {
+		a.note.Account = p.RunAs.UID
 	}
 	place := host.GroupPlace{Base: p.Settings.Cgroup, Delegated: p.Settings.Delegated}
 	if place.Base != "" && a.host.Groups != nil && a.host.Groups(place) == nil {

@@ -87,7 +87,7 @@ func (a *activation) prepareRun() bool {
 		return false
 	}
 	task := runner.Task{
-		Job: a.job.Ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker,
+		Job: a.job.Ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
 		Limits: a.limits(),
 	}
 	preparing := func(ctx context.Context) func() []duty {

@@ -199,7 +199,7 @@ func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error)
 	}
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
 		Path: p.path, Args: p.args, Env: env, Dir: dir, User: a.plan.RunAs, Bond: host.Bound, Nice: scriptNice, Limits: a.limitsOf(&core, nil),
-		Group: a.note.Group, Marker: a.note.Marker,
+		Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
 	})
 	if short := a.short(err); short != nil {
 		return nil, nil, short

@@ -40,6 +40,9 @@ type Plan struct {
 	AskUser string `json:"ask_user,omitempty"`
 	// Dedicated says that every process of the job's user is the job's.
 	Dedicated bool `json:"dedicated,omitempty"`
+	// TrackGID is a group that each process of the job has and no other process of
+	// the machine; 0 is none. Only a starter of root can give it.
+	TrackGID uint32 `json:"track_gid,omitempty"`
 	// Shadow is the access point's side of a job of a pool, whose socket comes
 	// beside the plan. With it Submit means nothing. nil is a job of the
 	// embedded access point.

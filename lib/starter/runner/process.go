@@ -32,7 +32,7 @@ func (p *Process) Prepare(ctx context.Context, t Task) (Prepared, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return process{p.machine, host.SpawnSpec{User: t.User, Bond: host.Bound, Limits: t.Limits, Space: t.Space, Group: t.Group, Marker: t.Marker}}, nil
+	return process{p.machine, host.SpawnSpec{User: t.User, Bond: host.Bound, Limits: t.Limits, Space: t.Space, Group: t.Group, Marker: t.Marker, TrackGID: t.TrackGID}}, nil
 }
 
 // process is a plain process that can be started.
@@ -56,7 +56,7 @@ func (p process) Start(program Program) (*Run, error) {
 		return nil, p.refusal(program, err)
 	}
 	return &Run{Controls: family, Ending: family, Meter: family, Beside: func(visitor host.SpawnSpec) (host.Family, error) {
-		visitor.User, visitor.Bond, visitor.Beside = spec.User, host.Bound, family
+		visitor.User, visitor.Bond, visitor.Beside, visitor.TrackGID = spec.User, host.Bound, family, spec.TrackGID
 		return p.machine.Spawner.Spawn(visitor)
 	}}, nil
 }

@@ -75,6 +75,7 @@ type Task struct {
 	// Group names the control group of the job, "" for none; Marker is one NAME=value
 	// of its environment that no other job has.
 	Group, Marker string
+	TrackGID      uint32 // a group that no process of another job has, 0 for none
 	Limits        host.Limits
 	Space         *host.Space // what it sees, nil for what this process does
 }

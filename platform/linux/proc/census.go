@@ -8,6 +8,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +20,9 @@ import (
 )
 
 // KillRemains implements host.Census. Proof is: a recorded process itself, or the
-// session of one that lives; membership in the recorded group, the mark in the
-// environment, descent from any of these; and in the startd, being a child that
+// session of one that lives; membership in the recorded control group, the mark in the
+// environment, the group by which the job was tracked, the account that is for such
+// jobs alone, descent from any of these; and in the startd, being a child that
 // nobody here started.
 func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 	if r.Boot != s.Boot() {
@@ -138,6 +140,10 @@ func (s *Spawner) remains(r host.Remains) ([]Stat, bool, error) {
 			add(st)
 		case r.Marker != "" && s.table.hasEnv(st.PID, r.Marker):
 			add(st)
+		case r.TrackGID != 0 && s.table.tracked(st.PID, r.TrackGID):
+			add(st)
+		case s.others(r.Account) && s.table.of(st.PID, r.Account):
+			add(st)
 		}
 	}
 	var found []Stat
@@ -150,6 +156,12 @@ func (s *Spawner) remains(r host.Remains) ([]Stat, bool, error) {
 		}
 	}
 	return found, whole(all, r.Parent.Start), nil
+}
+
+// others reports whether uid is an account whose processes may be ended because they
+// are its own: neither root nor the user of this process.
+func (s *Spawner) others(uid uint32) bool {
+	return uid != 0 && uid != uint32(os.Getuid()) && uid != uint32(os.Geteuid())
 }
 
 // recorded lists those of all that r names and that may be signalled, and the

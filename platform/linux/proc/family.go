@@ -23,6 +23,7 @@ type family struct {
 	spawner  *Spawner
 	main     host.ProcID
 	marker   string
+	gid      uint32 // that its processes have and no other one has, 0 for none
 	group    *cgroup.Group
 	pidfd    int
 	floorKiB int64
@@ -168,7 +169,7 @@ func (f *family) apart(all []Stat, others map[int]bool) []Stat {
 func (f *family) Unmarked() ([]host.ProcID, error) {
 	f.op.Lock()
 	defer f.op.Unlock()
-	if f.closed || f.group != nil || f.marker == "" {
+	if f.closed || f.group != nil || f.gid != 0 || f.marker == "" {
 		return nil, nil
 	}
 	members, err := f.members()

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,7 +86,7 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 	if spec.Space != nil && !spec.Space.IsZero() {
 		return nil, failed(spec, unlimited(errs.E("proc.Spawn", errs.Unsupported, spec.Path, errors.New("a family cannot have a space of its own"))))
 	}
-	f := &family{spawner: s, marker: spec.Marker, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
+	f := &family{spawner: s, marker: spec.Marker, gid: spec.TrackGID, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
 	if spec.Beside != nil {
 		if err := s.forkBeside(spec, f); err != nil {
 			return nil, failed(spec, err)
@@ -182,7 +183,13 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &f.pidfd},
 	}
 	if u := spec.User; u != nil {
-		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+		groups := u.Groups
+		if spec.TrackGID != 0 {
+			groups = append(slices.Clip(groups), spec.TrackGID)
+		}
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: groups}
+	} else if spec.TrackGID != 0 {
+		return unlimited(errs.E("proc.Spawn", errs.Unsupported, spec.Path, errors.New("who runs as its starter gets no group to be told by")))
 	}
 	if spec.Bond == host.Bound {
 		attr.Sys.Pdeathsig = syscall.SIGKILL

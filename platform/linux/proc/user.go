@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 func (s *Spawner) KillUser(uid uint32) (int, error) {
 	const op = "proc.KillUser"
 	who := strconv.FormatUint(uint64(uid), 10)
-	if uid == 0 || uid == uint32(os.Getuid()) || uid == uint32(os.Geteuid()) {
+	if !s.others(uid) {
 		return 0, errs.E(op, errs.Denied, who, errors.New("not the processes of root, nor our own"))
 	}
 	deadline := time.Now().Add(killPatience)
@@ -67,18 +68,32 @@ func (t table) of(pid int, uid uint32) bool {
 	return err == nil && hasUser(text, uid)
 }
 
-// hasUser looks for a user in the text of /proc/PID/status.
+// hasUser looks for a user in the text of /proc/PID/status. The last of its numbers
+// is for files.
 func hasUser(text []byte, uid uint32) bool {
-	_, rest, ok := bytes.Cut(text, []byte("\nUid:"))
+	ids := statusIDs(text, "Uid")
+	return slices.Contains(ids[:min(len(ids), 3)], uid)
+}
+
+// tracked reports whether a process has a supplementary group.
+func (t table) tracked(pid int, gid uint32) bool {
+	text, err := os.ReadFile(filepath.Join(t.root, strconv.Itoa(pid), "status"))
+	return err == nil && slices.Contains(statusIDs(text, "Groups"), gid)
+}
+
+// statusIDs are the numbers of a line of /proc/PID/status. The program's name, which
+// anybody can choose, stands in the first line and has no line break there.
+func statusIDs(text []byte, field string) []uint32 {
+	_, rest, ok := bytes.Cut(text, []byte("\n"+field+":"))
 	if !ok {
-		return false
+		return nil
 	}
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	for i, f := range bytes.Fields(line) {
-		n, err := strconv.ParseUint(string(f), 10, 32)
-		if i < 3 && err == nil && uint32(n) == uid {
-			return true
+	var ids []uint32
+	for word := range bytes.FieldsSeq(line) {
+		if n, err := strconv.ParseUint(string(word), 10, 32); err == nil {
+			ids = append(ids, uint32(n))
 		}
 	}
-	return false
+	return ids
 }

@@ -89,12 +89,16 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 		execute = "" // what was measured at the start holds
 	}
 	others, files := p.Others()
+	var groupName func(uint32) (string, error)
+	if others != nil {
+		groupName = account.GroupName
+	}
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census, Private: account.Directories{}.Private,
 		// Read never fails: it ends the program instead.
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
 		Errno:  proc.Errno,
-		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, Access: files,
+		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, GroupName: groupName, Access: files,
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, launch.Channel, error) {
 			child, parent, err := handover.New()
