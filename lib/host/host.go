@@ -275,17 +275,28 @@ type GroupPlace struct {
 type Usage struct {
 	UserCPU      time.Duration `json:"user_cpu"`
 	SysCPU       time.Duration `json:"sys_cpu"`
-	RSSKiB       int64         `json:"rss_kib"`        // resident memory now
-	PeakRSSKiB   int64         `json:"peak_rss_kib"`   // the most resident memory seen
-	ImageSizeKiB int64         `json:"image_size_kib"` // the largest address space seen
-	Procs        int           `json:"procs"`          // processes alive now
-	OOMKills     int64         `json:"oom_kills"`      // processes that the kernel killed for memory; 0 without a control group
+	RSSKiB       int64         `json:"rss_kib"`               // resident memory now
+	PeakRSSKiB   int64         `json:"peak_rss_kib"`          // the most resident memory seen
+	ImageSizeKiB int64         `json:"image_size_kib"`        // the largest address space seen
+	Procs        int           `json:"procs"`                 // processes alive now
+	OOMKills     int64         `json:"oom_kills"`             // processes that the kernel killed for memory; 0 without a control group
+	OverMemory   *OverMemory   `json:"over_memory,omitempty"` // why, where OOMKills is not 0
 	// What was read from and written to block devices, 0 where that is not
 	// counted.
 	BlockReads      int64 `json:"block_reads,omitempty"` // operations
 	BlockWrites     int64 `json:"block_writes,omitempty"`
 	BlockReadBytes  int64 `json:"block_read_bytes,omitempty"`
 	BlockWriteBytes int64 `json:"block_write_bytes,omitempty"`
+}
+
+// OverMemory is what the kernel counted of a family of which it killed processes for
+// memory.
+type OverMemory struct {
+	LimitKiB int64 `json:"limit_kib"` // of the family, 0 for none
+	PeakKiB  int64 `json:"peak_kib"`  // the most that it had, page cache included; 0 if the kernel does not keep it
+	// Own says that the family came to its own limit; else the machine, or what the
+	// Execution Point has of it, was short of memory.
+	Own bool `json:"own"`
 }
 
 // Remains is what is known about a family whose parent is gone, from the

@@ -429,6 +429,9 @@ func (a *activation) finish() {
 		return func() []duty {
 			a.record.Leftovers, a.record.Usage = left, usage
 			a.problem(errors.Join(err, uerr))
+			if duties := a.outOfMemory(); duties != nil {
+				return duties
+			}
 			if a.runAfter() {
 				return nil
 			}

@@ -301,6 +301,25 @@ func (l *life) stopped() []duty {
 	})
 }
 
+// starved says that the kernel killed the job, or a process of it, for memory, and why
+// the job is held for that; with nil it leaves as e says. A job that has to leave
+// anyway, or that has ended by itself and is to be held, does that.
+func (l *life) starved(hold *protocol.Hold, e eviction) []duty {
+	if l.phase != finishing || l.evicted != nil || l.hold != nil {
+		return nil
+	}
+	if hold == nil {
+		l.evicted = &e
+		return l.conclude()
+	}
+	l.hold = hold
+	if l.remote && !l.apart { // else it hears of it when it is back
+		l.held = true
+		return append([]duty{dutyHold}, l.conclude()...)
+	}
+	return l.conclude()
+}
+
 // again says that what was left of the job is gone, its state is saved and it
 // is to be started once more.
 func (l *life) again() []duty {

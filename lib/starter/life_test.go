@@ -36,6 +36,8 @@ var (
 	overdue   = func(l *life) []duty { return l.overdue() }
 	stopped   = func(l *life) []duty { return l.stopped() }
 	cut       = func(l *life) []duty { return l.cut() }
+	overLimit = func(l *life) []duty { return l.starved(&protocol.Hold{Code: 34}, eviction{}) }
+	victim    = func(l *life) []duty { return l.starved(nil, eviction{reason: "short of memory", hard: true}) }
 	suspend   = order(protocol.Suspend{})
 	proceed   = order(protocol.Continue{})
 	soft      = order(protocol.SoftKill{Leave: protocol.Leave{Reason: "soft"}})
@@ -57,6 +59,13 @@ func TestLife(t *testing.T) {
 		{"no program", []step{{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {noExec, []duty{dutyEnd}}}, "", 6},
 		{"no output", []step{
 			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {noOutput, []duty{dutyEnd}}}, "", 12},
+		{"killed at its own memory limit", []step{
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {overLimit, []duty{dutyEnd}}}, "", 34},
+		{"killed for a machine short of memory", []step{
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {exited, []duty{dutyFinish}}, {victim, []duty{dutyEnd}}}, "short of memory", 0},
+		{"killed for memory while it leaves", []step{
+			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil}, {soft, []duty{dutySignal}}, {exited, []duty{dutyFinish}},
+			{overLimit, nil}, {victim, nil}, {finished, []duty{dutyEnd}}}, "soft", 0},
 		{"suspend and continue", []step{
 			{plan, []duty{dutyPrepare}}, {prepared, []duty{dutySpawn}}, {spawned, nil},
 			{suspend, []duty{dutySuspend}}, {suspend, nil}, {proceed, []duty{dutyContinue}}, {proceed, nil}, {exited, []duty{dutyFinish}}}, "", 0},

@@ -38,6 +38,8 @@ type Settings struct {
 	Cgroup      string       // BASE_CGROUP, "" for none
 	Delegated   bool         // CREATE_CGROUP_WITHOUT_ROOT
 	Nice        *config.Expr // JOB_RENICE_INCREMENT, over the job alone; nil is 0
+	// HoldOnOOM is STARTER_ALWAYS_HOLD_ON_OOM where the owner has written it.
+	HoldOnOOM   bool
 	Environment *sandbox.Settings
 	Chirp       chirp.Settings
 
@@ -103,6 +105,7 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 		FirstUpdate: r.Duration("STARTER_INITIAL_UPDATE_INTERVAL"), Update: r.positive("STARTER_UPDATE_INTERVAL"), Poll: r.positive("CGROUP_POLLING_INTERVAL"),
 		Permissions: sandbox.Mode(r.Text("JOB_EXECDIR_PERMISSIONS")), Cgroup: r.String("BASE_CGROUP"), Delegated: r.Bool("CREATE_CGROUP_WITHOUT_ROOT"),
 		Nice: r.Expr("JOB_RENICE_INCREMENT"), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
+		HoldOnOOM:   r.Bool("STARTER_ALWAYS_HOLD_ON_OOM") && r.written("STARTER_ALWAYS_HOLD_ON_OOM"),
 		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
 		Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
 	}
@@ -144,6 +147,13 @@ func (r *reader) plugins() PluginSettings {
 		KeepAlive: max(r.Duration("MY_POPEN_KEEPALIVE_INTERVAL"), 0), WithRoot: r.Bool("RUN_FILETRANSFER_PLUGINS_WITH_ROOT"),
 		LogOnSuccess: logAs(r.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS")), LogOnFailure: logAs(r.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE")),
 	}
+}
+
+// written reports whether a configuration gives a knob a value: it has not only its
+// default.
+func (r *reader) written(name string) bool {
+	set, ok := r.Snapshot.Lookup(name)
+	return ok && !set.IsDefault && set.Value != ""
 }
 
 // positive reads a time without which a starter cannot work; one below a second has

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -22,8 +23,17 @@ type Usage struct {
 	RSS      int64 // anonymous memory now, bytes
 	Peak     int64 // the most memory charged so far, page cache included, bytes; 0 if the kernel does not keep it
 	OOMKills int64 // processes killed for memory
+	Over     Over  // why that was, where OOMKills is not 0
 	Block    bool  // what was read and written is known
 	IO       IO
+}
+
+// Over is what is known of a group in which processes were killed for memory.
+type Over struct {
+	Limit int64 // in bytes; 0 for none
+	// Hits is how often the group could not be given memory because of its own limit.
+	// 0 means that the whole machine, or a group above, was short of it.
+	Hits int64
 }
 
 // Usage reads the counters. A controller that is not there leaves its part
@@ -34,6 +44,13 @@ func (g *Group) Usage() (Usage, error) {
 	}
 	return g.usage1()
 }
+
+// noLimit is more than any machine has: version 1 shows the largest number of pages
+// where there is no limit.
+const noLimit = 1 << 60
+
+// nearly is the part of a limit within which a peak is at the limit.
+const nearly = 50
 
 func (g *Group) usage1() (Usage, error) {
 	var u Usage
@@ -48,6 +65,19 @@ func (g *Group) usage1() (Usage, error) {
 		oom, oerr := readField(dir, "memory.oom_control", "oom_kill")
 		u.Memory, u.RSS, u.Peak, u.OOMKills = err == nil, rss, peak, oom
 		all = errors.Join(all, err, perr, oerr)
+		if oom > 0 {
+			limit, lerr := readNumber(dir, "memory.limit_in_bytes")
+			if limit < noLimit {
+				u.Over.Limit = limit
+			}
+			// It counts each time that memory had to be taken back from the page cache as
+			// well: only at the limit nothing was left to take.
+			hits, herr := readNumber(dir, "memory.failcnt")
+			if limit < noLimit && peak >= limit-limit/nearly {
+				u.Over.Hits = hits
+			}
+			all = errors.Join(all, lerr, herr)
+		}
 	}
 	return u, all
 }
@@ -78,6 +108,16 @@ func (g *Group) usage2() (Usage, error) {
 	rss, err := readField(dir, "memory.stat", "anon")
 	oom, oerr := readField(dir, "memory.events", "oom_kill")
 	u.Memory, u.RSS, u.OOMKills = err == nil, rss, oom
+	if oom > 0 {
+		// "max" is no number, and no limit.
+		if text, err := os.ReadFile(filepath.Join(dir, "memory.max")); err == nil && strings.TrimSpace(string(text)) != "max" {
+			u.Over.Limit, err = Number(text)
+			oerr = errors.Join(oerr, err)
+		}
+		var herr error
+		u.Over.Hits, herr = readField(dir, "memory.events", "oom")
+		oerr = errors.Join(oerr, herr)
+	}
 	if exists(dir, "memory.peak") { // since 5.19
 		var perr error
 		u.Peak, perr = readNumber(dir, "memory.peak")

@@ -64,6 +64,9 @@ func (f *family) usage() (host.Usage, error) {
 		}
 		if g.Memory {
 			u.OOMKills = g.OOMKills
+			if g.OOMKills > 0 {
+				u.OverMemory = &host.OverMemory{LimitKiB: g.Over.Limit / 1024, PeakKiB: g.Peak / 1024, Own: g.Over.Hits > 0}
+			}
 			u.RSSKiB = g.RSS / 1024
 			if g.Peak > 0 {
 				ended = min(ended, g.Peak/1024)
