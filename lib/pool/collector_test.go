@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -503,6 +504,50 @@ func TestCollectorsReconfigured(t *testing.T) {
 		}
 		if n := len(b.Opened()); n != 1 {
 			t.Errorf("%d connections to the collector that stays, want one", n)
+		}
+	})
+}
+
+// lateFarewell is a collector that takes long to be told that ads are gone.
+type lateFarewell struct{ *pooltest.Collector }
+
+func (c lateFarewell) Command(ctx context.Context, to cedar.Sinful, number int, o security.Options) (*cedar.Conn, *security.Session, error) {
+	if number == command.InvalidateStartdAds {
+		time.Sleep(10 * time.Second)
+	}
+	return c.Collector.Command(ctx, to, number, o)
+}
+
+// A collector that is taken out of COLLECTOR_HOST and put in again keeps our ads: what
+// it is told about the first does not come after what it is told about the second.
+func TestCollectorOutAndIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cm := pooltest.NewCollector("25.14.0")
+		r := newRig(t, twoSlots, lateFarewell{cm}, nil)
+		time.Sleep(3 * time.Second)
+		with := r.Settings(t)
+		without := with
+		without.Collector.Collectors = nil
+		cm.Restart() // so that a connection has to be made for the farewell
+		synctest.Wait()
+		r.pool.Reconfigure(without)
+		synctest.Wait()
+		r.pool.Reconfigure(with)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if got := cm.Names(); len(got) != 3 {
+			t.Errorf("the collector has %q", got)
+		}
+		r.pool.Reconfigure(without)
+		synctest.Wait()
+		r.pool.Reconfigure(with)
+		synctest.Wait()
+		began := time.Now()
+		if err := r.pool.Withdraw(t.Context()); err != nil || time.Since(began) > 11*time.Second {
+			t.Errorf("the end took %v: %v", time.Since(began), err)
+		}
+		if got := cm.Names(); len(got) != 0 {
+			t.Errorf("after the end the collector has %q", got)
 		}
 	})
 }

@@ -23,6 +23,12 @@ func (s *updater) run(ctx context.Context) {
 	defer close(s.done)
 	var l *link
 	defer func() { l.close() }()
+	if s.after != nil {
+		select {
+		case <-s.after:
+		case <-ctx.Done():
+		}
+	}
 	failures := 0
 	var r round
 	for ctx.Err() == nil {

@@ -39,6 +39,7 @@ type updateQueue struct {
 	daemon   string             // under which they know the daemon
 	seq      map[string]int64   // of each ad
 	updaters []*updater
+	leaving  []*updater    // of collectors that are named no more, and are still told so
 	now      chan struct{} // something is due at once
 	soon     chan struct{} // something changed
 	rerun    chan struct{} // the set of updaters changed
@@ -310,9 +311,20 @@ func (u *Updates) updatersFor(s *Settings, old []*updater) []*updater {
 func (q *updateQueue) reconfigure(u *Updates, s *Settings) {
 	q.mu.Lock()
 	next := u.updatersFor(s, q.updaters)
+	for _, n := range next {
+		for _, o := range q.leaving {
+			if !slices.Contains(q.updaters, n) && n.to.At.String() == o.to.At.String() {
+				n.after = o.done // of the latest
+			}
+		}
+	}
+	q.leaving = slices.DeleteFunc(q.leaving, (*updater).left)
 	for _, o := range q.updaters {
 		if !slices.Contains(next, o) {
 			o.retire(q.address)
+			if o.started {
+				q.leaving = append(q.leaving, o)
+			}
 		}
 		o.reconfigured()
 	}

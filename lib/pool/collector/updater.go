@@ -35,6 +35,10 @@ type updater struct {
 	to      directory.Collector
 	log     *slog.Logger
 	all     bool // everything is to be queued again; guarded by updateQueue.mu
+	started bool // run was called; guarded by updateQueue.mu
+	// after is done of the updater that the collector had before it was named no more
+	// and then again; nil if there is none. Its farewell must not come after our ads.
+	after <-chan struct{}
 
 	mu       sync.Mutex
 	pending  map[string]*update
@@ -188,5 +192,15 @@ func (s *updater) finished(u *update, did bool) {
 		s.order = s.order[1:]
 	} else {
 		s.order = slices.DeleteFunc(s.order, func(k string) bool { return k == key })
+	}
+}
+
+// left reports whether the updater will send nothing any more.
+func (s *updater) left() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
 	}
 }

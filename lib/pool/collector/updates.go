@@ -142,7 +142,7 @@ func (u *Updates) Run(ctx context.Context) {
 		u.queue.mu.Lock()
 		defer u.queue.mu.Unlock()
 		for _, s := range u.queue.updaters {
-			s.once.Do(func() { wg.Go(func() { s.run(ctx) }) })
+			s.once.Do(func() { s.started = true; wg.Go(func() { s.run(ctx) }) })
 		}
 	}
 	start()
