@@ -513,7 +513,7 @@ type lateFarewell struct{ *pooltest.Collector }
 
 func (c lateFarewell) Command(ctx context.Context, to cedar.Sinful, number int, o security.Options) (*cedar.Conn, *security.Session, error) {
 	if number == command.InvalidateStartdAds {
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 	}
 	return c.Collector.Command(ctx, to, number, o)
 }
@@ -619,7 +619,7 @@ func TestDirectAttach(t *testing.T) {
 type slow struct{ engine.Owner }
 
 func (o slow) Do(ctx context.Context, f func(engine.Turn)) error {
-	time.Sleep(time.Second)
+	pass(time.Second)
 	return o.Owner.Do(ctx, f)
 }
 

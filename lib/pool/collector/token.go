@@ -36,6 +36,17 @@ type tokenRequest struct {
 	id     string // the collector's number, which its administrator approves it by
 }
 
+// tokenSeeking is how far an updater is with a token from its collector.
+type tokenSeeking struct {
+	asked        *tokenRequest // under way
+	tokenTrouble string        // what was logged of the last one that could not be made
+	// trusting says that a token came since the collector last took a connection.
+	// If the collector refuses us with that token too, as it does when nothing
+	// there allows its user, the next one is worth no more: the attempt after it
+	// waits like all others.
+	trusting bool
+}
+
 // tokenAnswer is what a collector says to a request or a poll.
 type tokenAnswer struct {
 	token string // "" while the request is not decided

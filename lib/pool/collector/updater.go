@@ -53,13 +53,7 @@ type updater struct {
 	inClear  clearness     // what was logged of it
 	streams  bool          // datagrams were tried and cannot be
 
-	asked        *tokenRequest // under way; run's alone, as is
-	tokenTrouble string        // what was logged of the last one that could not be made
-	// trusting says that a token came since the collector last took a connection.
-	// If the collector refuses us with that token too, as it does when nothing
-	// there allows its user, the next one is worth no more: the attempt after it
-	// waits like all others.
-	trusting bool
+	tokenSeeking // run's alone
 }
 
 // Status is how things are with one collector.
