@@ -152,10 +152,12 @@ func (e *Engine) starterReached(ev StarterReached) {
 
 func (e *Engine) jobRunning(ev JobRunning) {
 	sl, ok := e.running(ev.Activation)
-	if !ok || sl.act.Phase != claim.Starting {
+	if !ok || !sl.act.ranFrom.IsZero() || sl.act.Phase == claim.Ended {
 		return
 	}
-	e.enterPhase(sl, claim.Running)
+	if sl.act.Phase == claim.Starting { // one that was suspended meanwhile, or told to leave, stays so
+		e.enterPhase(sl, claim.Running)
+	}
 	sl.act.ranFrom = e.now
 	e.programRan(sl)
 	sl.ad.SetJobPid(ev.Proc.PID)

@@ -548,6 +548,32 @@ func TestUserSuspends(t *testing.T) {
 	}
 }
 
+// A job that was suspended while its files were on their way runs later like any other:
+// the slot shows its process, and what the program shows of the machine counts.
+func TestSuspendedBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	for _, continued := range []bool{false, true} {
+		s := newStage(t, 1, static1)
+		ad := job(t, script{begins: time.Hour, runs: time.Hour}, "")
+		g := s.claim(slot1, ad)
+		id := s.activate(g.Claim, ad)
+		s.run(time.Second)
+		s.ask(func(ref Ref) Event { return SuspendRequested{Ref: ref, Claim: g.Claim} })
+		if continued {
+			s.ask(func(ref Ref) Event { return ContinueRequested{Ref: ref, Claim: g.Claim} })
+		}
+		was := s.pair(slot1)
+		s.step(JobRunning{Activation: id, Proc: host.ProcID{PID: 4711, Start: 1}})
+		if pid, _ := s.eng.SlotAd(slot1).EvalInt("JobPid", nil); pid != 4711 || s.pair(slot1) != was {
+			t.Errorf("continued %v: JobPid = %d, the slot is %v", continued, pid, s.pair(slot1))
+		}
+		s.step(JobRunning{Activation: id, Proc: host.ProcID{PID: 4712, Start: 1}}) // there is no second beginning
+		if pid, _ := s.eng.SlotAd(slot1).EvalInt("JobPid", nil); pid != 4711 {
+			t.Errorf("continued %v: JobPid = %d", continued, pid)
+		}
+	}
+}
+
 // TestReconfigured changes the policy under a running job.
 func TestReconfigured(t *testing.T) {
 	t.Parallel()
