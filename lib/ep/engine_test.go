@@ -196,6 +196,42 @@ func TestWaitingClaimRefusedAtTheEnd(t *testing.T) {
 	}
 }
 
+// What keeps a slot from being claimed keeps the claim out that waits for it, too: a
+// slot that is about to be given up is not handed on.
+func TestWaitingClaimRefusedAsAnyOther(t *testing.T) {
+	t.Parallel()
+	fault := Exit{Fault: &MachineFault{Kind: FaultStarter, Reason: "no more processes"}}
+	for _, tt := range []struct {
+		name string
+		exit Exit  // of the first job
+		ev   Event // before it
+	}{
+		{"shutdown", Exit{Evicted: true}, ShutdownRequested{Graceful}},
+		{"fast shutdown", Exit{Evicted: true}, ShutdownRequested{Fast}},
+		{"drain", Exit{Evicted: true}, DrainRequested{Ref: asked(98), How: DrainGraceful}},
+		{"broken", unclean, nil},
+		{"fault", fault, nil},
+	} {
+		s := newStage(t, 1, static1+"RANK = TARGET.Prio\n")
+		low := job(t, script{runs: time.Hour, onSoft: -1, onHard: -1}, "Prio = 1\n")
+		id := s.activate(s.claim(slot1, low).Claim, low)
+		s.run(3 * time.Second)
+		s.ask(func(ref Ref) Event {
+			return ClaimRequested{Ref: ref, Slot: slot1, Job: job(t, steady(time.Hour), "Prio = 2\n")}
+		})
+		ref := s.ref
+		if tt.ev != nil {
+			s.step(tt.ev)
+		}
+		s.step(JobEnded{Activation: id, Exit: tt.exit})
+		s.step(StarterExited{Activation: id, Status: host.ExitStatus{Exited: true}})
+		v, _ := s.eng.SlotView(slot1)
+		if r := s.replies[ref]; r.Err == nil || v.Claimed {
+			t.Errorf("%s: the slot is %v, the waiting claim got %+v", tt.name, v.Pair, r)
+		}
+	}
+}
+
 // row: S0-163
 func TestUnretirement(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ package ep
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/policy"
@@ -168,9 +169,12 @@ func (e *Engine) move(sl *slotState, d policy.Decision, on policy.Class, left in
 // if the policy still lets it in, or to Owner.
 func (e *Engine) leavePreempting(sl *slotState) {
 	if w := sl.waiting; w != nil {
+		closed := e.closed(sl)
 		v := e.policyViewWith(sl, w.claim.Request)
 		v.Claim = w.claim
 		switch {
+		case closed != nil:
+			e.moveOn(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "preempting claim refused - "+closed.Error())
 		case policy.StartIsFalse(v):
 			e.moveOn(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "preempting claim refused - START is false")
 		case policy.Owned(v):
@@ -181,6 +185,20 @@ func (e *Engine) leavePreempting(sl *slotState) {
 		return
 	}
 	e.moveOn(sl, policy.OwnerIdle, policy.StarterGone, policy.ByStarter, "No preempting claim, returning to owner")
+}
+
+// closed says why a slot takes no claim now, whatever its policy says of the job; nil if
+// it does. HTCondor's START is false then.
+func (e *Engine) closed(sl *slotState) error {
+	switch c := e.refusing(sl); {
+	case e.shutdown.begun:
+		return errors.New("the execution point is shutting down")
+	case sl.s.Broken != nil:
+		return errors.New(sl.s.Broken.Reason)
+	case c != nil:
+		return errors.New("the machine takes no jobs: " + c.reason)
+	}
+	return e.refusesClaims()
 }
 
 // vacateFor words the end of a claim as jobs are told it.
