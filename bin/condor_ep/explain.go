@@ -128,7 +128,11 @@ func (f *explainFlags) running(stderr io.Writer) ([]*explain.Report, int) {
 	}
 	var list []*explain.Report
 	for _, a := range answers {
-		list = append(list, a.Explanations...)
+		for _, x := range a.Explanations {
+			if x != nil { // what comes over the wire may be anything
+				list = append(list, x)
+			}
+		}
 	}
 	return list, exitOK
 }

@@ -6,8 +6,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -151,4 +155,37 @@ func TestExplainWouldBeJob(t *testing.T) {
 	pr.interrupt(t, p, 2)
 	output()
 	p.nothingLeft(t)
+}
+
+// An answer may be anything: what explains nothing ends no program.
+func TestExplainOfNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	dir, err := os.MkdirTemp("", "ctl") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, ".execpoint_a.ctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = bufio.NewReader(c).ReadString('\n')
+			_, _ = c.Write([]byte("{\"status\":null,\"explanations\":[null]}\n"))
+			_ = c.Close()
+		}
+	}()
+	p.write(t, "ep.conf", "RUN = "+dir+"\n")
+	for _, args := range [][]string{{"explain", "-config", "ep.conf"}, {"explain", "-config", "ep.conf", "-json"}, {"status", "-config", "ep.conf"}} {
+		if status, stdout, stderr := p.ep(t, args...); status != exitOK || stdout != "" || stderr != "" {
+			t.Errorf("%q: status %d, %q\n%s", args, status, stdout, stderr)
+		}
+	}
 }
