@@ -377,9 +377,9 @@ func (e *Engine) retire(sl *slotState, code int, m Manner, cause policy.Cause, w
 	case policy.Idle, policy.Busy, policy.Suspended:
 		e.moveOn(sl, policy.ClaimedRetiring, policy.Commanded, cause, why)
 	case policy.Cleaning:
-		// Only the starter is left to wait for, and the claim ends with it. HTCondor's startd
-		// notes the reason alone then, and the claim goes on: who vacates a slot is told that
-		// it becomes free, and a schedd is told of the end of a claim at any time.
+		// Only the starter is left to wait for, and the claim ends with it, as HTCondor's test
+		// of Cleaning has it for condor_vacate. Its startd notes the reason alone then, and the
+		// claim goes on. A schedd may be told of the end of a claim at any time.
 		sl.cur.Released = true
 	}
 }

@@ -90,7 +90,7 @@ var table = []Transition{
 
 	// Claimed/Cleaning: no expression and no order moves the slot before the starter is gone.
 	{12, 0, ClaimedCleaning, StarterGone, "", ClaimedIdle, "starter exited, was in Claimed/Cleaning", Reevaluate},
-	{0, 'H', ClaimedCleaning, StarterGone, "the claim was released meanwhile, or a preempting claim waits", PreemptingVacating, "starter exited, was in Claimed/Cleaning", Withhold},
+	{0, 'H', ClaimedCleaning, StarterGone, "the claim was released or vacated meanwhile, or a preempting claim waits", PreemptingVacating, "starter exited, was in Claimed/Cleaning", Withhold},
 
 	// Preempting: when the vacate time is over the job is killed, but the activity stays Vacating.
 	{21, 0, PreemptingVacating, Evaluated, "KILL is true", PreemptingKilling, "KILL is TRUE", HardKillJob},
