@@ -29,7 +29,7 @@ func (h *Host) all() []runner.Runner {
 	if h.runners != nil {
 		return h.runners
 	}
-	return runner.All(runner.Machine{Spawner: h.Spawner, Errno: h.Errno, Enter: h.enter})
+	return runner.All(runner.Machine{Spawner: h.Spawner, Errno: h.Errno, Enter: h.enter, Read: h.read})
 }
 
 // enter says why u, nil being the user of this process, cannot work in dir; nil if
@@ -40,6 +40,15 @@ func (h *Host) enter(u *host.Identity, dir string) error {
 	}
 	_, err := os.Stat(dir + "/.") // what chdir would say
 	return err
+}
+
+// read opens the file at path to be read, with the rights of u, nil being the user of
+// this process.
+func (h *Host) read(u *host.Identity, path string) (*os.File, error) {
+	if u != nil {
+		return h.Access.Read(u, path)
+	}
+	return os.Open(path)
 }
 
 // ownerKnobs are the owner's expressions of runner.OwnerKnobs.

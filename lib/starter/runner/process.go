@@ -82,7 +82,7 @@ func (p process) refusal(program Program, err error) *Refusal {
 	if program.Dir != program.Home && p.machine.Enter != nil && p.machine.Enter(p.spec.User, program.Dir) != nil {
 		fmt.Fprintf(&b, "Cannot access initial working directory \"%s\" ", program.Dir)
 	} else if errors.Is(err, os.ErrNotExist) {
-		if interp := interpreter(program.Path); interp != "" {
+		if interp := p.interpreter(program.Path); interp != "" {
 			fmt.Fprintf(&b, "invalid interpreter (%s) specified on first line of script ", interp)
 		}
 	}
@@ -91,13 +91,20 @@ func (p process) refusal(program Program, err error) *Refusal {
 }
 
 // interpreter returns what the first line of the script at path names, "" if
-// it is no script.
-func interpreter(path string) string {
-	f, err := os.Open(path)
+// it is no script. It is read as the job's user reads it, who may have put something
+// else there since: a pipe, a device, or a link to a file of root's.
+func (p process) interpreter(path string) string {
+	if p.machine.Read == nil {
+		return ""
+	}
+	f, err := p.machine.Read(p.spec.User, path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
 	line, err := bufio.NewReader(io.LimitReader(f, 512)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return ""

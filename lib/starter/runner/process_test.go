@@ -28,6 +28,9 @@ func limits() host.Limits {
 	return host.Limits{Core: &core, Stack: &stack, OOMScore: &score, Group: host.GroupLimits{CPUWeight: 200}}
 }
 
+// readAny reads everybody's files for everybody.
+func readAny(_ *host.Identity, path string) (*os.File, error) { return os.Open(path) }
+
 // prepared is a job of alice that a plain process on m is prepared for.
 func prepared(t *testing.T, m host.Spawner) Prepared {
 	t.Helper()
@@ -36,7 +39,7 @@ func prepared(t *testing.T, m host.Spawner) Prepared {
 			return os.ErrPermission
 		}
 		return nil
-	}}), Request{Job: classad.NewAd(), Wanted: func(string) bool { return false }})
+	}, Read: readAny}), Request{Job: classad.NewAd(), Wanted: func(string) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +225,7 @@ func TestProcessGivenUp(t *testing.T) {
 
 func TestInterpreter(t *testing.T) {
 	t.Parallel()
+	script := process{machine: Machine{Read: readAny}}
 	dir := t.TempDir()
 	for text, want := range map[string]string{
 		"#!/bin/sh\necho": "/bin/sh", "#! /usr/bin/env python3 -u\n": "/usr/bin/env", "#!/no/newline": "/no/newline", "#!\n": "", "#!   \n": "",
@@ -231,11 +235,11 @@ func TestInterpreter(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := interpreter(path); got != want {
+		if got := script.interpreter(path); got != want {
 			t.Errorf("%.30q: %.40q, want %.40q", text, got, want)
 		}
 	}
-	if got := interpreter(dir); got != "" {
+	if got := script.interpreter(dir); got != "" {
 		t.Errorf("a directory: %q", got)
 	}
 }

@@ -21,6 +21,9 @@ type Machine struct {
 	// Enter says why u, nil being the user of this process, cannot work in dir; nil
 	// is that it can.
 	Enter func(u *host.Identity, dir string) error
+	// Read opens a file with the rights of u, nil being the user of this process. nil
+	// where none is read.
+	Read func(u *host.Identity, path string) (*os.File, error)
 }
 
 // All lists the runners that there are. A job gets the first one that takes it, see
