@@ -357,7 +357,7 @@ func TestOrphanStays(t *testing.T) {
 		k := newTalk(t, execute, sleeper(time.Hour, 5))
 		k.plan(func(p *protocol.Plan) {
 			p.Orphan = protocol.OrphanStay
-			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 100000\n")
+			p.Settings = configured(t, "STARTER_INITIAL_UPDATE_INTERVAL = 100000\nSTARTER_UPDATE_INTERVAL = 100000\n")
 		})
 		k.running()
 		k.in.Close()

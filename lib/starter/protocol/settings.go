@@ -202,12 +202,13 @@ func (p *Plan) Complete() {
 	p.Settings = set
 }
 
-// First is how long after the job's start its shadow is told first how it does.
+// First is how long after the job's start its shadow is told first how it does: never
+// longer than it takes between the updates that follow.
 func (s *Settings) First() time.Duration {
 	if s.FirstUpdate < 0 {
 		return s.Update
 	}
-	return s.FirstUpdate
+	return min(s.FirstUpdate, s.Update)
 }
 
 // Niceness evaluates JOB_RENICE_INCREMENT against the job ad alone. What is no

@@ -225,6 +225,10 @@ func TestDefaultSettings(t *testing.T) {
 	if set.Pool.Wire != 300*time.Second || set.Poll != 5*time.Second || set.First() != set.Update || !set.Chirp.Enabled {
 		t.Errorf("%+v\n%+v", set, set.Pool)
 	}
+	// Updates that come more often than the first would are not kept waiting for it.
+	if often := configured(t, "STARTER_UPDATE_INTERVAL = 3\n"); often.First() != 3*time.Second {
+		t.Errorf("the first update comes after %v", often.First())
+	}
 }
 
 // What is wrong is told with its place, all of it.
