@@ -46,7 +46,8 @@ type Deliver interface {
 	Send(ctx context.Context, e job.Ending) (job.Sent, error)
 	// Checkpoint saves the state of a job that is to go on. It may take time.
 	Checkpoint(ctx context.Context, e job.Ending) (job.Saved, error)
-	// Tell tells how it went. It may take time.
+	// Tell tells how it went. It may take time. The error is a *job.Held if the job was
+	// found to be held, and who hears it was told so.
 	Tell(ctx context.Context, e job.End) error
 	Connected() bool                     // who hears it is there
 	Total(present host.Usage) host.Usage // what all runs used, the present one included

@@ -269,10 +269,15 @@ func (a *activation) tell() {
 	a.async(func(ctx context.Context) func() []duty {
 		err := a.source.Tell(ctx, e)
 		return func() []duty {
-			if errors.Is(err, job.ErrAway) {
+			var held *job.Held
+			switch {
+			case errors.Is(err, job.ErrAway):
 				return a.life.unheard(dutyTell, connection(a.source.Connected()))
+			case errors.As(err, &held):
+				a.life.hold = &held.Hold
+			default:
+				a.problem(err)
 			}
-			a.problem(err)
 			return a.life.toldShadow()
 		}
 	})

@@ -24,6 +24,7 @@ import (
 // happened.
 type conversation struct {
 	caller   *shadow.Caller // nil until the conversation has begun
+	begun    chan struct{}  // closed when it has, or cannot
 	queue    queue
 	sessions *security.Sessions
 	client   *security.Client // opens connections for files, and to the startd
@@ -35,6 +36,7 @@ type conversation struct {
 // open takes up the conversation over the connection that came with the plan.
 func (v *conversation) open(c *Config) error {
 	const op = "starter.shadow"
+	defer close(v.begun)
 	if c.Socket == nil {
 		return errs.E(op, errs.Unsupported, c.Plan.Activation, errors.New("no connection can be handed to this starter"))
 	}

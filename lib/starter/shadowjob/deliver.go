@@ -36,6 +36,7 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (job.Sent, error) {
 	sent := job.Sent{Files: got.Files, Bytes: got.Total()}
 	j.Report(protocol.TransferOutDone{Files: sent.Files, Bytes: sent.Bytes})
 	var f *transfer.WireFailure
+	var stream *streamError
 	switch {
 	case err == nil:
 		j.mu.Lock()
@@ -48,6 +49,8 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (job.Sent, error) {
 		return sent, err
 	case errors.Is(err, shadow.ErrLost):
 		return sent, job.ErrAway
+	case errors.As(err, &stream):
+		return sent, job.HeldFor(stream.hold())
 	case errors.As(err, &f) && f.Retry && j.ending.tries < mostTries:
 		j.ending.tries++
 		j.conv.log.Warn("the output did not reach the shadow; it is sent again when the shadow asks for the job", "err", err)
@@ -58,7 +61,8 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (job.Sent, error) {
 	return sent, notSent(err)
 }
 
-// Tell tells how it went: that the job is to be held, or that it is over.
+// Tell tells how it went: that the job is to be held, or that it is over. It is a
+// *job.Held if it was found only now that the job is to be held.
 func (j *Job) Tell(ctx context.Context, e job.End) error {
 	if j.conv.caller == nil {
 		return nil
@@ -93,8 +97,14 @@ func (j *Job) Tell(ctx context.Context, e job.End) error {
 	// Also a call that cannot be sent, since nobody reads it, ends then.
 	defer context.AfterFunc(ctx, func() { j.conv.caller.Break(context.Cause(ctx)) })()
 	err := j.conv.queue.settled(ctx)
+	lost := false // what the job wrote
 	if err == nil && e.Ran && !urgent {
 		err = j.streaming().settled(ctx)
+		if stream := new(streamError); errors.As(err, &stream) {
+			if err = nil; hold == nil && e.Evicted == nil {
+				hold, lost = stream.hold(), true
+			}
+		}
 	}
 	switch {
 	case err != nil:
@@ -103,8 +113,11 @@ func (j *Job) Tell(ctx context.Context, e job.End) error {
 	default:
 		err = j.conv.caller.JobExit(ctx, waitStatus(e.Status), exitReason(e, j.ending), ad)
 	}
-	if errors.Is(err, shadow.ErrLost) {
+	switch {
+	case errors.Is(err, shadow.ErrLost):
 		return job.ErrAway
+	case err == nil && lost:
+		return job.HeldFor(hold)
 	}
 	return err
 }

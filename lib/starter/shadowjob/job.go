@@ -58,7 +58,7 @@ type ending struct {
 // New makes a job. Nothing is asked of its shadow before Learn.
 func New(c Config) *Job {
 	j := &Job{Config: c}
-	v := &conversation{clock: c.Clock, log: c.Log}
+	v := &conversation{clock: c.Clock, log: c.Log, begun: make(chan struct{})}
 	if v.clock == nil {
 		v.clock = clock.System()
 	}

@@ -27,8 +27,7 @@ func (j *Job) Executed() {
 	j.conv.begins()
 }
 
-// Changed tells how the job is now. While something else waits to be told a
-// measurement is left out, a change of state never is.
+// Changed tells how the job is now.
 func (j *Job) Changed(s job.State) {
 	switch s.Moment {
 	case job.ScriptFailed:
@@ -73,9 +72,16 @@ func (j *Job) condition(s job.State, word string) condition {
 // Total is what all runs of the job used.
 func (j *Job) Total(present host.Usage) host.Usage { return j.account.total(present) }
 
-// Held has the shadow hold the job, at once.
+// Held has the shadow hold the job, at once, or as soon as the conversation has begun.
 func (j *Job) Held(h protocol.Hold) {
-	j.conv.queue.add(func() { _ = j.conv.sayHold(context.Background(), h) })
+	j.conv.queue.add(func() {
+		if <-j.conv.begun; j.conv.caller == nil {
+			return
+		}
+		if err := j.conv.sayHold(context.Background(), h); err != nil {
+			j.conv.log.Warn("the shadow was not told to hold the job", "code", h.Code, "subcode", h.Subcode, "err", err)
+		}
+	})
 }
 
 // Lease is what is left of the job's lease.

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/shadow"
@@ -19,6 +21,11 @@ import (
 // pumpChunk is how much of a stream is moved at a time.
 const pumpChunk = 64 << 10
 
+// lastWords is how long the end of what the job wrote is waited for when its processes
+// are gone. What they wrote is in the pipe: a process that holds the pipe open then got
+// it from the job and is not of the job.
+const lastWords = 2 * time.Second
+
 // streams are the standard files of the job that are read and written at the
 // submit machine while it runs, each through a pipe.
 type streams struct {
@@ -27,10 +34,13 @@ type streams struct {
 	ctx   context.Context
 	end   context.CancelFunc
 	job   [3]*os.File // the job's ends; nil where nothing streams
+	ours  []*os.File  // the other ends, which the pumps close
+	over  atomic.Bool // the job's processes are gone
 	pumps sync.WaitGroup
 
-	mu   sync.Mutex
-	back chan struct{} // closed and replaced each time the shadow is back
+	mu     sync.Mutex
+	back   chan struct{} // closed and replaced each time the shadow is back
+	failed *streamError  // why not all that the job wrote is at the submit machine; nil if nothing is known to be lost
 }
 
 // openStreams opens the streams that the job wants, as out says for those that
@@ -65,10 +75,10 @@ func (j *Job) openStreams(ctx context.Context, out shadow.StreamKind) (_ *stream
 			return nil, err
 		}
 		if f.kind == shadow.StreamIn {
-			st.job[i] = r
+			st.job[i], st.ours = r, append(st.ours, w)
 			st.pumps.Go(func() { st.feed(w, remote) })
 		} else {
-			st.job[i] = w
+			st.job[i], st.ours = w, append(st.ours, r)
 			st.pumps.Go(func() { st.drain(r, remote, f.path) })
 		}
 	}
@@ -108,13 +118,19 @@ func (st *streams) drain(r *os.File, remote *shadow.Stream, path string) {
 	buf := make([]byte, pumpChunk)
 	broken := false
 	for {
+		if st.over.Load() {
+			if st.ctx.Err() != nil {
+				break // whoever writes now is not of the job
+			}
+			_ = r.SetReadDeadline(time.Now().Add(lastWords))
+		}
 		n, err := r.Read(buf)
 		if n > 0 && !broken {
 			_, werr := remote.Write(st.ctx, buf[:n])
 			broken = !st.mend(werr, remote, path)
 		}
 		if err != nil {
-			break // all who could write are gone
+			break // all who could write are gone, or the last words are
 		}
 	}
 	if !broken {
@@ -166,7 +182,13 @@ func (st *streams) mend(err error, remote *shadow.Stream, path string) bool {
 	if st.ctx.Err() != nil {
 		return false
 	}
-	h := (&streamError{code: reason.Code(remote.HoldCode()), path: path, err: err}).hold()
+	failed := &streamError{code: reason.Code(remote.HoldCode()), path: path, err: err}
+	if failed.code != reason.UnableToOpenInputStream { // a job that has ended does not miss its input
+		st.mu.Lock()
+		st.failed = failed
+		st.mu.Unlock()
+	}
+	h := failed.hold()
 	go func() {
 		// The life may be over before it listens.
 		_ = st.on.Do(st.ctx, func() {
@@ -200,12 +222,15 @@ func (st *streams) rejoined() {
 	st.back = make(chan struct{})
 }
 
-// settled waits until all that the job wrote is at the submit machine, the
-// conversation breaks, or ctx ends.
+// settled waits until all that the job wrote, whose processes are gone, is at the
+// submit machine, the conversation breaks, or ctx ends. It is a *streamError if some of
+// that is lost: the order to leave that mend gives comes too late for a job that has
+// ended.
 func (st *streams) settled(ctx context.Context) error {
 	if st == nil {
 		return nil
 	}
+	st.last(lastWords)
 	done := make(chan struct{})
 	go func() {
 		st.pumps.Wait()
@@ -213,6 +238,11 @@ func (st *streams) settled(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.failed != nil {
+			return st.failed
+		}
 		return nil
 	case <-st.conv.caller.Lost():
 		return shadow.ErrLost
@@ -221,11 +251,23 @@ func (st *streams) settled(ctx context.Context) error {
 	}
 }
 
+// last says that the job's processes are gone, or that the run did not begin: what is
+// still in the pipes is waited for that long.
+func (st *streams) last(wait time.Duration) {
+	st.started()
+	st.over.Store(true)
+	now := time.Now()
+	for _, f := range st.ours {
+		_ = f.SetReadDeadline(now.Add(wait))
+		_ = f.SetWriteDeadline(now) // nobody reads any more
+	}
+}
+
 func (st *streams) close() {
 	if st == nil {
 		return
 	}
-	st.started()
 	st.end()
+	st.last(0)
 	st.pumps.Wait()
 }
