@@ -135,16 +135,13 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 		case o, ok := <-orders:
 			if !ok {
 				orders = nil
+				a.catchUp()
 				duties = a.life.orphaned()
 				break
 			}
-			select {
-			case <-a.gone: // before the order came: then it counts for it
-				a.gone = nil
-				a.perform(a.life.parted())
-			default:
+			if a.catchUp(); !a.ended {
+				duties = a.take(o)
 			}
-			duties = a.take(o)
 		case next := <-a.step:
 			a.cancel()
 			duties = next()
@@ -154,7 +151,9 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 		case <-channel(a.deadline):
 			duties = a.life.overdue()
 		case <-channel(a.updates):
-			a.usage()
+			if a.measured() {
+				a.usage()
+			}
 			a.updates.Reset(a.plan.Settings.Update)
 		case <-channel(a.polls.timer):
 			u, _ := a.family.Usage() // the family remembers its peaks
@@ -180,6 +179,7 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			}
 		case <-stop:
 			stop = nil
+			a.catchUp()
 			duties = a.life.stopped()
 		}
 		a.perform(duties)
@@ -195,6 +195,23 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 		cancel()
 	}
 	return a.cleanUp()
+}
+
+// catchUp notes what had happened when an order came, for which it counts: that the
+// shadow is away, and that the job has ended by itself, which no order undoes.
+func (a *activation) catchUp() {
+	select {
+	case <-a.gone:
+		a.gone = nil
+		a.perform(a.life.parted())
+	default:
+	}
+	select {
+	case <-a.done:
+		a.done = nil
+		a.perform(a.life.exited())
+	default:
+	}
 }
 
 // leaseLook is how often a starter whose shadow is away looks what is left of the
@@ -460,6 +477,13 @@ func (a *activation) nameCore() {
 		}
 	}
 }
+
+// measured reports whether the job's usage is still to be told from time to time: while
+// it runs, and while the program after it does, for a shadow that hears nothing for long
+// takes the starter for dead. What a run has used whose state is being saved is counted
+// already, and must not be counted again. HTCondor's starter ends these updates too,
+// before it sends output.
+func (a *activation) measured() bool { return a.life.phase == running || a.scripts.after }
 
 // usage reports what the job uses now.
 func (a *activation) usage() {

@@ -32,10 +32,11 @@ func (a *activation) Do(ctx context.Context, what func()) error {
 	}
 }
 
-// Busy reports whether the job is at no point where it could be taken up.
+// Busy reports whether the job is at no point where it could be taken up: it does not
+// run yet, it is over, it is to be held, or it was given up when its lease ended.
 func (a *activation) Busy() bool {
 	p := a.life.phase
-	return a.life.held || p <= preparing || p == over
+	return a.life.held || a.life.lost || p <= preparing || p == over
 }
 
 // Order has the life take an order.
