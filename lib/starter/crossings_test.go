@@ -21,6 +21,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host/hosttest"
 	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/shadow/shadowtest"
+	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
@@ -293,6 +294,20 @@ func TestInterpreterIsReadAsTheUser(t *testing.T) {
 		if held == nil || held.Reason != "Error from slot1@h: "+want || !slices.Contains(files.calls, "boinc reads script") {
 			t.Errorf("%+v, %q", held, files.calls)
 		}
+	}
+}
+
+// Work that was given up although nothing ended the job is no success: the job does not
+// start without its input, and is not over without its output.
+func TestGivenUpForNoReason(t *testing.T) {
+	t.Parallel()
+	a := &activation{life: life{phase: preparing, remote: true}, plan: &protocol.Plan{}}
+	if duties := a.brought(job.Brought{}, context.Canceled); !slices.Equal(duties, []duty{dutyTell}) || a.life.evicted == nil {
+		t.Errorf("without input: duties %v, evicted %+v", duties, a.life.evicted)
+	}
+	a = &activation{life: life{phase: finishing, remote: true, ran: true}, plan: &protocol.Plan{}, holds: job.Holds{Errno: hosttest.Errno}}
+	if duties := a.sent(job.All, job.Sent{}, context.Canceled); !slices.Equal(duties, []duty{dutyTell}) || a.life.hold == nil || a.life.hold.Code != 12 {
+		t.Errorf("without output: duties %v, hold %+v", duties, a.life.hold)
 	}
 }
 

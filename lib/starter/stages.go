@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/job"
 )
 
@@ -91,6 +92,8 @@ func (a *activation) brought(got job.Brought, err error) []duty {
 		return a.life.prepared(&held.Hold)
 	case errors.As(err, &unfit):
 		return a.unfitFor(unfit)
+	case err != nil && a.life.evicted == nil:
+		return a.unfit(err, int(reason.StarterError))
 	}
 	return a.life.prepared(nil) // or it was told to leave, and the life knows why
 }
@@ -221,6 +224,8 @@ func (a *activation) sent(wanted job.Wanted, sent job.Sent, err error) []duty {
 		return a.life.unheard(dutyOutput, connection(a.source.Connected()))
 	case errors.As(err, &held):
 		return a.life.finished(&held.Hold)
+	case err != nil && a.life.evicted == nil:
+		return a.life.finished(a.holds.Output(err))
 	}
 	return a.life.finished(nil) // or it was told to leave, and the life knows why
 }
