@@ -209,6 +209,9 @@ type Steered interface {
 type Measured interface {
 	// Grouped reports whether the family is kept by a control group.
 	Grouped() bool
+	// Lacks says, in words for a log, what of the limits of its spec this machine
+	// does not have for any family.
+	Lacks() []string
 	// Alone reports whether the main process has ended and it is proven, at no
 	// cost, that nothing of the family is left: then Close does not wait.
 	Alone() bool

@@ -24,7 +24,9 @@ type GroupLimits struct {
 	// CPUWeight is the family's share of the processors while they are short,
 	// 100 for each core.
 	CPUWeight int
-	// CPUs are the only processors that it may use; empty is all of them.
+	// CPUs are the only processors that it may use, of those that this process may;
+	// empty is all of these. Without a control group each process has them and can
+	// free itself.
 	CPUs   []int
 	Memory MemoryLimits
 	// Processes is how many processes and threads it may have.
@@ -37,8 +39,11 @@ type GroupLimits struct {
 type MemoryLimits struct {
 	Hard *int64 // beyond it a process of the family is killed
 	Soft *int64 // beyond it the family is slowed down and its memory taken back first
-	Low  *int64 // below it nothing is taken back while others have some
-	Swap *int64 // what it may have in swap besides Hard, 0 for none
+	// First is where its memory is taken back first while the machine has little of
+	// it. The family is not slowed down. Not every system has that.
+	First *int64
+	Low   *int64 // below it nothing is taken back while others have some
+	Swap  *int64 // what it may have in swap besides Hard, 0 for none
 }
 
 // Device is a special file by its numbers.

@@ -146,6 +146,9 @@ func (f *Family) Limit(l host.GroupLimits) error {
 	return nil
 }
 
+// Lacks implements host.Family: it lacks nothing.
+func (f *Family) Lacks() []string { return nil }
+
 // Limits are those of the group by now.
 func (f *Family) Limits() host.GroupLimits {
 	f.mu.Lock()

@@ -129,6 +129,9 @@ type Controls interface {
 	Signal(number int) error
 	// Kill ends the job at once and returns how many processes that took.
 	Kill() (int, error)
+	// Limit changes what the job may take as a whole. Unsupported is a job that is
+	// not kept by a control group.
+	Limit(host.GroupLimits) error
 }
 
 // Ending tells which process a job is and how it ends.
@@ -153,6 +156,9 @@ type Meter interface {
 	Usage() (host.Usage, error)
 	// Grouped reports whether a control group keeps the job.
 	Grouped() bool
+	// Lacks says, in words for a log, what of the job's limits this machine does not
+	// have.
+	Lacks() []string
 	// Unmarked lists the processes of the job, the main one excepted, that could not
 	// be told to be its once this process is gone.
 	Unmarked() ([]host.ProcID, error)

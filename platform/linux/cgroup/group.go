@@ -22,6 +22,7 @@ type Group struct {
 	version int
 	name    string
 	parts   []part
+	lacks   []string // see Lacks
 }
 
 type part struct {
@@ -44,24 +45,6 @@ func (g *Group) Dir(controller string) string {
 		}
 	}
 	return ""
-}
-
-// Apply writes limits. All are tried; the error joins those that failed. A limit
-// whose controller the group does not have is left out: that is so for every group
-// of this machine, because the controller is not mounted, or not handed down to the
-// base.
-func (g *Group) Apply(l Limits) error {
-	var all error
-	for _, w := range l.Plan(g.version) {
-		dir := g.Dir(w.Controller)
-		if dir == "" || exists(dir, "") && !exists(dir, w.File) {
-			continue
-		}
-		if err := writeFile(filepath.Join(dir, w.File), w.Value); err != nil {
-			all = errors.Join(all, errs.E("cgroup.Apply", errs.Broken, filepath.Join(dir, w.File), err))
-		}
-	}
-	return all
 }
 
 // Procs lists the processes in the group and the groups below it.
@@ -156,11 +139,30 @@ func (g *Group) Thaw() error {
 	if dir == "" {
 		return nil
 	}
+	if g.version == 1 {
+		thawBelow(dir)
+	}
 	err := writeFile(filepath.Join(dir, file), word)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errs.E("cgroup.Thaw", errs.Broken, g.name, err)
 	}
 	return nil
+}
+
+// thawBelow thaws the groups that the job has made below dir and may have frozen
+// itself: on version 1 no signal reaches a process there.
+func thawBelow(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			below := filepath.Join(dir, e.Name())
+			_ = writeFile(filepath.Join(below, "freezer.state"), "THAWED")
+			thawBelow(below)
+		}
+	}
 }
 
 // Kill sends SIGKILL to every process that is in the group or below it at this

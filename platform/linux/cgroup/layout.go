@@ -9,8 +9,21 @@ import (
 )
 
 // The controllers of version 1 that a job is put under, with the names under
-// which they are found mounted. Devices, pids and the rest are left alone.
-var v1Controllers = [...]string{"memory", "cpu", "cpuacct", "freezer"}
+// which they are found mounted. Each costs the job's start some time, so those of
+// v1Optional are for jobs with a limit that needs them. The rest is left alone.
+var (
+	v1Controllers = [...]string{"memory", "cpu", "cpuacct", "freezer"}
+	v1Optional    = [...]string{"cpuset", "pids", "devices"}
+)
+
+// scope is the name of the group below that called name, on version 2, which has the
+// job's processes. It is HTCondor's.
+func scope(name string) string {
+	if i := strings.LastIndexByte(name, '.'); i > 0 {
+		name = name[:i]
+	}
+	return name + ".scope"
+}
 
 // Membership is one line of /proc/<pid>/cgroup: the group that a process is in
 // within one hierarchy. Controllers is empty for version 2.

@@ -105,27 +105,6 @@ func of(weight int, together bool) Limits {
 	return Limits{GroupLimits: host.GroupLimits{CPUWeight: weight}, OOMTogether: together}
 }
 
-// row: S0-081
-func TestLimitsPlan(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		limits Limits
-		v1, v2 []Write
-	}{
-		{Limits{}, nil, nil},
-		{of(300, false), []Write{{"cpu", "cpu.shares", "300"}}, []Write{{"", "cpu.weight", "300"}}},
-		{of(1, true), []Write{{"cpu", "cpu.shares", "2"}}, []Write{{"", "cpu.weight", "1"}, {"", "memory.oom.group", "1"}}},
-		{of(1<<20, false), []Write{{"cpu", "cpu.shares", "262144"}}, []Write{{"", "cpu.weight", "10000"}}},
-	} {
-		if diff := cmp.Diff(c.v1, c.limits.Plan(1)); diff != "" {
-			t.Errorf("version 1, %+v:\n%s", c.limits, diff)
-		}
-		if diff := cmp.Diff(c.v2, c.limits.Plan(2)); diff != "" {
-			t.Errorf("version 2, %+v:\n%s", c.limits, diff)
-		}
-	}
-}
-
 func FuzzReaders(f *testing.F) {
 	for _, c := range fieldCases {
 		f.Add([]byte(c.text), c.key)

@@ -66,11 +66,12 @@ func (g *Group) OpenDir() (*os.File, error) {
 	if g.version != 2 {
 		return nil, errs.E("cgroup.OpenDir", errs.Unsupported, g.name, errors.New("version 1 cannot start processes in a group"))
 	}
-	fd, err := unix.Open(g.parts[0].dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir := processes(g.parts[0].dir)
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, errs.E("cgroup.OpenDir", errs.Broken, g.parts[0].dir, err)
+		return nil, errs.E("cgroup.OpenDir", errs.Broken, dir, err)
 	}
-	return os.NewFile(uintptr(fd), g.parts[0].dir), nil
+	return os.NewFile(uintptr(fd), dir), nil
 }
 
 // writeFile writes value in one write, for the kernel takes each write as one

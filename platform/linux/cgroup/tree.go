@@ -40,10 +40,16 @@ type hierarchy struct {
 
 func (h hierarchy) has(controller string) bool { return slices.Contains(h.controllers, controller) }
 
+// optional reports whether a group is made there only for who needs it.
+func (h hierarchy) optional() bool {
+	return len(h.controllers) > 0 && !slices.ContainsFunc(v1Controllers[:], h.has)
+}
+
 // Tree is a base below which groups can be made.
 type Tree struct {
 	version int
 	parts   []hierarchy
+	above   string // version 2: the directory below which the base is, which is not ours
 }
 
 // Version is 1 or 2.
@@ -67,6 +73,9 @@ func Open(o Options) (*Tree, error) {
 		return nil, errs.E(op, errs.Unsupported, o.Root, errors.New("no control groups are mounted there"))
 	}
 	for _, h := range t.parts {
+		if h.optional() {
+			continue // with the first group there
+		}
 		if err := makeBase(h.base); err != nil {
 			kind := errs.Broken
 			if errors.Is(err, fs.ErrPermission) || isReadOnly(err) {
@@ -76,7 +85,7 @@ func Open(o Options) (*Tree, error) {
 		}
 	}
 	if t.version == 2 {
-		t.passControllers()
+		t.passControllers("cpu", "memory", "pids", "io")
 	}
 	return t, nil
 }
@@ -91,7 +100,7 @@ func find(o Options) *Tree {
 		if o.Delegated {
 			at = home
 		}
-		return &Tree{version: 2, parts: []hierarchy{{base: filepath.Join(at, base), home: home}}}
+		return &Tree{version: 2, above: at, parts: []hierarchy{{base: filepath.Join(at, base), home: home}}}
 	}
 	if o.Version != 1 && exists(o.Root, "cgroup.controllers") {
 		return v2(o.Root)
@@ -103,7 +112,7 @@ func find(o Options) *Tree {
 		return nil
 	}
 	t := &Tree{version: 1}
-	for _, name := range v1Controllers {
+	for _, name := range append(v1Controllers[:], v1Optional[:]...) {
 		mount := filepath.Join(o.Root, name)
 		if !exists(mount, "tasks") {
 			continue
@@ -139,17 +148,25 @@ func makeBase(dir string) error {
 }
 
 // passControllers hands to the jobs' groups the controllers that the base has
-// got from above. What cannot be had is done without; the root's settings are
-// not touched.
-func (t *Tree) passControllers() {
+// got from above, through each group that the base's name has made. What cannot be
+// had is done without; what is above is not touched.
+func (t *Tree) passControllers(controllers ...string) {
 	base := t.parts[0].base
-	have, err := os.ReadFile(filepath.Join(base, "cgroup.controllers"))
+	rel, err := filepath.Rel(t.above, base)
 	if err != nil {
 		return
 	}
-	for _, c := range []string{"cpu", "memory", "pids"} {
-		if slices.Contains(strings.Fields(string(have)), c) {
-			_ = writeFile(filepath.Join(base, "cgroup.subtree_control"), "+"+c)
+	dir := t.above
+	for part := range strings.SplitSeq(rel, "/") {
+		dir = filepath.Join(dir, part)
+		have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+		if err != nil {
+			return
+		}
+		for _, c := range controllers {
+			if slices.Contains(strings.Fields(string(have)), c) {
+				_ = writeFile(filepath.Join(dir, "cgroup.subtree_control"), "+"+c)
+			}
 		}
 	}
 }
@@ -157,22 +174,26 @@ func (t *Tree) passControllers() {
 // Create makes the group called name. One that exists from before is removed
 // first, so that its peaks are not taken for this job's. One that still holds
 // processes is a Conflict: they may be somebody's.
-func (t *Tree) Create(name string) (*Group, error) {
+func (t *Tree) Create(name string) (*Group, error) { return t.CreateFor(name, Limits{}) }
+
+// CreateFor is Create under those controllers too that limits need. Others that an
+// earlier job needed are left.
+func (t *Tree) CreateFor(name string, limits Limits) (*Group, error) {
 	const op = "cgroup.Create"
 	if !validName(name) {
 		return nil, errs.E(op, errs.Invalid, name, errors.New("not a name for a group"))
 	}
+	needs := limits.needs()
+	if t.version == 2 && slices.Contains(needs, "cpuset") {
+		t.passControllers("cpuset")
+	}
 	g := t.group(name)
+	stale := func(p part) bool { return p.optional() && !slices.ContainsFunc(needs, p.has) }
 	for i, p := range g.parts {
-		err := os.Mkdir(p.dir, 0o755)
-		if errors.Is(err, fs.ErrExist) {
-			if err = removeTree(p.dir); err == nil {
-				err = os.Mkdir(p.dir, 0o755)
-			}
-		}
+		err := t.create(p, stale(p))
 		if err != nil {
 			for _, made := range g.parts[:i] {
-				_ = os.Remove(made.dir)
+				_ = removeTree(made.dir)
 			}
 			kind := errs.Broken
 			switch {
@@ -184,8 +205,44 @@ func (t *Tree) Create(name string) (*Group, error) {
 			return nil, errs.E(op, kind, name, err)
 		}
 	}
+	g.parts = slices.DeleteFunc(g.parts, stale)
 	return g, nil
 }
+
+// create makes one directory of a group, or only sees that there is none.
+func (t *Tree) create(p part, none bool) error {
+	if none {
+		return removeTree(p.dir)
+	}
+	if p.optional() {
+		if err := os.MkdirAll(p.base, 0o755); err != nil {
+			return err
+		}
+	}
+	err := os.Mkdir(p.dir, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		if err = removeTree(p.dir); err == nil {
+			err = os.Mkdir(p.dir, 0o755)
+		}
+	}
+	switch {
+	case err != nil:
+	case t.version == 2:
+		err = os.Mkdir(processes(p.dir), 0o755)
+	case p.has("cpuset"):
+		if err = inheritAll(mountOf(p.hierarchy), p.base); err == nil {
+			err = inheritCPUs(p.dir)
+		}
+	}
+	if err != nil {
+		_ = removeTree(p.dir)
+	}
+	return err
+}
+
+// processes is the directory below a group of version 2 that the job's processes are
+// in. The group itself has the limits and may be the user's: see Give.
+func processes(dir string) string { return filepath.Join(dir, scope(filepath.Base(dir))) }
 
 // RemoveBase takes the base away where it is empty; elsewhere it stays.
 func (t *Tree) RemoveBase() {
@@ -210,6 +267,17 @@ func (t *Tree) group(name string) *Group {
 		g.parts = append(g.parts, part{hierarchy: h, dir: filepath.Join(h.base, name)})
 	}
 	return g
+}
+
+// inheritAll is inheritCPUs for each group from below mount to dir.
+func inheritAll(mount, dir string) error {
+	if len(dir) <= len(mount) {
+		return nil
+	}
+	if err := inheritAll(mount, filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return inheritCPUs(dir)
 }
 
 func exists(dir, file string) bool {

@@ -25,6 +25,7 @@ type family struct {
 	marker   string
 	gid      uint32 // that its processes have and no other one has, 0 for none
 	group    *cgroup.Group
+	lacks    []string // set when it starts
 	pidfd    int
 	floorKiB int64
 	done     chan struct{}
@@ -270,8 +271,15 @@ func (f *family) Limit(l host.GroupLimits) error {
 	case f.group == nil:
 		return errs.E("proc.Limit", errs.Unsupported, f.main.String(), errors.New("the family has no control group"))
 	}
+	var err error
+	if l.CPUs, err = usableCPUs(l.CPUs); err != nil {
+		return errs.E("proc.Limit", errs.Broken, f.main.String(), err)
+	}
 	return f.group.Apply(cgroup.Limits{GroupLimits: l})
 }
+
+// Lacks implements host.Family.
+func (f *family) Lacks() []string { return f.lacks }
 
 // Kill implements host.Family.
 func (f *family) Kill() (int, error) {

@@ -24,7 +24,7 @@ import (
 
 // Spawn implements host.Spawner.
 func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
-	if spec.Bond != host.Bound && spec.Nice <= 0 {
+	if spec.Bond != host.Bound && spec.Nice <= 0 && !marksThread(spec) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		f, err := s.spawn(spec)
@@ -36,9 +36,10 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 		}
 		return f, nil
 	}
-	// A bound child dies with the thread that started it, and a thread that
-	// was made nicer cannot become less nice: such a child gets a thread of
-	// its own, which lives until the family is closed.
+	// A bound child dies with the thread that started it, a thread that
+	// was made nicer cannot become less nice, and one without new privileges stays
+	// so: such a child gets a thread of its own, which lives until the family is
+	// closed.
 	type result struct {
 		family *family
 		err    error
@@ -53,6 +54,8 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 		}
 		if err != nil {
 			err = failed(spec, unlimited(os.NewSyscallError("setpriority", err)))
+		} else if err = limitThread(spec.Limits); err != nil {
+			err = failed(spec, unlimited(err))
 		} else {
 			f, err = s.spawn(spec)
 		}
@@ -94,15 +97,7 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 		return f, nil
 	}
 	if spec.Group != "" && s.groups != nil {
-		g, err := s.groups.Create(spec.Group)
-		if err == nil {
-			f.group = g
-			err = g.Apply(cgroup.Limits{GroupLimits: spec.Limits.Group, OOMTogether: true})
-		}
-		if err != nil && !cannot(err) {
-			if g != nil {
-				err = errors.Join(err, g.Remove())
-			}
+		if err := s.makeGroup(spec, f); err != nil {
 			return nil, failed(spec, unlimited(err))
 		}
 	}
@@ -119,7 +114,33 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 	if err != nil {
 		return nil, failed(spec, err)
 	}
+	f.lacks = lacking(spec.Limits.Group, f.group)
 	return f, nil
+}
+
+// makeGroup makes the group of a family, with its limits. A family for which none can
+// be made goes without. One whose limits are refused is an error: it would take what
+// was promised to others.
+func (s *Spawner) makeGroup(spec host.SpawnSpec, f *family) error {
+	limits := cgroup.Limits{GroupLimits: spec.Limits.Group, OOMTogether: true}
+	g, err := s.groups.CreateFor(spec.Group, limits)
+	if err != nil {
+		if cannot(err) {
+			return nil
+		}
+		return err
+	}
+	if limits.CPUs, err = usableCPUs(limits.CPUs); err == nil {
+		err = g.Apply(limits)
+	}
+	if err == nil && spec.User != nil && spec.User.UID != uint32(os.Geteuid()) {
+		err = g.Give(spec.User.UID, spec.User.GID)
+	}
+	if err != nil {
+		return errors.Join(err, g.Remove())
+	}
+	f.group = g
+	return nil
 }
 
 // unlimited says that a limit of the spec could not be applied.
@@ -212,12 +233,25 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	}
 	var pid int
 	undo, err := inherit(s.table.root, spec)
+	if err == nil && (group == nil || !group.Has("cpuset")) {
+		var free func()
+		free, err = pin(spec.Limits.Group.CPUs)
+		defer free()
+	}
+	attr.Sys.Ptrace = spec.Limits.AddressSpace != nil
 	if err != nil {
 		err = unlimited(err)
 	} else if pid, err = syscall.ForkExec(spec.Path, spec.Args, attr); group != nil && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENODEV)) {
 		err = unlimited(err) // of the group: no program is refused so
 	}
 	undo()
+	if err == nil && attr.Sys.Ptrace {
+		if err = limitStopped(pid, *spec.Limits.AddressSpace); err != nil {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+			err = unlimited(err)
+		}
+	}
 	if group != nil && group.Version() == 1 {
 		// A thread that cannot go back stays in the job's group and is killed
 		// with it: then the job cannot be run there at all.

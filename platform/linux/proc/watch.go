@@ -72,6 +72,9 @@ func (s *Spawner) reap() {
 // reaped books an ended child and returns the family whose end is still to be
 // told, if any.
 func (s *Spawner) reaped(pid int, ws unix.WaitStatus, ru *unix.Rusage, pending *family) *family {
+	if ws.Stopped() { // a child before its first instruction: see limitStopped
+		return pending
+	}
 	if pending != nil { // a further child was there: others outlived the main process
 		pending.finish(false)
 	}
