@@ -3,6 +3,11 @@
 
 package config
 
+import (
+	"slices"
+	"strings"
+)
+
 // Check examines every setting that is a knob: its macros expand, and its
 // value has the type and is in the range of the knob table. It returns all
 // that is wrong, nil if nothing is.
@@ -21,7 +26,8 @@ func (s *Snapshot) Check() Problems {
 // Sort divides what Check finds for a daemon that begins: what it cannot begin
 // with, and what it says and goes on without. HTCondor's startd takes what is no
 // expression for undefined and logs it, and never looks at what it does not
-// read; a number that it reads and that is none ends it.
+// read; a number that it reads and that is none ends it. A word that means nothing
+// has the default.
 func (s *Snapshot) Sort() (fatal, doubtful Problems) {
 	for _, p := range s.Check() {
 		if p.Class == BadValue && !s.mustBeRight(bareName(p.Knob)) {
@@ -36,7 +42,7 @@ func (s *Snapshot) Sort() (fatal, doubtful Problems) {
 // mustBeRight reports whether a knob's value is needed as its type has it.
 func (s *Snapshot) mustBeRight(name string) bool {
 	k := findKnob(name)
-	return k == nil || k.Type != TypeExpr && (k.Mark() == InForce || k.Mark() == ForMacros)
+	return k == nil || k.Type != TypeExpr && k.Type != TypeString && (k.Mark() == InForce || k.Mark() == ForMacros)
 }
 
 func (s *Snapshot) checkEntry(e *entry) Problems {
@@ -77,6 +83,10 @@ func (s *Snapshot) checkEntry(e *entry) Problems {
 			n, ok = cronPeriod(trim(text))
 		}
 		number(float64(n), ok, "is not a time", "a whole number of seconds")
+	case TypeString:
+		if len(k.Words) > 0 && !slices.ContainsFunc(k.Words, func(w string) bool { return equalFold(w, trim(text)) }) {
+			p.Message, p.Want = "is none of the words that mean something", strings.Join(k.Words, ", ")
+		}
 	case TypeExpr:
 		if _, err := parseExpr(text); err != nil {
 			p.Message, p.Want = err.Error(), "a ClassAd expression"

@@ -71,6 +71,8 @@ type Knob struct {
 	Empty bool
 
 	Min, Max Bound
+	// Words are all that a string may be, whatever its case; empty is any text.
+	Words    []string
 	Reconfig Reconfig
 	Aliases  []string // other spellings met in documents
 }

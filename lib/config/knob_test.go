@@ -26,7 +26,7 @@ func TestKnobTable(t *testing.T) {
 			DefaultWindows                                   *string `toml:"default_windows"`
 			Min, Max                                         *float64
 			Reconfig                                         *bool
-			Aliases                                          []string
+			Aliases, Words                                   []string
 		}
 	}
 	if _, err := toml.DecodeFile("knobs.toml", &doc); err != nil {
@@ -45,7 +45,7 @@ func TestKnobTable(t *testing.T) {
 	}
 	for _, row := range doc.Knob {
 		want := Knob{Name: row.Name, Type: row.Type, Platform: row.Platform, Owner: row.Owner, Doc: row.Doc, Note: row.Note, Obsolete: row.Obsolete,
-			Macro: row.Macro, Daemon: row.Daemon, NotYet: row.NotYet, Aliases: row.Aliases}
+			Macro: row.Macro, Daemon: row.Daemon, NotYet: row.NotYet, Aliases: row.Aliases, Words: row.Words}
 		if row.Default != nil {
 			want.Default, want.HasDefault = *row.Default, true
 		}

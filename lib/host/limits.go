@@ -51,3 +51,9 @@ type Device struct {
 	Block        bool
 	Major, Minor uint32
 }
+
+// GPU is a graphics processor by its long name ("GPU-6a96bd13-…") and its file.
+type GPU struct {
+	UUID string
+	Device
+}

@@ -23,6 +23,7 @@ type activation struct {
 	user   *host.Identity // who it runs as, nil for the user of this program
 	record *protocol.ExitRecord
 	gid    uint32 // by which its processes are told, 0 for none
+	cores  []int  // that its job is kept on, none for all
 
 	start   ep.StartStarter
 	leaving bool             // it was told to end its job
@@ -37,12 +38,14 @@ func (n *node) start(e ep.StartStarter) {
 	a.start.MachineAd = nil // which nobody needs any more
 	n.starter.live[e.Activation] = a
 	n.jobBegins(e.Slot)
+	a.cores = n.coresOf(e, n.o.Host.Clock.Now())
 	shadow := n.member.pool != nil && n.member.pool.HasShadow(e.Activation)
 	told := e
 	if shadow {
 		told.MachineAd = n.shown(e)
 	}
 	plan := n.plan(told)
+	plan.Limits.Cores = a.cores
 	var choose runAs
 	if n.serving() {
 		var err error

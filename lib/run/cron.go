@@ -258,6 +258,9 @@ func (n *node) slotTold(id slot.ID, ad *classad.Ad) {
 		}
 	}
 	o := protocol.SlotAd{Slot: ad.Text(classad.Old), Usage: used.Text(classad.Old)}
+	limits := n.slotLimits(v.Total)
+	limits.Cores = a.cores
+	o.Limits = &limits
 	if err := a.handle.Send(o); err != nil && !errs.Is(err, errs.NotFound) {
 		n.o.Log.Warn("the starter is not told of its slot", "activation", v.Activation, "err", err)
 	}

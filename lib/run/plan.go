@@ -21,13 +21,22 @@ func (n *node) plan(e ep.StartStarter) *protocol.Plan {
 		Execute:      n.o.executeOf(e.Slot),
 		JobAd:        e.Job.TextAll(classad.Old),
 		MachineAd:    e.MachineAd.Text(classad.Old),
-		Cpus:         max(1, int(math.Ceil(e.Given.Cpus))),
+		Cpus:         cpusOf(e.Given),
+		Limits:       n.slotLimits(e.Given),
 		Orphan:       protocol.OrphanDie,
 		Submit:       protocol.SubmitSide{Local: true, Chirp: true},
 		Settings:     n.starterOf(e.Slot).settings,
 		Keep:         n.o.Keep,
 		MaxVacate:    e.MaxVacate,
 	}
+}
+
+// cpusOf is how many whole cores a slot has.
+func cpusOf(q slot.Quantities) int { return max(1, int(math.Ceil(q.Cpus))) }
+
+// slotLimits are what a slot with these amounts has, but for the cores.
+func (n *node) slotLimits(q slot.Quantities) protocol.SlotLimits {
+	return protocol.SlotLimits{Cpus: cpusOf(q), MemoryMiB: q.MemoryMiB, SwapKiB: q.SwapKiB, WholeMiB: n.o.Inventory.UsableMemoryMiB}
 }
 
 // executeOf is the directory in which the sandboxes of a slot are made; a

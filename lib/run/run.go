@@ -53,6 +53,9 @@ type Host struct {
 	GroupName func(gid uint32) (string, error)
 	// Access reaches files with the rights of such a user; nil with Account.
 	Access host.Access
+	// Cores are the processors that this program may use, by their numbers; nil where
+	// they are not known, and jobs cannot be kept on some.
+	Cores func() []int
 	// Descriptors counts those of this program; nil where they are not counted,
 	// and nothing is refused for want of them.
 	Descriptors func() (host.Descriptors, error)

@@ -48,13 +48,20 @@ func nvidia(env jobenv.Env, s EnvSpec) {
 		return
 	}
 	env["NVIDIA_VISIBLE_DEVICES"] = "none"
-	expr := `join(",", evalInEachContext(strcat("GPU-", DeviceUuid), AvailableGPUs))`
-	if first, ok := eval(`AvailableGPUs[0].Id`, s.Machine); ok && strings.HasPrefix(first, "MIG-") {
-		expr = `join(",", evalInEachContext(DeviceUuid, AvailableGPUs))`
-	}
-	if ids, ok := eval(expr, s.Machine); ok && ids != "" {
+	if ids := SlotGPUs(s.Machine); ids != "" {
 		env["NVIDIA_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"] = ids, ids
 	}
+}
+
+// SlotGPUs are the long names of the GPUs of a slot, with commas between them, as its
+// ad has them; "" if it has none.
+func SlotGPUs(machine *classad.Ad) string {
+	expr := `join(",", evalInEachContext(strcat("GPU-", DeviceUuid), AvailableGPUs))`
+	if first, ok := eval(`AvailableGPUs[0].Id`, machine); ok && strings.HasPrefix(first, "MIG-") {
+		expr = `join(",", evalInEachContext(DeviceUuid, AvailableGPUs))`
+	}
+	ids, _ := eval(expr, machine)
+	return ids
 }
 
 func eval(text string, my *classad.Ad) (string, bool) {

@@ -36,6 +36,9 @@ type Host struct {
 	// set: families may have control groups below it. An error means that they
 	// go without. nil where there are none.
 	Groups func(host.GroupPlace) error
+	// GPUs lists those of the machine whose devices can be closed to a job; nil where
+	// there are none.
+	GPUs func() []host.GPU
 	// Stop is called once, when the job has run for a moment, and returns a
 	// channel that is closed when this process is told to end (SIGTERM). Most
 	// jobs are over before it would be worth its cost. nil where there is no
@@ -78,6 +81,7 @@ type activation struct {
 	family  *runner.Run // the job, nil before its first run
 	record  protocol.ExitRecord
 	scripts scripts
+	limited limited
 	flow    outputFlow
 	awaited
 	timers

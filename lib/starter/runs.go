@@ -95,9 +95,14 @@ func (a *activation) prepareRun() bool {
 	if a.runner.ready != nil {
 		return false
 	}
+	limits, err := a.limits()
+	if err != nil {
+		a.perform(a.unable(err))
+		return true
+	}
 	task := runner.Task{
 		Job: a.job.Ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
-		Limits: a.limits(),
+		Limits: limits,
 	}
 	preparing := func(ctx context.Context) func() []duty {
 		ready, err := a.runner.Prepare(ctx, task)

@@ -194,11 +194,15 @@ func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error)
 		return nil, nil, err
 	}
 	core, _ := a.job.Limits()
+	limits, err := a.limitsOf(&core, nil)
+	if err != nil {
+		return nil, nil, err
+	}
 	if a.log != nil {
 		a.log.Info("about to exec "+p.name+" script", "path", p.path, "args", jobenv.ArgsToV2(p.args[1:]))
 	}
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
-		Path: p.path, Args: p.args, Env: env, Dir: dir, User: a.plan.RunAs, Bond: host.Bound, Nice: scriptNice, Limits: a.limitsOf(&core, nil),
+		Path: p.path, Args: p.args, Env: env, Dir: dir, User: a.plan.RunAs, Bond: host.Bound, Nice: scriptNice, Limits: limits,
 		Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
 	})
 	if short := a.short(err); short != nil {

@@ -20,6 +20,9 @@ func (a *activation) slotAd(o protocol.SlotAd) {
 	if used, err := classad.ParseAd(o.Usage, classad.Old); err == nil {
 		a.metered = used
 	}
+	if o.Limits != nil {
+		a.follow(*o.Limits)
+	}
 	if err := a.box.WriteUpdateAd(o.Slot); err != nil && a.log != nil {
 		a.log.Warn("the job does not see the slot's ad", "err", err)
 	}

@@ -117,6 +117,8 @@ func (a *activation) spawn() (*protocol.Hold, error) {
 		return a.holds.Refusal(err), nil
 	}
 	a.family, a.done = run, run.Done()
+	a.sayLacks()
+	a.relimit()
 	a.record.Started = time.Now()
 	main := run.Main()
 	a.say(protocol.Running{Proc: main})

@@ -68,6 +68,9 @@ type Checkpoint struct{}
 type SlotAd struct {
 	Slot  string `json:"slot"`
 	Usage string `json:"usage,omitempty"`
+	// Limits are what the slot has by now; nil is what it had. They stand beside the
+	// ad, for some of what that shows is from the job.
+	Limits *SlotLimits `json:"limits,omitempty"`
 }
 
 // Ping asks whether the starter reads its orders. All it does is answer.

@@ -27,6 +27,7 @@ type Plan struct {
 	JobAd        string        `json:"job_ad"`         // old syntax
 	MachineAd    string        `json:"machine_ad"`     // old syntax
 	Cpus         int           `json:"cpus"`           // cores of the slot, for the thread-count variables
+	Limits       SlotLimits    `json:"limits"`         // what the slot has
 	Orphan       string        `json:"orphan"`         // OrphanDie or OrphanStay
 	Submit       SubmitSide    `json:"submit"`
 	Settings     *Settings     `json:"settings,omitempty"` // which the plan shares with others, and does not change; nil is the defaults

@@ -38,6 +38,7 @@ type Settings struct {
 	Cgroup      string       // BASE_CGROUP, "" for none
 	Delegated   bool         // CREATE_CGROUP_WITHOUT_ROOT
 	Nice        *config.Expr // JOB_RENICE_INCREMENT, over the job alone; nil is 0
+	Limits      LimitSettings
 	// HoldOnOOM is STARTER_ALWAYS_HOLD_ON_OOM where the owner has written it.
 	HoldOnOOM   bool
 	Environment *sandbox.Settings
@@ -104,7 +105,7 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 	set := &Settings{
 		FirstUpdate: r.Duration("STARTER_INITIAL_UPDATE_INTERVAL"), Update: r.positive("STARTER_UPDATE_INTERVAL"), Poll: r.positive("CGROUP_POLLING_INTERVAL"),
 		Permissions: sandbox.Mode(r.Text("JOB_EXECDIR_PERMISSIONS")), Cgroup: r.String("BASE_CGROUP"), Delegated: r.Bool("CREATE_CGROUP_WITHOUT_ROOT"),
-		Nice: r.Expr("JOB_RENICE_INCREMENT"), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
+		Nice: r.Expr("JOB_RENICE_INCREMENT"), Limits: r.limits(), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
 		HoldOnOOM:   r.Bool("STARTER_ALWAYS_HOLD_ON_OOM") && r.written("STARTER_ALWAYS_HOLD_ON_OOM"),
 		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
 		Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),

@@ -99,6 +99,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 		Rand:   func(b []byte) { _, _ = rand.Read(b) },
 		Errno:  proc.Errno,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, GroupName: groupName, Access: files,
+		Cores:       linux.Cores,
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, launch.Channel, error) {
 			child, parent, err := handover.New()

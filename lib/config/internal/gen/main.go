@@ -27,6 +27,7 @@ type row struct {
 	Default        *string
 	DefaultWindows *string `toml:"default_windows"`
 	Min, Max       *float64
+	Words          []string
 	Platform       string
 	Reconfig       *bool
 	Owner          string
@@ -211,6 +212,9 @@ func write(b *bytes.Buffer, r row) {
 		} else {
 			b.WriteString(", Reconfig: ReconfigRestarts")
 		}
+	}
+	if len(r.Words) > 0 {
+		fmt.Fprintf(b, ", Words: %#v", r.Words)
 	}
 	if len(r.Aliases) > 0 {
 		fmt.Fprintf(b, ", Aliases: %#v", r.Aliases)

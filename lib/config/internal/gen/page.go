@@ -85,6 +85,8 @@ func defaults(r row) string {
 func between(r row) string {
 	number := func(f *float64) string { return strconv.FormatFloat(*f, 'f', -1, 64) }
 	switch {
+	case len(r.Words) > 0:
+		return strings.Join(r.Words, ", ")
 	case r.Min != nil && r.Max != nil:
 		return number(r.Min) + " to " + number(r.Max)
 	case r.Min != nil:
