@@ -64,6 +64,9 @@ func (a *activation) limitsOf(core, stack *int64) (host.Limits, error) {
 	// same words.
 	if n, said, ok := a.amount(set.AddressSpace); ok && n > 0 {
 		limits.AddressSpace = &n
+		if a.log != nil {
+			a.log.Info(fmt.Sprintf("Setting job's virtual memory rlimit to %d megabytes", n/mib))
+		}
 	} else if said && !ok && a.log != nil {
 		a.log.Warn("Can't evaluate STARTER_RLIMIT_AS expression " + set.AddressSpace.String())
 	}

@@ -80,6 +80,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Files: files, Acknowledge: acknowledge,
 		Listen: func(dir *os.File, name string) (starter.Door, error) { return handover.Listen(dir, name) },
 		Log:    slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)), OpenLog: openLog,
+		GPUs:   func() []host.GPU { return linux.NVIDIAGPUs(linux.DefaultRoot()) },
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
