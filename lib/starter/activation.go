@@ -44,6 +44,10 @@ type Host struct {
 	// jobs are over before it would be worth its cost. nil where there is no
 	// such thing.
 	Stop func() <-chan struct{}
+	// Waits is called when the job has run for a moment: from then on a starter
+	// mostly waits, perhaps for weeks, and its own memory should not grow. nil where
+	// nothing can be done about that.
+	Waits func()
 	job.Accounts
 	shadowjob.Machine // for the jobs of a pool
 	// Listen makes the named socket by which later startds reach this starter, in the
@@ -161,7 +165,9 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			a.updates.Reset(a.plan.Settings.Update)
 		case <-channel(a.polls.timer):
 			u, _ := a.family.Usage() // the family remembers its peaks
-			a.noteStrays()
+			if u.Procs > 1 || len(a.note.Strays) > 0 { // else there is none but the job's own process, which is known
+				a.noteStrays()
+			}
 			a.polls.again(a.plan.Settings.Poll, u)
 		case <-ticks(a.flow.looks):
 			duties = a.lookAtOutput()
@@ -180,6 +186,9 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			a.noteStrays()
 			if a.host.Stop != nil {
 				stop = a.host.Stop()
+			}
+			if a.host.Waits != nil {
+				a.host.Waits()
 			}
 		case <-stop:
 			stop = nil

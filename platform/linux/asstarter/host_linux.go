@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -30,6 +31,12 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
 	"github.com/execpoint/execpoint/platform/linux/syslog"
 )
+
+// waitingGC is GOGC of a starter whose job has run for a moment. Until then it
+// collects no garbage (protocol.Lean), since most starters end soon. But each look at
+// a job leaves a little, and a starter may look for weeks. With 50 the runtime
+// collects when the heap has come to 2 MiB.
+const waitingGC = 50
 
 // newHost also returns standard input, through which connections come where it
 // is a socket, and standard output, under another descriptor: a Go program
@@ -86,6 +93,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()
 		},
+		Waits: func() { debug.SetGCPercent(waitingGC) },
 	}, stdin, os.NewFile(uintptr(fd), "stdout"), nil
 }
 

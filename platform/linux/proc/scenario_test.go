@@ -42,7 +42,7 @@ type outcome struct {
 func scenarios() map[string]func([]string) (outcome, error) {
 	return map[string]func([]string) (outcome, error){
 		"run": scenarioRun, "errno": scenarioErrno, "suspend": scenarioSuspend, "kill": scenarioKill,
-		"bound": scenarioBound, "measure": scenarioMeasure, "props": scenarioProps, "beside": scenarioBeside, "limits": scenarioLimits,
+		"bound": scenarioBound, "measure": scenarioMeasure, "props": scenarioProps, "beside": scenarioBeside, "limits": scenarioLimits, "look": scenarioLook,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode"
 )
 
 // tick is the unit of times in /proc: the kernel shows 100 to a second on
@@ -35,7 +36,8 @@ type Stat struct {
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
 
 // ParseStat reads the text of /proc/<pid>/stat. The name of the program is in
-// parentheses and may hold anything, parentheses and line ends included.
+// parentheses and may hold anything, parentheses and line ends included. Errors hold
+// copies of what they quote, so that text may stand on the stack.
 func ParseStat(text []byte) (Stat, error) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 1 || end < open {
@@ -44,30 +46,37 @@ func ParseStat(text []byte) (Stat, error) {
 	var s Stat
 	var err error
 	if s.PID, err = strconv.Atoi(string(bytes.TrimSpace(text[:open]))); err != nil || s.PID <= 0 {
-		return Stat{}, fmt.Errorf("%q is no process id", text[:open])
+		return Stat{}, fmt.Errorf("%q is no process id", string(text[:open]))
 	}
 	s.Comm = string(text[open+1 : end])
-	rest := bytes.Fields(text[end+1:])
-	// rest[0] is field 3 of the manual's count
 	const last = 24
-	if len(rest) <= last-3 {
-		return Stat{}, fmt.Errorf("only %d fields behind the name", len(rest))
+	var rest [last - 2][]byte // rest[0] is field 3 of the manual's count
+	n := 0
+	for tail := bytes.TrimSpace(text[end+1:]); n < len(rest) && len(tail) > 0; n++ {
+		word := bytes.IndexFunc(tail, unicode.IsSpace)
+		if word < 0 {
+			word = len(tail)
+		}
+		rest[n], tail = tail[:word], bytes.TrimSpace(tail[word:])
+	}
+	if n < len(rest) {
+		return Stat{}, fmt.Errorf("only %d fields behind the name", n)
 	}
 	if len(rest[0]) != 1 {
-		return Stat{}, fmt.Errorf("%q is no state", rest[0])
+		return Stat{}, fmt.Errorf("%q is no state", string(rest[0]))
 	}
 	s.State = rest[0][0]
 	number := func(field int) uint64 {
 		n, e := strconv.ParseUint(string(rest[field-3]), 10, 64)
 		if e != nil && err == nil {
-			err = fmt.Errorf("field %d: %q is no number", field, rest[field-3])
+			err = fmt.Errorf("field %d: %q is no number", field, string(rest[field-3]))
 		}
 		return n
 	}
 	signed := func(field int) int64 {
 		n, e := strconv.ParseInt(string(rest[field-3]), 10, 64)
 		if e != nil && err == nil {
-			err = fmt.Errorf("field %d: %q is no number", field, rest[field-3])
+			err = fmt.Errorf("field %d: %q is no number", field, string(rest[field-3]))
 		}
 		return n
 	}

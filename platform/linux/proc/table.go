@@ -101,15 +101,10 @@ var errNoChildrenFile = errors.New("the kernel keeps no lists of children")
 
 // children lists the children of all threads of pid.
 func (t table) children(pid int) ([]int, error) {
-	task := filepath.Join(t.root, strconv.Itoa(pid), "task")
-	dir, err := os.Open(task)
+	task := t.root + "/" + strconv.Itoa(pid) + "/task"
+	tids, err := namesIn(task)
 	if err != nil {
-		return nil, gone(err)
-	}
-	tids, err := dir.Readdirnames(-1)
-	dir.Close()
-	if err != nil {
-		return nil, gone(err)
+		return nil, err
 	}
 	var kids []int
 	var buf [512]byte
@@ -131,6 +126,31 @@ func (t table) children(pid int) ([]int, error) {
 		}
 	}
 	return kids, nil
+}
+
+// namesIn lists a directory of the kernel's. os.Open would ask first whether the
+// descriptor can be waited for, with more system calls than the reading takes, and
+// keep a buffer of 8 KiB.
+func namesIn(path string) ([]string, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, gone(err)
+	}
+	defer unix.Close(fd)
+	var names []string
+	var room [1024]byte
+	for {
+		n, err := unix.Getdents(fd, room[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, gone(err)
+		case n <= 0:
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(room[:n], -1, names)
+	}
 }
 
 // readOf reads a file of the kernel's, into room where it suffices. A starter reads
