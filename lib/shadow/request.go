@@ -4,6 +4,7 @@
 package shadow
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,8 +64,11 @@ func (r *Request) check() error {
 		if r.Ad == nil {
 			return errors.New("the ad is missing")
 		}
-		if strings.IndexByte(r.Ad.TextAll(classad.Old), 0) >= 0 {
-			return errors.New("the ad holds a NUL")
+		var line []byte // the text of the whole ad would be garbage of three times its size
+		for name, e := range r.Ad.All() {
+			if line = e.AppendText(append(line[:0], name...), classad.Old); bytes.IndexByte(line, 0) >= 0 {
+				return errors.New("the ad holds a NUL")
+			}
 		}
 	}
 	if len(r.Data) > MaxData {

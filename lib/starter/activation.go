@@ -102,7 +102,8 @@ type setup struct {
 	input  job.Brought
 	// furnished says that the scratch directory is as the job finds it.
 	furnished bool
-	jobEnv    []string // the job's
+	jobEnv    []string    // the job's
+	machine   *classad.Ad // of the plan, once something wanted it: machineAd
 	disk      sandbox.Usage
 	metered   *classad.Ad // what monitors say that the job uses, nil for nothing
 	exitAt    time.Time   // when the job's main process ended
@@ -165,8 +166,8 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			a.updates.Reset(a.plan.Settings.Update)
 		case <-channel(a.polls.timer):
 			u, _ := a.family.Usage() // the family remembers its peaks
-			if u.Procs > 1 || len(a.note.Strays) > 0 { // else there is none but the job's own process, which is known
-				a.noteStrays()
+			if u.Procs > 1 || len(a.note.Strays) > 0 {
+				a.noteStrays() // a single process is the job's own, which is known
 			}
 			a.polls.again(a.plan.Settings.Poll, u)
 		case <-ticks(a.flow.looks):

@@ -80,7 +80,11 @@ func (a *activation) ownerWants(x *config.Expr) bool {
 	if x == nil {
 		return false
 	}
-	machine, err := classad.ParseAd(a.plan.MachineAd, classad.Old)
+	if _, constant := x.LiteralValue(); constant { // as by default: no ad has a say
+		yes, _ := x.IsTrue(&classad.Env{Now: time.Now()})
+		return yes
+	}
+	machine, err := a.machineAd()
 	if err != nil {
 		a.problem(err)
 		return false

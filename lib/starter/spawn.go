@@ -36,7 +36,7 @@ func groupName(p *protocol.Plan) string {
 // it that starts in dir.
 func (a *activation) environment(dir, script string, more ...string) ([]string, error) {
 	p, j := a.plan, a.job
-	machine, err := classad.ParseAd(p.MachineAd, classad.Old)
+	machine, err := a.machineAd()
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,14 @@ func (a *activation) environment(dir, script string, more ...string) ([]string, 
 	})
 	a.record.Problems = append(a.record.Problems, problems...)
 	return env, err
+}
+
+// machineAd is the ad of the machine, for who only reads it.
+func (a *activation) machineAd() (ad *classad.Ad, err error) {
+	if a.machine == nil {
+		a.machine, err = classad.ParseAd(a.plan.MachineAd, classad.Old)
+	}
+	return a.machine, err
 }
 
 // furnish writes the ads that the job may read and lists what is there before the

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -93,7 +92,7 @@ type SigningKeys struct {
 	// each in a file of its id. Either may be "".
 	PoolFile, Dir string
 	// Exclude, if set, matches the names in Dir that are no keys.
-	Exclude *regexp.Regexp
+	Exclude *Pattern
 	// PoolIsPassword cuts the pool's key at NUL as PoolPassword does
 	// (SEC_TOKEN_POOL_SIGNING_KEY_IS_PASSWORD).
 	PoolIsPassword bool

@@ -5,7 +5,6 @@ package authn
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -60,7 +59,7 @@ func SettingsFrom(s *config.Snapshot, subsystem string) (Settings, error) {
 	}
 	if text := k.text("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP"); text != "" {
 		var err error
-		if set.Exclude, err = regexp.Compile(text); err != nil {
+		if set.Exclude, err = NewPattern(text); err != nil {
 			k.wrong("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP", fmt.Errorf("%q: %w: want a regular expression", text, err))
 		}
 	}

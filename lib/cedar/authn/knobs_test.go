@@ -138,8 +138,23 @@ func TestSettingsAreSent(t *testing.T) {
 	if got.Exclude.String() != want.Exclude.String() || got.Rules.Revoked.String() != want.Rules.Revoked.String() || got.Rules.MaxAge != time.Hour {
 		t.Errorf("there: %+v, here: %+v", got, want)
 	}
+	if !got.Exclude.MatchString(".hidden") || got.Exclude.MatchString("token") {
+		t.Errorf("there %v leaves other files out", got.Exclude)
+	}
 	got.Exclude, want.Exclude, got.Rules, want.Rules = nil, nil, Rules{}, Rules{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("there: %+v, here: %+v", got, want)
+	}
+}
+
+// A pattern that came over a wire and is none lets no file count.
+func TestPatternThatIsNone(t *testing.T) {
+	t.Parallel()
+	var p Pattern
+	if err := json.Unmarshal([]byte(`"("`), &p); err != nil || !p.MatchString("token") {
+		t.Errorf("%v: %q leaves nothing out", err, p.String())
+	}
+	if _, err := NewPattern("("); err == nil {
+		t.Error("the configuration of a broken pattern is taken")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
@@ -67,9 +66,9 @@ type Settings struct {
 	PoolKeyFile, KeyDir string // signing keys
 	PoolIsPassword      bool
 	TokenDirs           []string
-	HomeTokens          bool           // look into System.Home first
-	Exclude             *regexp.Regexp // files of the two that do not count
-	Rules               Rules          // for tokens of others
+	HomeTokens          bool     // look into System.Home first
+	Exclude             *Pattern // files of the two that do not count
+	Rules               Rules    // for tokens of others
 	PasswordFile        string
 
 	ClaimToBeUser   string // "" is System.User

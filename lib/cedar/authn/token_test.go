@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +183,10 @@ func TestFind(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(second, "00-dir"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	exclude := regexp.MustCompile(`~$`)
+	exclude, err := NewPattern(`~$`)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name   string
 		tokens Tokens
@@ -223,7 +225,7 @@ func TestSigningKeys(t *testing.T) {
 	write(t, dir, "a", []byte("a"))
 	write(t, dir, "a~", []byte("a"))
 	write(t, dir, "with blank", []byte("a"))
-	keys := SigningKeys{PoolFile: elsewhere, Dir: dir, Exclude: regexp.MustCompile(`~$`), Files: plainFiles{}}
+	keys := SigningKeys{PoolFile: elsewhere, Dir: dir, Exclude: &Pattern{text: `~$`}, Files: plainFiles{}}
 	names, err := keys.Names()
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ type Tokens struct {
 	// Dirs are looked at in order.
 	Dirs []string
 	// Exclude, if set, matches the names of files that are left out.
-	Exclude *regexp.Regexp
+	Exclude *Pattern
 	// Subsystem is whose "<subsystem>_auto_generated_token" is looked at first
 	// in each directory.
 	Subsystem string
