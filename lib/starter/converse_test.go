@@ -499,3 +499,34 @@ func FuzzListen(f *testing.F) {
 		}
 	})
 }
+
+// A starter is told once that it waits now, when its job has run for a second; one
+// whose job is over before is not.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		lasts time.Duration
+		want  []time.Duration
+	}{{10 * time.Minute, []time.Duration{time.Second}}, {500 * time.Millisecond, nil}} {
+		t.Run(tt.lasts.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, execute string) {
+				began := time.Now()
+				var waits []time.Duration
+				k := newTalk(t, execute, sleeper(tt.lasts, 0), func(h *Host) { h.Waits = func() { waits = append(waits, time.Since(began)) } })
+				k.plan(nil)
+				k.running()
+				for r := k.report(); r != nil; r = k.report() { // to its end
+					if _, over := r.(protocol.Ended); over {
+						break
+					}
+				}
+				if status := <-k.status; status != exitDone {
+					t.Errorf("exit status %d", status)
+				}
+				if diff := cmp.Diff(tt.want, waits); diff != "" {
+					t.Errorf("a job of %v (-want +got):\n%s", tt.lasts, diff)
+				}
+			})
+		})
+	}
+}

@@ -7,13 +7,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // asked makes this test program a starter that only says whether it is dumpable.
 const asked = "EXECPOINT_TEST_DUMPABLE"
+
+// askedGC makes it one that waits and only says what GOGC is then.
+const askedGC = "EXECPOINT_TEST_GC"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asked) != "" {
@@ -24,6 +31,16 @@ func TestMain(m *testing.M) {
 		}
 		n, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 		fmt.Fprint(out, n, err)
+		os.Exit(0)
+	}
+	if os.Getenv(askedGC) != "" {
+		h, _, out, err := newHost()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		h.Waits()
+		fmt.Fprint(out, debug.SetGCPercent(-1))
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -43,5 +60,17 @@ func TestNotDumpable(t *testing.T) {
 	out, err := cmd.Output()
 	if err != nil || string(out) != "0 <nil>" {
 		t.Errorf("PR_GET_DUMPABLE says %q, %v; want 0", out, err)
+	}
+}
+
+// A starter begins without a collector of garbage, and has one once it waits: else
+// what its looks at the job leave would fill 64 MiB.
+func TestCollectsWhileItWaits(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(append(os.Environ(), protocol.Lean...), askedGC+"=1")
+	cmd.Stderr = os.Stderr
+	if out, err := cmd.Output(); err != nil || string(out) != strconv.Itoa(waitingGC) {
+		t.Errorf("GOGC is %q, %v; want %d", out, err, waitingGC)
 	}
 }
