@@ -118,6 +118,8 @@ func addPrograms(a *archive, t tools) error {
 	for _, name := range lvmNames() {
 		a.link("usr/sbin/"+name, "lvm")
 	}
+	a.link("usr/bin/sh", "/usr/sbin/dash")
+	a.link("usr/bin/bash", "/usr/sbin/bash") // scripts name it there
 	out, err := exec.Command(t.programs["busybox"], "--list").Output()
 	if err != nil {
 		return fmt.Errorf("qemu: busybox --list: %w", err)

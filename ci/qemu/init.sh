@@ -88,7 +88,7 @@ chmod 755 /guest
 		exec /guest/run
 	fi
 	export HOME=/home/$user USER=$user
-	exec setpriv --reuid "$user" --regid "$user" --init-groups /guest/run
+	exec /usr/sbin/setpriv --reuid "$user" --regid "$user" --init-groups /guest/run
 ) </dev/null >"$results" 2>&1
 echo "exit $?" >"$status"
 sync

@@ -16,10 +16,11 @@ import (
 const emulator = "qemu-system-x86_64"
 
 // inside are the programs of this machine that the guest has, with the package of
-// Debian's that brings each. The shell and everything else is busybox.
+// Debian's that brings each. sh is dash, as in Debian, and everything
+// else is busybox.
 func inside() [][2]string {
 	return [][2]string{
-		{"busybox", "busybox-static"},
+		{"busybox", "busybox-static"}, {"dash", "dash"}, {"bash", "bash"},
 		{"kmod", "kmod"}, {"modprobe", "kmod"}, {"lsmod", "kmod"},
 		{"lvm", "lvm2"}, {"dmsetup", "dmsetup"}, {"thin_check", "thin-provisioning-tools"},
 		{"mkfs.ext4", "e2fsprogs"}, {"e2fsck", "e2fsprogs"}, {"resize2fs", "e2fsprogs"}, {"tune2fs", "e2fsprogs"}, {"chattr", "e2fsprogs"}, {"lsattr", "e2fsprogs"},
