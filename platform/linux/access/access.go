@@ -23,9 +23,11 @@ import (
 
 // Files is the host.Access of Linux. It needs the rights of root. One is enough
 // for a process; its methods are safe for concurrent use.
-type Files struct {
-	mu sync.Mutex // one change of rights at a time
-}
+type Files struct{}
+
+// turning is held while a thread changes its rights: what that changes of the process
+// is read before and set back after.
+var turning sync.Mutex
 
 var _ host.Access = (*Files)(nil)
 
@@ -123,7 +125,7 @@ func (a *Files) As(u *host.Identity, f func() error) error {
 		// rights are by then. The system's calls below change one thread, those
 		// of the syscall package would change all.
 		runtime.LockOSThread()
-		err := a.turn(u)
+		err := turn(u)
 		if err == nil {
 			err = f()
 		}
@@ -161,9 +163,9 @@ func (a *Files) Give(u *host.Identity, root *os.Root, name string) error {
 
 // turn gives the calling thread the file rights of u. With those of a thread the
 // kernel changes who may look into the process, which is to stay as it was.
-func (a *Files) turn(u *host.Identity) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func turn(u *host.Identity) error {
+	turning.Lock()
+	defer turning.Unlock()
 	dumpable, derr := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	err := become(u)
 	if derr == nil {
@@ -194,4 +196,26 @@ func become(u *host.Identity) error {
 		return fmt.Errorf("the rights are those of %d:%d, not of %d:%d", uid, gid, u.UID, u.GID)
 	}
 	return nil
+}
+
+// Here calls f on the calling thread, to which the goroutine is locked, with the file
+// rights of u, and gives the thread its own back. It is for threads that are no longer
+// where the process is: others use As. After an error of Here itself the thread must end.
+func Here(u *host.Identity, f func() error) error {
+	groups, err := unix.Getgroups()
+	if err != nil {
+		return errs.E("access.Here", errs.Broken, u.Name, err)
+	}
+	back := &host.Identity{Name: "root", UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	for _, g := range groups {
+		back.Groups = append(back.Groups, uint32(g))
+	}
+	if err := turn(u); err != nil {
+		return err
+	}
+	ferr := f()
+	if err := turn(back); err != nil {
+		return err
+	}
+	return ferr
 }

@@ -8,6 +8,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type family struct {
 	gid      uint32 // that its processes have and no other one has, 0 for none
 	group    *cgroup.Group
 	lacks    []string // set when it starts
+	room     *room    // nil if it sees what this process does
 	pidfd    int
 	floorKiB int64
 	done     chan struct{}
@@ -127,6 +129,10 @@ func (f *family) members() ([]Stat, error) {
 	s := f.spawner
 	if s.role != Starter {
 		below, err := s.table.below(f.main.PID)
+		if p := f.room.init(); p != nil {
+			orphans, oerr := s.table.below(p.pid)
+			below, err = append(below, orphans...), errors.Join(err, oerr)
+		}
 		if main, merr := s.table.stat(f.main.PID); merr == nil && main.Start == f.main.Start && !main.Dead() {
 			return append(below, main), err
 		}
@@ -143,9 +149,14 @@ func (f *family) members() ([]Stat, error) {
 			others[pid] = true
 		}
 	}
+	for pid, p := range s.inits {
+		if p.owner != f {
+			others[pid] = true
+		}
+	}
 	s.mu.Unlock()
 	if len(others) == 0 {
-		return all, nil
+		return f.withoutInit(all), nil
 	}
 	return f.apart(all, others), nil
 }
@@ -158,12 +169,23 @@ func (f *family) apart(all []Stat, others map[int]bool) []Stat {
 		if st.Parent != f.spawner.self.PID || others[st.PID] {
 			continue
 		}
-		if st.PID == f.main.PID || st.Session == f.main.PID || f.spawner.table.hasEnv(st.PID, f.marker) {
+		if p := f.room.init(); p != nil && st.PID == p.pid {
+			own = append(own, descendants(all, st.PID)...)
+		} else if st.PID == f.main.PID || st.Session == f.main.PID || f.spawner.table.hasEnv(st.PID, f.marker) {
 			own = append(own, st)
 			own = append(own, descendants(all, st.PID)...)
 		}
 	}
 	return own
+}
+
+// withoutInit leaves out the first process of the family's PID namespace.
+func (f *family) withoutInit(all []Stat) []Stat {
+	p := f.room.init()
+	if p == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(st Stat) bool { return st.PID == p.pid })
 }
 
 // Unmarked implements host.Family.
@@ -331,7 +353,7 @@ func (f *family) Alone() bool { return f.spotless() }
 
 // spotless reports whether it is proven that nothing of the family is left.
 func (f *family) spotless() bool {
-	if !f.ended() {
+	if !f.ended() || !f.room.init().over() {
 		return false
 	}
 	if f.spawner.role != Starter {

@@ -26,10 +26,20 @@ func (f *family) killAll() (int, error) {
 	deadline := time.Now().Add(killPatience)
 	killed := map[host.ProcID]bool{}
 	byGroup := 0
+	if p := f.room.init(); !p.over() {
+		// The kernel kills all of a namespace with its first process, however fast
+		// they fork. Those of a group that stands still die when it goes on, below.
+		members, _ := f.members() // for the count alone
+		for _, m := range members {
+			killed[m.id()] = true
+		}
+		p.kill(f.spawner)
+	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		progress := f.spawner.progress()
 		dying := f.spawner.dying(killed)
-		if f.spotless() && dying == 0 {
+		empty := f.room.init().over()
+		if f.spotless() && dying == 0 && empty {
 			return max(len(killed), byGroup), nil
 		}
 		inGroup := 0
@@ -41,10 +51,10 @@ func (f *family) killAll() (int, error) {
 			byGroup, inGroup = max(byGroup, n), n
 		}
 		left, err := f.killTree(killed)
-		if err == nil && left == 0 && dying == 0 && f.spawner.role != Starter {
+		if err == nil && left == 0 && dying == 0 && empty && f.spawner.role != Starter {
 			return max(len(killed), byGroup), nil
 		}
-		if err == nil && left == 0 && inGroup == 0 && f.othersOpen() {
+		if err == nil && left == 0 && inGroup == 0 && empty && f.othersOpen() {
 			return max(len(killed), byGroup), nil
 		}
 		if time.Now().After(deadline) {

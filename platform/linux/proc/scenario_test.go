@@ -43,6 +43,7 @@ func scenarios() map[string]func([]string) (outcome, error) {
 	return map[string]func([]string) (outcome, error){
 		"run": scenarioRun, "errno": scenarioErrno, "suspend": scenarioSuspend, "kill": scenarioKill,
 		"bound": scenarioBound, "measure": scenarioMeasure, "props": scenarioProps, "beside": scenarioBeside, "limits": scenarioLimits, "look": scenarioLook,
+		"space": scenarioSpace, "bomb": scenarioBomb, "spacebeside": scenarioSpaceBeside, "stay": scenarioStay, "spaceself": scenarioSpaceSelf,
 	}
 }
 

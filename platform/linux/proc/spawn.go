@@ -20,11 +20,12 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/platform/linux/cgroup"
+	"github.com/execpoint/execpoint/platform/linux/space"
 )
 
 // Spawn implements host.Spawner.
 func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
-	if spec.Bond != host.Bound && spec.Nice <= 0 && !marksThread(spec) {
+	if spec.Bond != host.Bound && spec.Nice <= 0 && !marksThread(spec) && !wantsRoom(spec) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		f, err := s.spawn(spec)
@@ -36,17 +37,16 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 		}
 		return f, nil
 	}
-	// A bound child dies with the thread that started it, a thread that
-	// was made nicer cannot become less nice, and one without new privileges stays
-	// so: such a child gets a thread of its own, which lives until the family is
-	// closed.
+	// A bound child dies with the thread that started it, a thread that was made
+	// nicer cannot become less nice, one without new privileges stays so, and one that
+	// has left the namespaces of the process is good for nothing else: such a child gets
+	// a thread of its own, which lives until the family is closed.
 	type result struct {
 		family *family
 		err    error
 	}
 	started := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	start := func() {
 		var f *family
 		var err error
 		if spec.Nice > 0 {
@@ -67,6 +67,14 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 			s.reap()
 		}
 		<-f.released
+	}
+	go func() {
+		lockThread()
+		if wantsRoom(spec) {
+			offMain(start)
+		} else {
+			start()
+		}
 	}()
 	r := <-started
 	if r.err != nil {
@@ -74,6 +82,9 @@ func (s *Spawner) Spawn(spec host.SpawnSpec) (host.Family, error) {
 	}
 	return r.family, nil
 }
+
+// lockThread keeps the calling goroutine on its thread for good: the thread ends with it.
+func lockThread() { runtime.LockOSThread() }
 
 // niceness returns that of the calling thread, -20 … 19.
 func niceness() int {
@@ -86,9 +97,6 @@ func niceness() int {
 
 // spawn starts spec from the calling thread, to which the goroutine is locked.
 func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
-	if spec.Space != nil && !spec.Space.IsZero() {
-		return nil, failed(spec, unlimited(errs.E("proc.Spawn", errs.Unsupported, spec.Path, errors.New("a family cannot have a space of its own"))))
-	}
 	f := &family{spawner: s, marker: spec.Marker, gid: spec.TrackGID, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
 	if spec.Beside != nil {
 		if err := s.forkBeside(spec, f); err != nil {
@@ -96,8 +104,15 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 		}
 		return f, nil
 	}
+	if wantsRoom(spec) {
+		if err := s.furnish(spec, f); err != nil {
+			s.abandon(f)
+			return nil, failed(spec, unlimited(err))
+		}
+	}
 	if spec.Group != "" && s.groups != nil {
 		if err := s.makeGroup(spec, f); err != nil {
+			s.abandon(f)
 			return nil, failed(spec, unlimited(err))
 		}
 	}
@@ -112,6 +127,7 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 		}
 	}
 	if err != nil {
+		s.abandon(f)
 		return nil, failed(spec, err)
 	}
 	f.lacks = lacking(spec.Limits.Group, f.group)
@@ -141,6 +157,14 @@ func (s *Spawner) makeGroup(spec host.SpawnSpec, f *family) error {
 	}
 	f.group = g
 	return nil
+}
+
+// abandon ends the PID namespace of a family whose main process was never started.
+func (s *Spawner) abandon(f *family) {
+	if p := f.room.init(); p != nil {
+		p.kill(s)
+		<-p.done
+	}
 }
 
 // unlimited says that a limit of the spec could not be applied.
@@ -176,7 +200,7 @@ func failed(spec host.SpawnSpec, err error) error {
 	return errs.E("proc.Spawn", kind, spec.Path, err)
 }
 
-// forkBeside starts a process in the group of another family, which meanwhile is
+// forkBeside starts a process in the group and the space of another family, which meanwhile is
 // neither stopped nor closed: who enters a frozen group stands still himself.
 func (s *Spawner) forkBeside(spec host.SpawnSpec, f *family) error {
 	other, ok := spec.Beside.(*family)
@@ -187,6 +211,12 @@ func (s *Spawner) forkBeside(spec host.SpawnSpec, f *family) error {
 	defer other.op.Unlock()
 	if other.closed || other.frozen {
 		return errs.E("proc.Beside", errs.Conflict, spec.Path, errors.New("the other family is over or suspended"))
+	}
+	if r := other.room; r != nil {
+		if err := space.Join(r.space, r.thread); err != nil {
+			return unlimited(err)
+		}
+		f.room = &room{space: r.space, thread: unix.Gettid()}
 	}
 	return s.fork(spec, f, other.group)
 }
@@ -201,7 +231,7 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	defer closeFiles()
 	attr := &syscall.ProcAttr{
 		Dir: spec.Dir, Env: spec.Env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &f.pidfd},
+		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &f.pidfd, Chroot: f.room.root()},
 	}
 	if u := spec.User; u != nil {
 		groups := u.Groups
@@ -212,7 +242,10 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	} else if spec.TrackGID != 0 {
 		return unlimited(errs.E("proc.Spawn", errs.Unsupported, spec.Path, errors.New("who runs as its starter gets no group to be told by")))
 	}
-	if spec.Bond == host.Bound {
+	// In a PID namespace of its own a process does not see its parent, and the syscall
+	// package would take that for dead. There it dies with the namespace's first
+	// process, which dies with the thread that started both.
+	if spec.Bond == host.Bound && !f.room.numbered() {
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
 	if group != nil && group.Version() == 2 {
@@ -232,10 +265,11 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 		}
 	}
 	var pid int
-	undo, err := inherit(s.table.root, spec)
+	var undo func()
+	f.room.apart(func() { undo, err = inherit(s.table.root, spec) })
 	if err == nil && (group == nil || !group.Has("cpuset")) {
 		var free func()
-		free, err = pin(spec.Limits.Group.CPUs)
+		free, err = pin(spec.Limits.Group.CPUs) // of this thread
 		defer free()
 	}
 	attr.Sys.Ptrace = spec.Limits.AddressSpace != nil
@@ -244,7 +278,7 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	} else if pid, err = syscall.ForkExec(spec.Path, spec.Args, attr); group != nil && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENODEV)) {
 		err = unlimited(err) // of the group: no program is refused so
 	}
-	undo()
+	f.room.apart(undo)
 	if err == nil && attr.Sys.Ptrace {
 		if err = limitStopped(pid, *spec.Limits.AddressSpace); err != nil {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -269,7 +303,8 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 		return err
 	}
 	// Nobody has waited for it yet, so it is there, a zombie at the least.
-	st, err := s.table.stat(pid)
+	var st Stat
+	f.room.apart(func() { st, err = s.table.stat(pid) })
 	f.main = host.ProcID{PID: pid, Start: st.Start}
 	if err != nil {
 		f.main = host.ProcID{PID: pid}

@@ -56,10 +56,11 @@ type Spawner struct {
 	// before it is known.
 	mu       sync.Mutex
 	families map[int]*family // open ones by the pid of their main process
-	reaping  bool            // Starter: the reaper runs
-	none     bool            // Starter: the kernel says that no child is left
-	changed  chan struct{}   // Starter: closed and made anew when a child has gone
-	floorKiB int64           // the largest this process has been
+	inits    map[int]*pidSpace
+	reaping  bool          // Starter: the reaper runs
+	none     bool          // Starter: the kernel says that no child is left
+	changed  chan struct{} // Starter: closed and made anew when a child has gone
+	floorKiB int64         // the largest this process has been
 }
 
 var _ host.Errno = Errno
@@ -77,7 +78,7 @@ func New(o Options) (*Spawner, error) {
 	}
 	s := &Spawner{
 		role: o.Role, table: newTable(o.Proc), groups: o.Groups,
-		families: map[int]*family{}, none: true, changed: make(chan struct{}),
+		families: map[int]*family{}, inits: map[int]*pidSpace{}, none: true, changed: make(chan struct{}),
 	}
 	s.boot = sync.OnceValue(func() string {
 		id, err := os.ReadFile(filepath.Join(o.Proc, "sys/kernel/random/boot_id"))

@@ -43,6 +43,12 @@ func (f *family) usage() (host.Usage, error) {
 		u.RSSKiB += st.RSS * pageKiB
 		size += int64(st.Size / 1024)
 	}
+	if p := f.room.init(); !p.over() { // it has waited for those that had lost their parents
+		if st, err := f.spawner.table.stat(p.pid); err == nil {
+			u.UserCPU += time.Duration(st.KidUser) * tick
+			u.SysCPU += time.Duration(st.KidSys) * tick
+		}
+	}
 	// A child's own peak starts with ours, for until exec it shares our
 	// memory: below that the number says only "at most".
 	ended := f.maxKiB

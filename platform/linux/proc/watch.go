@@ -80,6 +80,11 @@ func (s *Spawner) reaped(pid int, ws unix.WaitStatus, ru *unix.Rusage, pending *
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p := s.inits[pid]; p != nil {
+		s.ended(p, ws, ru)
+		s.announce()
+		return nil
+	}
 	f := s.families[pid]
 	main := f != nil && f.main.PID == pid && !f.ended()
 	if f == nil {
