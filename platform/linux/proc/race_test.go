@@ -1,0 +1,10 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && race
+
+package proc
+
+// underRace says that the race detector is on: it makes pools forget at
+// random, so that what a program allocates cannot be counted.
+const underRace = true
