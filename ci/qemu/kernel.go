@@ -1,6 +1,8 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package qemu
 
 import (
@@ -53,7 +55,7 @@ func (s Store) kernel() (found kernel, ok bool, err error) {
 // Make makes what Find finds: it downloads the kernel, unless there is one and no
 // fresh one is wanted.
 func (s Store) Make(ctx context.Context, fresh bool, log io.Writer) (Base, error) {
-	if _, err := findTools(os.Getenv("PATH")); err != nil { // before a download that would be in vain
+	if _, err := findTools(searched()); err != nil { // before a download that would be in vain
 		return Base{}, err
 	}
 	err := s.exclusive(func() error {

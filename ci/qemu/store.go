@@ -1,6 +1,8 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package qemu
 
 import (
@@ -107,7 +109,7 @@ func (e *NotMade) Error() string { return e.What + "; " + e.Remedy }
 // of has changed on this machine, and downloads nothing.
 func (s Store) Find() (b Base, err error) {
 	b.store = s
-	t, err := findTools(os.Getenv("PATH"))
+	t, err := findTools(searched())
 	if err != nil {
 		return b, err
 	}

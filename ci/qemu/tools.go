@@ -1,6 +1,8 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package qemu
 
 import (
@@ -42,15 +44,20 @@ type tools struct {
 	programs map[string]string // where each of inside is
 }
 
-// findTools finds them, or says what to install.
-func findTools(path string) (tools, error) {
+// searched are the directories of programs: those in PATH, and root's.
+func searched() []string {
+	return strings.Split(os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", ":")
+}
+
+// findTools finds them in directories, or says what to install.
+func findTools(dirs []string) (tools, error) {
 	t := tools{programs: map[string]string{}}
 	if runtime.GOARCH != "amd64" {
 		return t, &NotMade{"a guest has an amd64 kernel, and this machine is " + runtime.GOARCH, "run it on amd64"}
 	}
 	var missing, install []string
 	need := func(name, pkg string) string {
-		file := look(path, name)
+		file := look(dirs, name)
 		if file == "" {
 			missing, install = append(missing, name), append(install, pkg)
 		}
@@ -74,9 +81,9 @@ func findTools(path string) (tools, error) {
 	}
 }
 
-// look finds a program in PATH, or where those of root are.
-func look(path, name string) string {
-	for dir := range strings.SplitSeq(path+":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", ":") {
+// look finds a program in directories.
+func look(dirs []string, name string) string {
+	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
 			return file
@@ -86,7 +93,7 @@ func look(path, name string) string {
 }
 
 // sbin is where a program is that findTools found.
-func sbin(name string) string { return look(os.Getenv("PATH"), name) }
+func sbin(name string) string { return look(searched(), name) }
 
 // static says whether a program runs without a loader of libraries.
 func static(file string) bool {

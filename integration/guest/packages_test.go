@@ -19,10 +19,10 @@ func TestControlGroups(t *testing.T) {
 		run       map[string]string // what runs in the machine of that name
 		args      []string
 	}{
-		{name: "cgroup", pkg: "platform/linux/cgroup", run: map[string]string{"v2": ".", "v1": "^Test[^/]*$/^version=1$", "hybrid": "^Test[^/]*$/^version="}},
+		{name: "cgroup", pkg: "platform/linux/cgroup", run: map[string]string{"v2": "^Test[^/]*$/^version=2$", "v1": "^Test[^/]*$/^version=1$", "hybrid": "^Test(LifeOfAGroup|Subgroups)$"}},
 		{name: "proc", pkg: "platform/linux/proc", run: map[string]string{"v2": "^Test[^/]*$/^groups=2$", "v1": "^Test[^/]*$/^groups=1$"},
 			args: []string{"-test.skip=^TestUsageOfTheTree$"}}, // counts for most of a minute there
-		{name: "starter", pkg: "bin/condor_starter", run: map[string]string{"v2": "Group|OOM|Memory", "v1": "Group|OOM|Memory"}},
+		{name: "starter", pkg: "bin/condor_starter", run: map[string]string{"v2": "ControlGroup", "v1": "ControlGroup"}},
 		{name: "ep", pkg: "bin/condor_ep", run: map[string]string{"v2": "^(TestGroupOfAJob|TestLimitThatFails)$"}},
 	} {
 		t.Run(of.name, func(t *testing.T) {
