@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 	warn := p.write(t, "warn.conf", "SUSPEND = KeyboardIdle < 60\n")
 	bad := p.write(t, "bad.conf", "START = (KeyboardIdle > 60\nnonsense here\nPOLLING_INTERVAL = often\n")
 	const cron = "STARTD_CRON_JOBLIST = probe\nSTARTD_CRON_probe_PERIOD = 5m\nSTARTD_CRON_probe_EXECUTABLE = "
-	unread := p.write(t, "unread.conf", "USER_JOB_WRAPPER = /usr/bin/env\nMOUNT_UNDER_SCRATCH = /tmp\nSCHEDD_INTERVAL = 5\nUSE_PID_NAMESPACES = False\n")
+	unread := p.write(t, "unread.conf", "USER_JOB_WRAPPER = /usr/bin/env\nUSE_PID_NAMESPACE_INIT = False\nSCHEDD_INTERVAL = 5\nDISABLE_EXECUTE_DIRECTORY_ENCRYPTION = False\n")
 	starter := p.write(t, "starter.conf", "if $(IsStarter)\n  STARTER_UPDATE_INTERVAL = soon\nendif\nSTARTER.ENABLE_CHIRP = perhaps\n")
 	wrapper := p.write(t, "wrapper", "#!/bin/sh\n")
 	safe := p.write(t, "safe.conf", cron+wrapper+"\n")
@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 		{[]string{"-machine", one, node}, 1, []string{node + ":2:1: error EP050: SLOT_TYPE_1 cannot be built: Not enough GPUs"}},
 		{[]string{"-machine", old, node}, 2, nil},
 		{[]string{monitor}, 1, []string{"EP060", "no_such_program"}},
-		{[]string{unread}, 1, []string{unread + ":1:1: warning EP017: USER_JOB_WRAPPER has no effect", "START", unread + ":2:1: warning EP017: MOUNT_UNDER_SCRATCH"}},
+		{[]string{unread}, 1, []string{unread + ":1:1: warning EP017: USER_JOB_WRAPPER has no effect", "START", unread + ":2:1: warning EP017: USE_PID_NAMESPACE_INIT"}},
 		{[]string{old}, 1, []string{"EP011"}},
 		{[]string{starter}, 1, []string{starter + ":2:3: error EP020: STARTER_UPDATE_INTERVAL", starter + ":4:1: error EP020: STARTER.ENABLE_CHIRP"}},
 		{[]string{unsafe}, 1, []string{"EP062", "they can write to " + loose}},

@@ -279,6 +279,10 @@ func (l *typeLayer) publishPolicy(m *Machine, typeID int) {
 		for _, r := range m.src.Ledger.Resources() {
 			text += fmt.Sprintf(" && (TARGET.Request%[1]s is UNDEFINED || MY.%[1]s >= TARGET.Request%[1]s)", r.Name)
 		}
+		// A job that says nothing may want a network, and none is here.
+		if has, said := m.src.Inventory.Attrs.EvalBool("HasJobNetworking", nil); said && !has {
+			text += " && TARGET.WantJobNetworking =?= false"
+		}
 		if e, err := classad.ParseExpr(text, classad.Old); err == nil {
 			within = e
 		} else {

@@ -16,8 +16,8 @@ import (
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	s, err := config.Parse("ep.conf", `USER_JOB_WRAPPER = /usr/bin/env
-STARTD.MOUNT_UNDER_SCRATCH = "/tmp"
-USE_PID_NAMESPACES = $(NO:false)
+STARTD.USE_PID_NAMESPACE_INIT = false
+DISABLE_EXECUTE_DIRECTORY_ENCRYPTION = $(NO:false)
 TMP_DIR = /scratch
 EXECUTE = $(TMP_DIR)/execute
 SCHEDD_INTERVAL = 5
@@ -37,7 +37,7 @@ VM_TYPE =
 		got = append(got, u.Name)
 	}
 	slices.Sort(got)
-	if want := []string{"SINGULARITY_VERBOSITY", "STARTD.MOUNT_UNDER_SCRATCH", "USER_JOB_WRAPPER", "web_HOOK_PREPARE_JOB"}; !slices.Equal(got, want) {
+	if want := []string{"SINGULARITY_VERBOSITY", "STARTD.USE_PID_NAMESPACE_INIT", "USER_JOB_WRAPPER", "web_HOOK_PREPARE_JOB"}; !slices.Equal(got, want) {
 		t.Errorf("unread are %q, want %q", got, want)
 	}
 }

@@ -51,6 +51,9 @@ func (a *abilities) end() {
 func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	starter.Withdraw(ad)
 	starter.Advertise(ad)
+	if s.any.settings.Space.NoNetwork {
+		starter.WithoutNetwork(ad)
+	}
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.starter.abilities.answers.Said(known.Programs)

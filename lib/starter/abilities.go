@@ -62,6 +62,18 @@ func AdvertiseForPool(ad *classad.Ad, methods []string) {
 	advertise(ad, list)
 }
 
+// attrNetworking is true where jobs have the machine's network.
+const attrNetworking = "HasJobNetworking"
+
+// WithoutNetwork says in an ad that Advertise has written that no job has a network
+// (NO_JOB_NETWORKING): then only jobs that do without, WantJobNetworking = false, fit.
+func WithoutNetwork(ad *classad.Ad) {
+	list, _ := ad.EvalString(attrAbilities, nil)
+	names := slices.DeleteFunc(strings.Split(list, ","), func(name string) bool { return name == attrNetworking })
+	ad.SetString(attrAbilities, strings.Join(names, ","))
+	ad.SetBool(attrNetworking, false)
+}
+
 // Withdraw takes out of ad what Advertise and AdvertiseForPool put there.
 func Withdraw(ad *classad.Ad) {
 	ours := slices.Concat(able(), shadowAbilities[:], []string{attrHasPlugins})

@@ -39,6 +39,9 @@ type Host struct {
 	// GPUs lists those of the machine whose devices can be closed to a job; nil where
 	// there are none.
 	GPUs func() []host.GPU
+	// Space says why no family can have a host.Space; nil is that it can. nil where
+	// there are none.
+	Space func() error
 	// Stop is called once, when the job has run for a moment, and returns a
 	// channel that is closed when this process is told to end (SIGTERM). Most
 	// jobs are over before it would be worth its cost. nil where there is no
@@ -102,6 +105,7 @@ type setup struct {
 	input  job.Brought
 	// furnished says that the scratch directory is as the job finds it.
 	furnished bool
+	room      room
 	jobEnv    []string    // the job's
 	machine   *classad.Ad // of the plan, once something wanted it: machineAd
 	disk      sandbox.Usage

@@ -104,9 +104,16 @@ func (a *activation) prepareRun() bool {
 		a.perform(a.unable(err))
 		return true
 	}
+	if hold, err := a.makeRoom(); err != nil {
+		a.perform(a.unable(err))
+		return true
+	} else if hold != nil {
+		a.perform(a.life.prepared(hold))
+		return true
+	}
 	task := runner.Task{
 		Job: a.job.Ad, Scratch: a.box.Scratch(), User: a.plan.RunAs, Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
-		Limits: limits,
+		Limits: limits, Space: a.room.space,
 	}
 	preparing := func(ctx context.Context) func() []duty {
 		ready, err := a.runner.Prepare(ctx, task)

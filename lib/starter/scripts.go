@@ -185,6 +185,9 @@ func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error)
 	if p.name == "Post" {
 		more = append(more, mainEnd(a.record.Status))
 	}
+	if hold, err := a.makeRoom(); hold != nil || err != nil {
+		return nil, hold, err
+	}
 	// _CONDOR_JOB_IWD is where the job itself begins.
 	env, err := a.environment(a.job.StartDir(a.box.Scratch()), p.name, more...)
 	if err != nil {
@@ -203,7 +206,7 @@ func (a *activation) spawnScript(p *script) (host.Family, *protocol.Hold, error)
 	}
 	family, err := a.host.Spawner.Spawn(host.SpawnSpec{
 		Path: p.path, Args: p.args, Env: env, Dir: dir, User: a.plan.RunAs, Bond: host.Bound, Nice: scriptNice, Limits: limits,
-		Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
+		Space: a.room.space, Group: a.note.Group, Marker: a.note.Marker, TrackGID: a.note.TrackGID,
 	})
 	if short := a.short(err); short != nil {
 		return nil, nil, short

@@ -41,7 +41,7 @@ func (a *activation) environment(dir, script string, more ...string) ([]string, 
 		return nil, err
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
-		Job: j.Ad, Machine: machine, Settings: p.Settings.Environment, Slot: p.SlotName, Scratch: a.box.Scratch(), Iwd: dir, Cpus: p.Cpus,
+		Job: j.Ad, Machine: machine, Settings: p.Settings.Environment, Slot: p.SlotName, Scratch: a.box.Scratch(), Temp: a.room.temp, Iwd: dir, Cpus: p.Cpus,
 		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.input.Chirp, Creds: a.input.Creds, Marker: a.note.Marker,
 		Script: script, More: more,
 	})
@@ -82,6 +82,11 @@ func (a *activation) furnish() error {
 // is the machine's fault.
 func (a *activation) spawn() (*protocol.Hold, error) {
 	p, j, dir := a.plan, a.job, a.job.StartDir(a.box.Scratch())
+	if !a.record.Started.IsZero() { // the run before may have put something in the way
+		if hold, err := a.makeRoom(); hold != nil || err != nil {
+			return hold, err
+		}
+	}
 	if !j.Moves {
 		if h := a.checkIwd(j.RunDir(a.box.Scratch())); h != nil {
 			return h, nil

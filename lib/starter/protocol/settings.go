@@ -41,6 +41,7 @@ type Settings struct {
 	Limits      LimitSettings
 	// HoldOnOOM is STARTER_ALWAYS_HOLD_ON_OOM where the owner has written it.
 	HoldOnOOM   bool
+	Space       SpaceSettings
 	Environment *sandbox.Settings
 	Chirp       chirp.Settings
 
@@ -108,7 +109,7 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 		Nice: r.Expr("JOB_RENICE_INCREMENT"), Limits: r.limits(), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
 		HoldOnOOM:   r.Bool("STARTER_ALWAYS_HOLD_ON_OOM") && r.written("STARTER_ALWAYS_HOLD_ON_OOM"),
 		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
-		Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
+		Space: r.space(), Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
 	}
 	var err, chirpErr error
 	set.Environment, err = sandbox.SettingsFrom(s, resources)

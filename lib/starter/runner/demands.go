@@ -76,6 +76,7 @@ const (
 	X509Proxy
 	EncryptedScratch
 	ToolDaemon
+	NamedRoot     // a directory of the machine's owner as /
 	StoppedAtExec // SIGSTOP before the first instruction
 )
 
@@ -110,6 +111,9 @@ var askings = [...]asking{
 		only: func(r Request) bool { return r.Files == Moved },
 	},
 	{demand: EncryptedScratch, truths: []string{"EncryptExecuteDirectory"}, what: "an encrypted scratch directory", code: reason.FailedToCreateProcess},
+	// No document of today says what condor_submit's requested_chroot means, and HTCondor's
+	// daemons do not know NAMED_CHROOT any more.
+	{demand: NamedRoot, texts: []string{"RequestedChroot"}, what: "another root directory", code: reason.FailedToCreateProcess},
 	{demand: ToolDaemon, texts: []string{"ToolDaemonCmd"}, what: "a tool daemon", code: reason.FailedToCreateProcess},
 	{demand: StoppedAtExec, truths: []string{"SuspendJobAtExec"}, what: "to be stopped when it begins", code: reason.FailedToCreateProcess},
 }

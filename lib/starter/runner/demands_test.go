@@ -52,6 +52,7 @@ func TestChoose(t *testing.T) {
 		{job: "EncryptExecuteDirectory = true", code: 6, want: "an encrypted scratch directory"},
 		{job: "EncryptExecuteDirectory = false"},
 		{job: "MountUnderScratch = \"/data\""},
+		{job: `RequestedChroot = "sl6"`, code: 6, want: "another root directory (RequestedChroot)"},
 		{job: "ToolDaemonCmd = \"gdb\"", code: 6, want: "a tool daemon"},
 		{job: "SuspendJobAtExec = true", code: 6, want: "to be stopped when it begins"},
 	} {

@@ -79,7 +79,12 @@ func (p process) refusal(program Program, err error) *Refusal {
 		b.WriteString(" with arguments " + jobenv.ArgsToV2(program.Args))
 	}
 	b.WriteString(": ")
-	if program.Dir != program.Home && p.machine.Enter != nil && p.machine.Enter(p.spec.User, program.Dir) != nil {
+	dir := p.hiding(program.Dir)
+	if path := p.hiding(program.Path); path != "" && dir == "" && errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(&b, "the job has its own %s on this machine (MOUNT_UNDER_SCRATCH), which hides the file; have it transferred or keep it elsewhere ", path)
+	} else if dir != "" {
+		fmt.Fprintf(&b, "Cannot access initial working directory \"%s\": the job has its own %s on this machine (MOUNT_UNDER_SCRATCH), which hides it ", program.Dir, dir)
+	} else if program.Dir != program.Home && p.machine.Enter != nil && p.machine.Enter(p.spec.User, program.Dir) != nil {
 		fmt.Fprintf(&b, "Cannot access initial working directory \"%s\" ", program.Dir)
 	} else if errors.Is(err, os.ErrNotExist) {
 		if interp := p.interpreter(program.Path); interp != "" {
@@ -88,6 +93,20 @@ func (p process) refusal(program Program, err error) *Refusal {
 	}
 	fmt.Fprintf(&b, "(errno=%d: '%s')", n, what)
 	return &Refusal{Code: reason.FailedToCreateProcess, Subcode: n, Text: b.String(), Err: err}
+}
+
+// hiding is the directory of the machine that the job does not see because it has its
+// own in that place, and in which path is; "" for none.
+func (p process) hiding(path string) string {
+	if p.spec.Space == nil {
+		return ""
+	}
+	for _, m := range p.spec.Space.Mounts {
+		if path == m.Target || strings.HasPrefix(path, strings.TrimSuffix(m.Target, "/")+"/") {
+			return m.Target
+		}
+	}
+	return ""
 }
 
 // interpreter returns what the first line of the script at path names, "" if

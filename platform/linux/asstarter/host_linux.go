@@ -29,6 +29,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
+	"github.com/execpoint/execpoint/platform/linux/space"
 	"github.com/execpoint/execpoint/platform/linux/syslog"
 )
 
@@ -89,6 +90,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		Log:    slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)), OpenLog: openLog,
 		GPUs:   func() []host.GPU { return linux.NVIDIAGPUs(linux.DefaultRoot()) },
 		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
+		Space:  space.Able,
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()
