@@ -27,7 +27,7 @@ const firstGID, lastGID = 54001, 54002
 // USE_PROCD has no say. A process without any other mark is found by it when the
 // starter was killed.
 //
-// row: S0-060 S0-061 S0-062 S0-063 S0-064
+// row: S0-060, S0-061, S0-062, S0-063, S0-064
 func TestTrackingGroups(t *testing.T) {
 	conf := func(last int) string {
 		return fmt.Sprintf("USE_GID_PROCESS_TRACKING = True\nUSE_PROCD = False\nBASE_CGROUP =\nMIN_TRACKING_GID = %d\nMAX_TRACKING_GID = %d\n", firstGID, last)

@@ -27,7 +27,8 @@ type owned struct {
 
 func (o *owned) Sample(context.Context) (machine.Sample, error) {
 	o.read.Add(1)
-	time.Sleep(o.takes)
+	taken := time.NewTimer(o.takes)
+	<-taken.C
 	s := machine.Sample{At: o.clock.Now(), KeyboardIdle: time.Hour, Fresh: machine.AllReadings}
 	if s.At.Boot >= o.back.Boot {
 		s.LoadAvg = 9

@@ -55,7 +55,7 @@ func words(m host.MemoryLimits) string {
 
 // The policies, as the documents have them.
 //
-// row: S0-074 S0-075 S0-076 S0-078 S0-079 S0-080 S0-081 S3-037
+// row: S0-074, S0-075, S0-076, S0-078, S0-079, S0-080, S0-081, S3-037
 func TestMemoryPolicies(t *testing.T) {
 	t.Parallel()
 	slot := protocol.SlotLimits{Cpus: 2, MemoryMiB: 1000, SwapKiB: 1500 << 10, WholeMiB: 8000}

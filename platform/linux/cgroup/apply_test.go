@@ -58,7 +58,7 @@ func made(t *testing.T, tree *Tree, limits Limits) *Group {
 // Limits of memory are what the kernel then says, and follow a slot that grows and
 // shrinks: on version 1 none of the two may pass the other on the way.
 //
-// row: S0-074 S0-078 S0-080
+// row: S0-074, S0-078, S0-080
 func TestMemoryLimits(t *testing.T) {
 	eachVersion(t, func(t *testing.T, tree *Tree) {
 		g := made(t, tree, Limits{})
@@ -93,7 +93,7 @@ func TestMemoryLimits(t *testing.T) {
 
 // A process that takes more than the limit is killed, the starter of it is not.
 //
-// row: S0-072 S0-077
+// row: S0-072, S0-077
 func TestMemoryIsLimited(t *testing.T) {
 	eachVersion(t, func(t *testing.T, tree *Tree) {
 		g := made(t, tree, Limits{})

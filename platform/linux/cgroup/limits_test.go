@@ -17,7 +17,7 @@ func amount(n int64) *int64 { return &n }
 
 // What is written for each limit, to each version.
 //
-// row: S0-074 S0-075 S0-076 S0-080 S0-081
+// row: S0-074, S0-075, S0-076, S0-080, S0-081
 func TestLimitsPlan(t *testing.T) {
 	t.Parallel()
 	const mem, cpu = "memory", "cpu"

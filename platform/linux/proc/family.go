@@ -23,11 +23,9 @@ import (
 type family struct {
 	spawner  *Spawner
 	main     host.ProcID
-	marker   string
-	gid      uint32 // that its processes have and no other one has, 0 for none
-	group    *cgroup.Group
-	lacks    []string // set when it starts
-	room     *room    // nil if it sees what this process does
+	signs          // of its processes
+	bounds         // of what it may
+	room     *room // nil if it sees what this process does
 	pidfd    int
 	floorKiB int64
 	done     chan struct{}
@@ -46,6 +44,18 @@ type family struct {
 	booked cpuTime
 	maxKiB int64 // the largest single process that has ended
 	peak   host.Usage
+}
+
+// signs are by what its processes can be told from others.
+type signs struct {
+	marker string
+	gid    uint32 // a group that no other process has, 0 for none
+}
+
+// bounds are what keeps it within its limits.
+type bounds struct {
+	group *cgroup.Group // nil without one
+	lacks []string      // of its limits, set when it starts
 }
 
 type cpuTime struct{ user, sys time.Duration }

@@ -97,7 +97,7 @@ func niceness() int {
 
 // spawn starts spec from the calling thread, to which the goroutine is locked.
 func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
-	f := &family{spawner: s, marker: spec.Marker, gid: spec.TrackGID, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
+	f := &family{spawner: s, signs: signs{spec.Marker, spec.TrackGID}, done: make(chan struct{}), released: make(chan struct{}), pidfd: -1}
 	if spec.Beside != nil {
 		if err := s.forkBeside(spec, f); err != nil {
 			return nil, failed(spec, err)
