@@ -87,16 +87,22 @@ const stopPatienceOfExec = 5 * time.Second
 //
 // The reaper may take the news of the stop. So the stop is asked for by letting the
 // child go, which is refused until it stands still.
-func limitStopped(pid int, bytes int64) error {
+func limitStopped(pid int, bytes int64, user *host.Identity) error {
 	n := rlimit(bytes)
-	var old unix.Rlimit
-	err := unix.Prlimit(pid, unix.RLIMIT_AS, nil, &old)
-	if err == nil {
-		n = min(n, old.Max)
-		err = unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: n, Max: n}, nil)
+	var own unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_AS, nil, &own); err != nil {
+		return os.NewSyscallError("prlimit", err)
+	}
+	n = min(n, own.Max)
+	limit := func() error {
+		return os.NewSyscallError("prlimit", unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: n, Max: n}, nil))
+	}
+	err := limit()
+	if errors.Is(err, unix.EPERM) && user != nil {
+		err = withRealUser(user, limit)
 	}
 	if err != nil {
-		return os.NewSyscallError("prlimit", err)
+		return err
 	}
 	deadline := time.Now().Add(stopPatienceOfExec)
 	for wait := 10 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
@@ -108,6 +114,26 @@ func limitStopped(pid int, bytes int64) error {
 		}
 		time.Sleep(wait)
 	}
+}
+
+// withRealUser calls f while the real user and group of the calling thread, and of no
+// other, are u's. This is how root without CAP_SYS_RESOURCE, as containers have it,
+// may limit a process of another. The rights of root stay: they follow the effective
+// user.
+func withRealUser(u *host.Identity, f func() error) error {
+	set := func(number uintptr, real uint32) error {
+		const same = ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(number, uintptr(real), same, same); errno != 0 {
+			return os.NewSyscallError("setresuid", errno)
+		}
+		return nil
+	}
+	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
+	err := errors.Join(set(unix.SYS_SETRESGID, u.GID), set(unix.SYS_SETRESUID, u.UID))
+	if err == nil {
+		err = f()
+	}
+	return errors.Join(err, set(unix.SYS_SETRESUID, uid), set(unix.SYS_SETRESGID, gid))
 }
 
 // lacking says what of the limits of a family in group, nil for none, this machine

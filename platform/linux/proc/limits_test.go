@@ -37,6 +37,9 @@ func scenarioLimits(args []string) (outcome, error) {
 		spec := shell("ulimit -Sv; ulimit -Hv; grep NoNewPrivs /proc/self/status; grep Cpus_allowed_list /proc/self/status; exit 5")
 		space := int64(300<<20 + i<<20)
 		spec.Limits = host.Limits{AddressSpace: &space, NoNewPrivileges: true, Group: host.GroupLimits{CPUs: []int{0, 4000}}}
+		if os.Geteuid() == 0 && i%3 == 0 {
+			spec.User = &host.Identity{UID: 65534, GID: 65533, Groups: []uint32{}}
+		}
 		spec.Bond = []host.Bond{host.Bound, host.Bond(0)}[i%2]
 		if s.groups != nil {
 			spec.Group = groupName()
@@ -77,7 +80,8 @@ func ownLimits() string {
 	var set unix.CPUSet
 	_ = unix.SchedGetaffinity(os.Getpid(), &set)
 	free, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-	return fmt.Sprint(space, set.Count(), free)
+	ids, _ := os.ReadFile("/proc/self/status")
+	return fmt.Sprint(space, set.Count(), free, strings.Contains(string(ids), fmt.Sprintf("\nUid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", os.Getuid())))
 }
 
 // A job has the limits that its spec says from its first instruction on, and its

@@ -280,7 +280,7 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	}
 	f.room.apart(undo)
 	if err == nil && attr.Sys.Ptrace {
-		if err = limitStopped(pid, *spec.Limits.AddressSpace); err != nil {
+		if err = limitStopped(pid, *spec.Limits.AddressSpace, spec.User); err != nil {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 			err = unlimited(err)
