@@ -79,36 +79,40 @@ func BenchmarkActivation(b *testing.B) {
 			groupsGoAfter(b)
 			l := benchLauncher(b, exe, c.standby)
 			dir := openDir(b)
-			plan := benchPlan(b, dir, clockJob(b), "", 1, c.cgroup)
-			var starts, ends, gone []time.Duration
-			for b.Loop() {
-				plan.JobAd += "\n"
-				began := time.Now()
-				h, err := l.Launch(context.Background(), plan, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				var ended time.Time
-				for r := range h.Reports() {
-					if e, ok := r.What.(protocol.Ended); ok {
-						ended = time.Now()
-						if !e.Record.Status.Success() {
-							b.Fatalf("%+v", e.Record)
-						}
-					}
-				}
-				<-h.Exited()
-				idle := time.Now() // what the slot waits for
-				first := stamp(b, filepath.Join(dir, "stamp"))
-				starts = append(starts, first.Sub(began))
-				ends = append(ends, ended.Sub(first))
-				gone = append(gone, idle.Sub(first))
-			}
-			report(b, starts, "ms-to-first-instruction")
-			report(b, ends, "ms-end-to-ended")
-			report(b, gone, "ms-end-to-idle")
+			activations(b, l, benchPlan(b, dir, clockJob(b), "", 1, c.cgroup), dir)
 		})
 	}
+}
+
+// activations times one activation after the other of a job that writes a stamp into dir.
+func activations(b *testing.B, l *launch.Launcher, plan *protocol.Plan, dir string) {
+	var starts, ends, gone []time.Duration
+	for b.Loop() {
+		plan.JobAd += "\n"
+		began := time.Now()
+		h, err := l.Launch(context.Background(), plan, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var ended time.Time
+		for r := range h.Reports() {
+			if e, ok := r.What.(protocol.Ended); ok {
+				ended = time.Now()
+				if !e.Record.Status.Success() {
+					b.Fatalf("%+v", e.Record)
+				}
+			}
+		}
+		<-h.Exited()
+		idle := time.Now() // what the slot waits for
+		first := stamp(b, filepath.Join(dir, "stamp"))
+		starts = append(starts, first.Sub(began))
+		ends = append(ends, ended.Sub(first))
+		gone = append(gone, idle.Sub(first))
+	}
+	report(b, starts, "ms-to-first-instruction")
+	report(b, ends, "ms-end-to-ended")
+	report(b, gone, "ms-end-to-idle")
 }
 
 func report(b *testing.B, d []time.Duration, name string) {
