@@ -373,6 +373,44 @@ func TestQuarterOfTheDisk(t *testing.T) {
 	l.end()
 }
 
+// The free disk is that of the start, unless STARTD_RECOMPUTE_DISK has it measured
+// again.
+//
+// row: S4-073
+func TestDiskAgain(t *testing.T) {
+	t.Parallel()
+	const taken = 1 << 30
+	s := newSite(t, "UPDATE_INTERVAL = 1\nPOLLING_INTERVAL = 1\nSTARTD_DEBUG = D_FULLDEBUG\n")
+	for _, again := range []string{"", "STARTD_RECOMPUTE_DISK = False\n", "STARTD_RECOMPUTE_DISK = True\n"} {
+		s.with(again)
+		l := s.live()
+		free := func() int64 {
+			disk, _ := l.ads()[0].EvalInt("TotalDisk", nil)
+			return disk
+		}
+		before := free()
+		file, err := os.Create(s.path("execute/taken"))
+		s.must(err)
+		s.must(syscall.Fallocate(int(file.Fd()), 0, 0, taken))
+		s.must(file.Close())
+		if strings.Contains(again, "True") {
+			eventually(t, "the disk is measured again", func() error {
+				if now := free(); before-now < taken/1024/2 {
+					return fmt.Errorf("%d were free, %d are", before, now)
+				}
+				return nil
+			})
+		} else {
+			l.looks(3)
+			if now := free(); now != before {
+				t.Errorf("%q: %d were free, %d are", again, before, now)
+			}
+		}
+		l.end()
+		s.must(os.Remove(s.path("execute/taken")))
+	}
+}
+
 // Without what the client needs there is no backfill, and the log names the
 // knob; with all of it the client gets what the knobs say.
 //

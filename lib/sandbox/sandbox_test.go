@@ -199,6 +199,43 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A job may make directories, and directories in directories, for as long as it
+// likes: a measurement of them ends, and says that it saw a part.
+func TestUsageIsBounded(t *testing.T) {
+	t.Parallel()
+	s := create(t, t.TempDir(), host.ProcID{PID: 7, Start: 1})
+	for _, name := range []string{"1", "2", "3", "3/4", "3/5", "6"} {
+		if err := os.Mkdir(filepath.Join(s.Scratch(), name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for left, cut := range map[int]bool{5: true, 6: false, 7: false} {
+		w := walk{left: left}
+		if w.dir(s.scratch, ".", 0); w.Cut != cut {
+			t.Errorf("a look at %d of 6 directories is cut: %v", left, w.Cut)
+		}
+	}
+	deep, err := s.scratch.OpenRoot("6")
+	for i := 0; i < maxDeep+10 && err == nil; i++ {
+		var next *os.Root
+		if err = deep.Mkdir("d", 0o755); err == nil {
+			next, err = deep.OpenRoot("d")
+		}
+		deep.Close()
+		deep = next
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deep.Close()
+	if err := deep.WriteFile("bottom", []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if u := s.Usage(); !u.Cut || u.Files != 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	s := create(t, t.TempDir(), host.ProcID{PID: 7, Start: 1})

@@ -9,9 +9,16 @@ import (
 	"time"
 )
 
-// maxWalk bounds how many files a measurement looks at. A job that makes more
+// maxWalk bounds how many names a measurement looks at. A job that makes more
 // is reported with what was seen so far.
 const maxWalk = 200_000
+
+const (
+	// maxDeep bounds how deep it goes: each name is reached from the top anew.
+	maxDeep = 500
+	// batch is how many names of a directory are held at a time.
+	batch = 1000
+)
 
 // Usage is what the scratch directory holds.
 type Usage struct {
@@ -23,37 +30,59 @@ type Usage struct {
 // Usage measures the scratch directory by the files' sizes. Files that vanish
 // meanwhile are not counted; directories that cannot be read neither.
 func (s *Sandbox) Usage() Usage {
-	var u Usage
+	w := walk{left: maxWalk}
 	if s.scratch != nil {
-		u.walk(s.scratch, ".")
+		w.dir(s.scratch, ".", 0)
 	}
-	return u
+	return w.Usage
 }
 
-func (u *Usage) walk(root *os.Root, name string) {
+// walk is one measurement.
+type walk struct {
+	Usage
+	left int // how many names it may still look at
+}
+
+func (w *walk) dir(root *os.Root, name string, deep int) {
+	if deep > maxDeep {
+		w.Cut = true
+		return
+	}
 	dir, err := root.Open(name)
 	if err != nil {
 		return
 	}
-	entries, _ := dir.ReadDir(-1)
-	dir.Close()
-	for _, e := range entries {
-		if u.Files >= maxWalk {
-			u.Cut = true
-			return
+	defer dir.Close()
+	var below []string
+	for {
+		entries, err := dir.ReadDir(batch)
+		for _, e := range entries {
+			if w.left == 0 {
+				w.Cut = true
+				return
+			}
+			w.left--
+			switch {
+			case e.IsDir():
+				below = append(below, e.Name())
+			case e.Type() == fs.FileMode(0):
+				if info, err := e.Info(); err == nil {
+					w.Files++
+					w.KiB += (info.Size() + 1023) / 1024
+				}
+			}
 		}
-		at := e.Name()
+		if err != nil {
+			break
+		}
+	}
+	dir.Close() // however deep the job goes, one descriptor is open
+	for _, at := range below {
 		if name != "." {
 			at = name + "/" + at
 		}
-		switch {
-		case e.IsDir():
-			u.walk(root, at)
-		case e.Type() == fs.FileMode(0):
-			if info, err := e.Info(); err == nil {
-				u.Files++
-				u.KiB += (info.Size() + 1023) / 1024
-			}
+		if w.dir(root, at, deep+1); w.Cut && w.left == 0 {
+			return
 		}
 	}
 }

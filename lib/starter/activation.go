@@ -109,6 +109,7 @@ type setup struct {
 	jobEnv    []string    // the job's
 	machine   *classad.Ad // of the plan, once something wanted it: machineAd
 	disk      sandbox.Usage
+	diskLooks diskLooks
 	metered   *classad.Ad // what monitors say that the job uses, nil for nothing
 	exitAt    time.Time   // when the job's main process ended
 }
@@ -507,7 +508,7 @@ func (a *activation) measured() bool { return a.life.phase == running || a.scrip
 func (a *activation) usage() {
 	u, err := a.family.Usage()
 	a.problem(err)
-	a.record.Usage, a.disk = u, a.box.Usage()
+	a.record.Usage, a.disk = u, a.diskLooks.look(a.box.Usage, a.disk)
 	all := a.source.Total(u)
 	a.say(protocol.Usage{Usage: all, DiskKiB: a.disk.KiB})
 	a.changed()
