@@ -278,12 +278,18 @@ type GroupPlace struct {
 type Usage struct {
 	UserCPU      time.Duration `json:"user_cpu"`
 	SysCPU       time.Duration `json:"sys_cpu"`
-	RSSKiB       int64         `json:"rss_kib"`               // resident memory now
-	PeakRSSKiB   int64         `json:"peak_rss_kib"`          // the most resident memory seen
-	ImageSizeKiB int64         `json:"image_size_kib"`        // the largest address space seen
-	Procs        int           `json:"procs"`                 // processes alive now
-	OOMKills     int64         `json:"oom_kills"`             // processes that the kernel killed for memory; 0 without a control group
-	OverMemory   *OverMemory   `json:"over_memory,omitempty"` // why, where OOMKills is not 0
+	RSSKiB       int64         `json:"rss_kib"`        // resident memory now
+	PeakRSSKiB   int64         `json:"peak_rss_kib"`   // the most resident memory seen
+	ImageSizeKiB int64         `json:"image_size_kib"` // the largest address space seen
+	Procs        int           `json:"procs"`          // processes alive now
+	// PeakProcs is the most processes at a time: threads count too where the kernel keeps
+	// it for a control group, else it is what looks at the family have seen. 0 is unknown.
+	PeakProcs int `json:"peak_procs,omitempty"`
+	// Pressure is how long the family had to wait for what it lacked; nil where the kernel
+	// does not tell, and before the end.
+	Pressure   *Pressure   `json:"pressure,omitempty"`
+	OOMKills   int64       `json:"oom_kills"`             // processes that the kernel killed for memory; 0 without a control group
+	OverMemory *OverMemory `json:"over_memory,omitempty"` // why, where OOMKills is not 0
 	// What was read from and written to block devices, 0 where that is not
 	// counted.
 	BlockReads      int64 `json:"block_reads,omitempty"` // operations

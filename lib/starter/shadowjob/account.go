@@ -71,6 +71,7 @@ func (u usedBefore) plus(v host.Usage) usedBefore {
 	u.SysCPU += v.SysCPU
 	u.ImageSizeKiB = max(u.ImageSizeKiB, v.ImageSizeKiB)
 	u.PeakRSSKiB = max(u.PeakRSSKiB, v.PeakRSSKiB)
+	u.PeakProcs = max(u.PeakProcs, v.PeakProcs)
 	u.BlockReads += v.BlockReads
 	u.BlockWrites += v.BlockWrites
 	u.BlockReadBytes += v.BlockReadBytes
@@ -81,7 +82,7 @@ func (u usedBefore) plus(v host.Usage) usedBefore {
 // and is what the job has used together with its present run.
 func (u usedBefore) and(v host.Usage) host.Usage {
 	sum := u.plus(v).Usage
-	sum.RSSKiB, sum.Procs, sum.OOMKills = v.RSSKiB, v.Procs, v.OOMKills
+	sum.RSSKiB, sum.Procs, sum.OOMKills, sum.OverMemory, sum.Pressure = v.RSSKiB, v.Procs, v.OOMKills, v.OverMemory, v.Pressure
 	return sum
 }
 

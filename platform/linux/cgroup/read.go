@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Number reads a file that holds one decimal number. The word "max" is -1.
@@ -78,6 +80,42 @@ func IOStat(text []byte) (sum IO, err error) {
 		}
 	}
 	return sum, nil
+}
+
+// Stall is what a pressure file such as memory.pressure tells: for how long some
+// processes of the group waited, and for how long all of them did. ok is false where
+// it tells nothing, as for one that the kernel was told not to keep.
+type Stall struct{ Some, Full time.Duration }
+
+// Pressure reads such a file, whose lines are "some avg10=0.00 … total=MICROSECONDS".
+func Pressure(text []byte) (s Stall, ok bool, err error) {
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		var to *time.Duration
+		switch words[0] {
+		case "some":
+			to = &s.Some
+		case "full":
+			to = &s.Full
+		default:
+			continue // of a later kernel
+		}
+		for _, pair := range words[1:] {
+			key, value, _ := strings.Cut(pair, "=")
+			if key != "total" {
+				continue
+			}
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || n < 0 || n > math.MaxInt64/int64(time.Microsecond) {
+				return Stall{}, false, fmt.Errorf("%s: %q is no number of microseconds", words[0], clip(value))
+			}
+			*to, ok = time.Duration(n)*time.Microsecond, true
+		}
+	}
+	return s, ok, nil
 }
 
 // Pids reads cgroup.procs or tasks.

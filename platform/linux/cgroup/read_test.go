@@ -6,6 +6,7 @@ package cgroup
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,6 +99,43 @@ func TestParseMembership(t *testing.T) {
 			t.Errorf("pathIn(%q) = %q, want %q", controller, got, path)
 		}
 	}
+}
+
+var pressureCases = []struct {
+	name, text string
+	want       Stall
+	ok         bool
+}{
+	{"both", "some avg10=0.00 avg60=0.12 avg300=0.00 total=1500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=20\n", Stall{1500 * time.Microsecond, 20 * time.Microsecond}, true},
+	{"of processors, before 5.13", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", Stall{}, true},
+	{"nothing", "", Stall{}, false},
+	{"no total", "some avg10=0.00\n", Stall{}, false},
+	{"another line", "most avg10=0.00 total=7\n", Stall{}, false},
+}
+
+func TestPressure(t *testing.T) {
+	t.Parallel()
+	for _, c := range pressureCases {
+		if got, ok, err := Pressure([]byte(c.text)); got != c.want || ok != c.ok || err != nil {
+			t.Errorf("%s: %+v, %v, %v", c.name, got, ok, err)
+		}
+	}
+	for _, bad := range []string{"some total=x\n", "full total=-1\n", "some total=9223372036854775807\n"} {
+		if got, ok, err := Pressure([]byte(bad)); ok || err == nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+}
+
+func FuzzPressure(f *testing.F) {
+	for _, c := range pressureCases {
+		f.Add([]byte(c.text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if s, ok, err := Pressure(text); s.Some < 0 || s.Full < 0 || err != nil && ok {
+			t.Errorf("%+v, %v, %v", s, ok, err)
+		}
+	})
 }
 
 // of are limits of the processors, and whether all die together.

@@ -37,6 +37,8 @@ type family struct {
 	frozen bool       // its group is
 	left   int        // counted by Close
 	final  host.Usage // set by Close
+	// counted is what the group told at the last look, for lastUsage.
+	counted cgroup.Usage
 
 	mu     sync.Mutex
 	status host.ExitStatus
@@ -336,7 +338,7 @@ func (f *family) Close() (int, error) {
 		}
 		f.left, all = n, err
 	}
-	usage, err := f.usage()
+	usage, err := f.lastUsage()
 	f.final = usage
 	all = errors.Join(all, err)
 	if f.group != nil {

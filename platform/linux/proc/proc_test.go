@@ -138,6 +138,33 @@ func TestPeakOfAShortJob(t *testing.T) {
 	})
 }
 
+// A job of a tenth of a second in several processes, each of which is small beside all
+// of them: without a group only the largest is known, with one the sum of them.
+//
+// row: S0-071
+func TestPeakOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	eachTracking(t, func(t *testing.T, groups string) {
+		// Each writes its whole buffer, and waits with it for the others.
+		const eater = "dd if=/dev/zero bs=32M count=1 iflag=fullblock 2>/dev/null | (sleep 0.1; cat >/dev/null) & "
+		got := scenario[outcome](t, "run", groups, "sh:"+strings.Repeat(eater, 4)+"wait")
+		least := int64(32 << 10)
+		counted := map[string]string{"1": "/sys/fs/cgroup/memory/memory.usage_in_bytes", "2": "/sys/fs/cgroup/cgroup.controllers"}
+		if _, err := os.Stat(counted[groups]); err == nil {
+			least = 4 * 32 << 10
+		}
+		if got.Usage.PeakRSSKiB < least || got.Usage.PeakRSSKiB > 5*32<<10 {
+			t.Errorf("peak %d KiB of a job of four times 32 MiB, want at least %d", got.Usage.PeakRSSKiB, least)
+		}
+		if got.Usage.ImageSizeKiB < got.Usage.PeakRSSKiB {
+			t.Errorf("image of %d KiB, peak of %d", got.Usage.ImageSizeKiB, got.Usage.PeakRSSKiB)
+		}
+		if p := got.Usage.Pressure; (p != nil) != (groups == "2") {
+			t.Errorf("pressure %+v", p)
+		}
+	})
+}
+
 func TestExecErrno(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

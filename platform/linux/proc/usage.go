@@ -6,6 +6,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"time"
 
@@ -20,6 +21,26 @@ func (f *family) Usage() (host.Usage, error) {
 		return f.final, nil
 	}
 	return f.usage()
+}
+
+// lastUsage is usage of a family whose processes are gone, with what its group tells
+// then alone. Called with op held, before the group is removed.
+func (f *family) lastUsage() (host.Usage, error) {
+	u, err := f.usage()
+	if f.group == nil {
+		return u, err
+	}
+	last, lerr := f.group.Final(f.counted)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.peak.PeakRSSKiB = max(f.peak.PeakRSSKiB, last.Anonymous/1024)
+	f.peak.ImageSizeKiB = max(f.peak.ImageSizeKiB, f.peak.PeakRSSKiB)
+	f.peak.PeakProcs = max(f.peak.PeakProcs, int(last.Processes))
+	u.PeakRSSKiB, u.ImageSizeKiB, u.PeakProcs = f.peak.PeakRSSKiB, f.peak.ImageSizeKiB, f.peak.PeakProcs
+	if last.Memory != nil || last.CPU != nil || last.IO != nil {
+		u.Pressure = &host.Pressure{Memory: (*host.Stall)(last.Memory), CPU: (*host.Stall)(last.CPU), IO: (*host.Stall)(last.IO)}
+	}
+	return u, errors.Join(err, lerr)
 }
 
 // usage adds what the ended ones used, as the kernel told when they were
@@ -58,7 +79,7 @@ func (f *family) usage() (host.Usage, error) {
 	var groupErr error
 	if f.group != nil {
 		g, err := f.group.Usage()
-		groupErr = err
+		groupErr, f.counted = err, g
 		if g.CPU {
 			// what a parent that ignores SIGCHLD never waited for is in the
 			// group's count alone
@@ -83,6 +104,7 @@ func (f *family) usage() (host.Usage, error) {
 	f.peak.ImageSizeKiB = max(f.peak.ImageSizeKiB, size, f.peak.PeakRSSKiB)
 	f.peak.UserCPU, f.peak.SysCPU = max(f.peak.UserCPU, u.UserCPU), max(f.peak.SysCPU, u.SysCPU)
 	u.UserCPU, u.SysCPU = f.peak.UserCPU, f.peak.SysCPU // never back, though ticks are coarse
-	u.PeakRSSKiB, u.ImageSizeKiB = f.peak.PeakRSSKiB, f.peak.ImageSizeKiB
+	f.peak.PeakProcs = max(f.peak.PeakProcs, u.Procs)
+	u.PeakRSSKiB, u.ImageSizeKiB, u.PeakProcs = f.peak.PeakRSSKiB, f.peak.ImageSizeKiB, f.peak.PeakProcs
 	return u, groupErr
 }
