@@ -6,6 +6,7 @@
 // machine that has QEMU (ci/qemu).
 //
 //	go run ./ci/guest make                 download the kernel and make the first file system, or find them
+//	go run ./ci/guest make -systemd        the same, and a file system with systemd (as root, 500 MB)
 //	go run ./ci/guest exec -- FILE ARGS... run a program of this machine that needs no libraries
 //	go run ./ci/guest sh 'COMMANDS'        run commands of the guest's shell
 //

@@ -58,6 +58,7 @@ func run(stdout, stderr io.Writer, args []string) int {
 type options struct {
 	store   string
 	fresh   bool
+	systemd bool
 	console bool
 	machine qemu.Machine
 	env     words
@@ -80,6 +81,7 @@ func parse(stderr io.Writer, subcommand string, args []string) (o options, err e
 	switch subcommand {
 	case "make":
 		f.BoolVar(&o.fresh, "fresh", false, "download the kernel that Debian has now, and forget the one that is there")
+		f.BoolVar(&o.systemd, "systemd", false, "make the file system of guests with systemd, too")
 	case "exec", "sh":
 		m := &o.machine
 		f.StringVar(&cgroups, "cgroups", "v2", "v1, v2 or hybrid")
@@ -88,6 +90,7 @@ func parse(stderr io.Writer, subcommand string, args []string) (o options, err e
 		f.StringVar(&disks, "disks", "", "sizes of empty disks in MiB, with commas: /dev/vda, /dev/vdb...")
 		f.StringVar(&m.User, "user", "root", "who runs it: root or "+qemu.Tester)
 		f.BoolVar(&m.Delegated, "delegated", false, "begin in a group of version 2 that the user owns")
+		f.BoolVar(&m.Systemd, "systemd", false, "begin with Debian's systemd, and run it as a service")
 		f.StringVar(&modules, "modules", "", "kernel modules to load first, with commas")
 		f.StringVar(&programs, "programs", "", "programs of ours to build and to have in PATH, with commas: condor_ep,condor_starter")
 		f.Var(&files, "file", "`TARGET=SOURCE`: a file or directory of this machine and its path in the guest; may be repeated")
@@ -144,7 +147,10 @@ func (o options) do(ctx context.Context, subcommand string, stdout, stderr io.Wr
 		return 1, err
 	}
 	if subcommand == "make" {
-		_, err := s.Make(ctx, o.fresh, stderr)
+		base, err := s.Make(ctx, o.fresh, stderr)
+		if err == nil && o.systemd {
+			err = base.MakeSystem(ctx, stderr)
+		}
 		return 0, err
 	}
 	base, err := s.Find()

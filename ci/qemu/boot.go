@@ -32,6 +32,9 @@ type Result struct {
 // Run starts a machine, runs the command in it and passes on what that prints. An
 // error is that of a machine which did not come to tell the program's status.
 func (b Base) Run(ctx context.Context, m Machine, c Command, stdout io.Writer) (Result, error) {
+	if err := b.Has(m); err != nil {
+		return Result{}, err
+	}
 	dir, err := os.MkdirTemp("", "execpoint-guest-")
 	if err != nil {
 		return Result{}, fmt.Errorf("qemu: %w", err)
@@ -62,6 +65,9 @@ func (b Base) prepare(ctx context.Context, m Machine, c Command, dir string) (fi
 			all["/usr/local/bin/"+name] = file
 		}
 		m.Files = all
+	}
+	if m.Systemd {
+		f.system = b.store.systemFile(b.kernel)
 	}
 	w, err := os.Create(f.initrd)
 	if err != nil {

@@ -38,6 +38,50 @@ port() {
 	done
 }
 
+# With systemd the program is a service of its, in the group that it makes.
+if [ -n "$systemd" ]; then
+	results=$(port results)
+	status=$(port status)
+	mkdir /system
+	for disk in /sys/block/vd*; do
+		[ "$(cat "$disk/serial")" != execpoint-system ] || mount -t ext4 "/dev/$(basename "$disk")" /system
+	done
+	for path in /guest $added; do
+		mkdir -p "/system$(dirname "$path")"
+		cp -a "$path" "/system$(dirname "$path")/"
+	done
+	mkdir -p "/system$directory"
+	cat >/system/guest/after <<-END
+		#!/bin/sh
+		case \$EXIT_CODE in exited) ;; *) EXIT_STATUS=137 ;; esac
+		echo "exit \$EXIT_STATUS" >$status
+		exec systemctl poweroff --force --force >/dev/null 2>&1
+	END
+	chmod 755 /system/guest /system/guest/after
+	cat >/system/etc/systemd/system/execpoint.target <<-END
+		[Unit]
+		Requires=basic.target
+		After=basic.target
+		Wants=dbus.service systemd-logind.service execpoint.service
+		AllowIsolate=yes
+	END
+	cat >/system/etc/systemd/system/execpoint.service <<-END
+		[Unit]
+		After=basic.target dbus.service systemd-logind.service
+		[Service]
+		Type=oneshot
+		User=$user
+		Delegate=${delegated:-no}
+		StandardOutput=file:$results
+		StandardError=inherit
+		ExecStart=/guest/run
+		ExecStopPost=+/guest/after
+	END
+	umount /run /tmp /sys /proc
+	mount --move /dev /system/dev
+	exec switch_root /system /sbin/init
+fi
+
 # The layouts are those of systemd.
 own_group=/sys/fs/cgroup
 case $cgroups in

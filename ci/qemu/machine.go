@@ -53,6 +53,9 @@ type Machine struct {
 	// Delegated has the program begin in a group of version 2 that its user owns,
 	// as systemd does it for a service with Delegate=yes.
 	Delegated bool
+	// Systemd has the machine begin with Debian's systemd, which mounts the control
+	// groups and runs the program as a service.
+	Systemd bool
 	// Modules are loaded at the start. dm-mod and loop are always; most others the
 	// kernel loads when they are used.
 	Modules []string
@@ -85,8 +88,8 @@ func (m Machine) order(w io.Writer, c Command) error {
 	a.text("init", 0o755, initScript)
 	var order strings.Builder
 	for _, set := range [][2]string{
-		{"cgroups", m.Cgroups.String()}, {"user", cmp.Or(m.User, "root")}, {"delegated", map[bool]string{true: "yes"}[m.Delegated]},
-		{"modules", strings.Join(m.Modules, " ")},
+		{"cgroups", m.Cgroups.String()}, {"user", cmp.Or(m.User, "root")}, {"delegated", yes(m.Delegated)},
+		{"modules", strings.Join(m.Modules, " ")}, {"systemd", yes(m.Systemd)}, {"added", strings.Join(slices.Sorted(maps.Keys(m.Files)), " ")}, {"directory", c.Dir},
 	} {
 		fmt.Fprintf(&order, "%s=%s\n", set[0], quote(set[1]))
 	}
@@ -119,12 +122,21 @@ func (m Machine) order(w io.Writer, c Command) error {
 	return a.close()
 }
 
+// yes is how the order says that something is wanted.
+func yes(wanted bool) string {
+	if wanted {
+		return "yes"
+	}
+	return ""
+}
+
 // quote makes a text one word of the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // files are what QEMU is told about.
 type files struct {
 	kernel, initrd string
+	system         string // the file system with systemd, if one is wanted
 	disks          []string
 }
 
@@ -137,12 +149,18 @@ func (m Machine) arguments(f files, kvm bool) []string {
 	}
 	args := []string{"-accel", accel, "-cpu", cpu, "-machine", "pc", "-smp", fmt.Sprint(max(m.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(m.Memory, 1024)),
 		"-no-reboot", "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
-		"-kernel", f.kernel, "-initrd", f.initrd, "-append", "console=ttyS0 panic=-1 quiet tsc=unstable psi=1",
+		"-kernel", f.kernel, "-initrd", f.initrd, "-append", "console=ttyS0 panic=-1 quiet tsc=unstable psi=1" + m.kernelWords(),
 		"-device", "virtio-serial-pci",
 		"-chardev", "file,id=results,path=/dev/fd/3", "-device", "virtserialport,chardev=results,name=results",
 		"-chardev", "file,id=status,path=/dev/fd/4", "-device", "virtserialport,chardev=status,name=status"}
 	for _, disk := range f.disks {
 		args = append(args, "-drive", "file="+disk+",if=virtio,format=raw,cache=unsafe,discard=unmap")
 	}
+	if f.system != "" { // behind those of the program; what is written to it is forgotten
+		args = append(args, "-drive", "file="+f.system+",if=none,id=system,format=raw,snapshot=on,cache=unsafe", "-device", "virtio-blk-pci,drive=system,serial="+systemDisk)
+	}
 	return args
 }
+
+// systemDisk is the number by which the guest knows the disk with systemd.
+const systemDisk = "execpoint-system"

@@ -62,10 +62,10 @@ func TestOrder(t *testing.T) {
 		all := unpack(t, b.Bytes())
 		return slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "init ") })
 	}
-	got := pack(Machine{Cgroups: Hybrid, User: Tester, Delegated: true, Modules: []string{"xfs", "nbd"}, Files: map[string]string{"/b": program, "/a": program}},
+	got := pack(Machine{Cgroups: Hybrid, User: Tester, Delegated: true, Systemd: true, Modules: []string{"xfs", "nbd"}, Files: map[string]string{"/b": program, "/a": program}},
 		Command{Program: program, Args: []string{"-run", "a b"}, Env: []string{"X=1 2", "Y="}, Dir: "/src/p"})
 	want := []string{
-		"guest 40755 0:0 ", "guest/order 100644 0:0 cgroups='hybrid'\nuser='tester'\ndelegated='yes'\nmodules='xfs nbd'\n",
+		"guest 40755 0:0 ", "guest/order 100644 0:0 cgroups='hybrid'\nuser='tester'\ndelegated='yes'\nmodules='xfs nbd'\nsystemd='yes'\nadded='/a /b'\ndirectory='/src/p'\n",
 		"a 100755 0:0 program", "b 100755 0:0 program", "src 40755 0:0 ", "src/p 40755 0:0 ",
 		"guest/program 40755 0:0 ", "guest/program/x.test 100755 0:0 program",
 		"guest/run 100755 0:0 #!/bin/sh\nexport EXECPOINT_GUEST_INSIDE=hybrid\nexport X='1 2'\nexport Y=''\ncd '/src/p' || exit 126\nexec '/guest/program/x.test' '-run' 'a b'\n",
@@ -75,7 +75,7 @@ func TestOrder(t *testing.T) {
 	}
 	got = pack(Machine{}, Command{Shell: "echo a\necho b"})
 	want = []string{
-		"guest 40755 0:0 ", "guest/order 100644 0:0 cgroups='v2'\nuser='root'\ndelegated=''\nmodules=''\n",
+		"guest 40755 0:0 ", "guest/order 100644 0:0 cgroups='v2'\nuser='root'\ndelegated=''\nmodules=''\nsystemd=''\nadded=''\ndirectory=''\n",
 		"guest/run 100755 0:0 #!/bin/sh\nexport EXECPOINT_GUEST_INSIDE=v2\ncd '/' || exit 126\necho a\necho b\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -91,8 +91,8 @@ func TestArguments(t *testing.T) {
 			t.Errorf("no %q in %s", want, line)
 		}
 	}
-	line = strings.Join(Machine{Memory: 512, CPUs: 2}.arguments(files{disks: []string{"D0", "D1"}}, true), " ")
-	for _, want := range []string{"-accel kvm -cpu host", "-smp 2 -m 512 ", "-drive file=D0,if=virtio", "-drive file=D1,if=virtio"} {
+	line = strings.Join(Machine{Memory: 512, CPUs: 2}.arguments(files{system: "S", disks: []string{"D0", "D1"}}, true), " ")
+	for _, want := range []string{"-accel kvm -cpu host", "-smp 2 -m 512 ", "-drive file=S,if=none,id=system,format=raw,snapshot=on", "-drive file=D0,if=virtio", "-drive file=D1,if=virtio"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("no %q in %s", want, line)
 		}
@@ -154,7 +154,7 @@ func TestFindTools(t *testing.T) {
 	if !errors.As(err, &notMade) {
 		t.Fatalf("%v", err)
 	}
-	want := NotMade{"a guest needs lvm, mkfs.xfs, xfs_io, a busybox without libraries, not found in PATH", "apt-get install --no-install-recommends busybox-static lvm2 xfsprogs"}
+	want := NotMade{What: "a guest needs lvm, mkfs.xfs, xfs_io, a busybox without libraries, not found in PATH", Remedy: "apt-get install --no-install-recommends busybox-static lvm2 xfsprogs"}
 	if diff := cmp.Diff(want, *notMade); diff != "" {
 		t.Error(diff)
 	}
@@ -204,6 +204,32 @@ func TestTrialKey(t *testing.T) {
 	for flags, want := range map[string]bool{"flags : fpu vmx sse": true, "flags\t: svm": true, "flags : fpu svm_lock": false, "bugs : vmx": false} {
 		if got := hasVirtual.MatchString("model name : x\n" + flags + "\n"); got != want {
 			t.Errorf("%q: %t", flags, got)
+		}
+	}
+}
+
+// Who is in the system already stays as it is.
+func TestNewAccounts(t *testing.T) {
+	t.Parallel()
+	has := "root:x:0:0:root:/:/bin/bash\ngames:x:5:60::/:/bin/sh\n"
+	if got, want := newAccounts(has, "root:y\ntester:z\ngame:w\n"), "tester:z\ngame:w\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestKernelWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		m    Machine
+		want string
+	}{
+		{Machine{Cgroups: V1}, ""},
+		{Machine{Systemd: true}, " systemd.unit=execpoint.target systemd.show_status=no systemd.unified_cgroup_hierarchy=yes"},
+		{Machine{Systemd: true, Cgroups: Hybrid}, " systemd.unit=execpoint.target systemd.show_status=no systemd.unified_cgroup_hierarchy=no"},
+		{Machine{Systemd: true, Cgroups: V1}, " systemd.unit=execpoint.target systemd.show_status=no systemd.unified_cgroup_hierarchy=no systemd.legacy_systemd_cgroup_controller=yes"},
+	} {
+		if got := tt.m.kernelWords(); got != tt.want {
+			t.Errorf("%v: %q", tt.m.Cgroups, got)
 		}
 	}
 }

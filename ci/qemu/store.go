@@ -20,6 +20,7 @@ const StoreKnob = "EXECPOINT_GUEST_STORE"
 //
 //	lock                held while something is made
 //	kernel-VERSION/     vmlinuz, and lib/modules/VERSION
+//	system-KEY.img      a file system with systemd
 //	base-KEY.cpio       the first file system, of the ingredients that KEY stands for
 //	kvm-KEY             whether a machine with KVM came up: yes or no
 //	lists/ cache/       lists of Debian's packages, where the machine has none
@@ -99,8 +100,9 @@ type Base struct {
 // NotMade is the error of Find where something is missing that Find does not
 // bring itself.
 type NotMade struct {
-	What   string // is missing
-	Remedy string // what to install or to do
+	What    string // is missing
+	Remedy  string // what to install or to do
+	ForRoot bool   // only root can do it
 }
 
 func (e *NotMade) Error() string { return e.What + "; " + e.Remedy }
@@ -120,7 +122,7 @@ func (s Store) Find() (b Base, err error) {
 			return err
 		}
 		if !ok {
-			return &NotMade{"there is no kernel for a guest in " + s.dir, "run: go run ./ci/guest make"}
+			return &NotMade{What: "there is no kernel for a guest in " + s.dir, Remedy: "run: go run ./ci/guest make"}
 		}
 		b.archive, err = s.pack(b.kernel, t)
 		return err

@@ -53,7 +53,7 @@ func searched() []string {
 func findTools(dirs []string) (tools, error) {
 	t := tools{programs: map[string]string{}}
 	if runtime.GOARCH != "amd64" {
-		return t, &NotMade{"a guest has an amd64 kernel, and this machine is " + runtime.GOARCH, "run it on amd64"}
+		return t, &NotMade{What: "a guest has an amd64 kernel, and this machine is " + runtime.GOARCH, Remedy: "run it on amd64"}
 	}
 	var missing, install []string
 	need := func(name, pkg string) string {
@@ -76,8 +76,8 @@ func findTools(dirs []string) (tools, error) {
 	}
 	slices.Sort(install)
 	return t, &NotMade{
-		fmt.Sprintf("a guest needs %s, not found in PATH", strings.Join(missing, ", ")),
-		"apt-get install --no-install-recommends " + strings.Join(slices.Compact(install), " "),
+		What:   fmt.Sprintf("a guest needs %s, not found in PATH", strings.Join(missing, ", ")),
+		Remedy: "apt-get install --no-install-recommends " + strings.Join(slices.Compact(install), " "),
 	}
 }
 

@@ -79,7 +79,7 @@ func TestOutcomes(t *testing.T) {
 func shell(t *testing.T, m guest.Machine, commands string) string {
 	t.Helper()
 	var out bytes.Buffer
-	r, err := guest.Need(t).Run(t.Context(), m, qemu.Command{Shell: commands}, &out)
+	r, err := guest.NeedFor(t, m).Run(t.Context(), m, qemu.Command{Shell: commands}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,16 +105,23 @@ umount /mnt/ext4 /mnt/xfs; lvremove -qfy vg/thin vg/pool; lvs --noheadings; echo
 	}
 }
 
-// TestDelegation has a user who has a group of version 2, and nothing above it.
+// TestDelegation has a user who has a group of version 2, and nothing above it: as
+// the machine gives it, and as systemd does.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
-	out := shell(t, guest.Machine{Delegated: true, User: guest.Tester}, `set -e
-id -un; own=/sys/fs/cgroup$(sed s/0::// /proc/self/cgroup); echo $own
+	for name, systemd := range map[string]bool{"machine": false, "systemd": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := shell(t, guest.Machine{Delegated: true, User: guest.Tester, Systemd: systemd}, `set -e
+cat /proc/1/comm; id -un; own=/sys/fs/cgroup$(sed s/0::// /proc/self/cgroup); echo $own
 mkdir $own/leaf $own/job; echo 0 >$own/leaf/cgroup.procs; echo '+memory +pids +cpu' >$own/cgroup.subtree_control
 echo 20M >$own/job/memory.max; cat $own/job/memory.max
 mkdir $own/../other 2>/dev/null || echo refused; (echo 20M >$own/memory.max) 2>/dev/null || echo refused`)
-	if want := "tester\n/sys/fs/cgroup/system.slice/execpoint.service\n20971520\nrefused\nrefused\n"; out != want {
-		t.Errorf("got  %q\nwant %q", out, want)
+			first := map[bool]string{false: "init", true: "systemd"}[systemd]
+			if want := first + "\ntester\n/sys/fs/cgroup/system.slice/execpoint.service\n20971520\nrefused\nrefused\n"; out != want {
+				t.Errorf("got  %q\nwant %q", out, want)
+			}
+		})
 	}
 }
 

@@ -33,20 +33,33 @@ var found = sync.OnceValues(func() (qemu.Base, error) {
 // where guests are required.
 func Need(t testing.TB) qemu.Base {
 	t.Helper()
-	says := os.Getenv(guestKnob)
-	if says == "no" {
+	if os.Getenv(guestKnob) == "no" {
 		t.Skipf("guests are not wanted: %s=no", guestKnob)
 	}
 	base, err := found()
+	missing(t, err)
+	return base
+}
+
+// NeedFor is Need for a machine.
+func NeedFor(t testing.TB, m Machine) qemu.Base {
+	t.Helper()
+	base := Need(t)
+	missing(t, base.Has(m))
+	return base
+}
+
+// missing ends a test that something keeps from having a guest.
+func missing(t testing.TB, err error) {
+	t.Helper()
 	var notMade *qemu.NotMade
 	switch {
 	case err == nil:
-	case errors.As(err, &notMade) && says == "required":
+	case errors.As(err, &notMade) && os.Getenv(guestKnob) == "required" && !(notMade.ForRoot && os.Geteuid() != 0):
 		t.Fatalf("%s, and %s=required does not allow to skip this test; %s", notMade.What, guestKnob, notMade.Remedy)
 	case errors.As(err, &notMade):
 		t.Skipf("%s; %s", notMade.What, notMade.Remedy)
 	default:
 		t.Fatal(err)
 	}
-	return base
 }

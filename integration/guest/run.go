@@ -72,7 +72,7 @@ var turns = make(chan struct{}, runtime.NumCPU())
 // t. Other arguments are the test program's, like -test.short.
 func (b Tests) Run(t *testing.T, m Machine, run string, args ...string) {
 	t.Helper()
-	base := Need(t)
+	base := NeedFor(t, m)
 	root, err := source.Root()
 	if err != nil {
 		t.Fatal(err)
