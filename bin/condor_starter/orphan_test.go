@@ -197,6 +197,8 @@ func TestHandleKill(t *testing.T) {
 
 // Startd and starter killed at once: what the record proves is killed by the
 // next sweep, and the sandbox is removed. A live starter is left alone.
+//
+// row: S0-065
 func TestSweepAfterAllWereKilled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
