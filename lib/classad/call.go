@@ -165,8 +165,9 @@ type arguments struct {
 	v [4]Value
 }
 
-// take evaluates the arguments if there are between lo and hi of them.
-// Otherwise, and if an argument cannot be evaluated, ok is false.
+// take evaluates the arguments if there are between lo and hi of them, and
+// takes the steps for looking at their text once. Otherwise, and if an argument
+// cannot be evaluated, ok is false.
 func (ev *evaluator) take(n *call, lo, hi int, a *arguments) (ok bool) {
 	a.n = len(n.args)
 	if a.n < lo || a.n > hi {
@@ -175,6 +176,9 @@ func (ev *evaluator) take(n *call, lo, hi int, a *arguments) (ok bool) {
 	c := ev.compiledCall(n)
 	for i := range n.args {
 		a.v[i] = ev.argument(c, n, i)
+		if a.v[i].kind == KindString {
+			ev.spend(int(a.v[i].num))
+		}
 		if ev.failed {
 			return false
 		}

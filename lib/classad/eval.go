@@ -95,6 +95,13 @@ func (ev *evaluator) spend(n int) {
 	}
 }
 
+// compares takes the steps for an operator between two texts.
+func (ev *evaluator) compares(x, y Value) {
+	if x.kind == KindString && y.kind == KindString {
+		ev.spend(int(min(x.num, y.num)))
+	}
+}
+
 func (ev *evaluator) push(e *Expr, top *Ad) {
 	if ev.active < len(ev.frames) {
 		ev.frames[ev.active] = frame{e, top}
@@ -232,6 +239,7 @@ func (ev *evaluator) binary(n *binary) Value {
 	if n.op == opSubscript {
 		return ev.subscript(x, y)
 	}
+	ev.compares(x, y)
 	return applyBinary(n.op, x, y)
 }
 

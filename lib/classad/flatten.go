@@ -216,6 +216,7 @@ func (f *flattener) binary(n *binary, split bool) part {
 		}
 		return x
 	}
+	f.ev.compares(x.v, y.v)
 	return value(applyBinary(n.op, x.v, y.v))
 }
 

@@ -57,7 +57,7 @@ func (ev *evaluator) unparse(n *call) Value {
 	if at == nil {
 		return String("")
 	}
-	p = printer{dialect: New, pretty: true, limit: maxText}
+	p = printer{dialect: New, pretty: true, limit: ev.room()}
 	p.attrValue(*at)
 	return ev.text(string(p.b))
 }
@@ -238,6 +238,9 @@ func (ev *evaluator) unresolved(n *call) Value {
 		}
 		if c != nil {
 			search := searcher{c: c, s: names[i]}
+			if ev.scan(c, len(names[i])); ev.failed {
+				return ErrorValue()
+			}
 			if m := search.next(ev); m != nil && m[0] < m[1] {
 				return Bool(true)
 			}

@@ -104,12 +104,22 @@ func asInt(v Value) (i int64, other Value, ok bool) {
 	return realToInt(f), other, ok
 }
 
+// evalOne evaluates the only argument of a function and takes the steps for
+// looking at its text.
+func (ev *evaluator) evalOne(n *call) Value {
+	v := ev.eval(n.args[0])
+	if v.kind == KindString {
+		ev.spend(int(v.num))
+	}
+	return v
+}
+
 // convert is int(), real(), string() and bool().
 func (ev *evaluator) convert(n *call) Value {
 	if len(n.args) != 1 {
 		return ErrorValue()
 	}
-	v := ev.eval(n.args[0])
+	v := ev.evalOne(n)
 	switch n.fn {
 	case fnInt:
 		if i, other, ok := asInt(v); !ok {
@@ -223,7 +233,7 @@ func (ev *evaluator) round(n *call) Value {
 	if len(n.args) != 1 {
 		return ErrorValue()
 	}
-	v := ev.eval(n.args[0])
+	v := ev.evalOne(n)
 	if v.kind == KindInteger {
 		return v
 	}
@@ -342,7 +352,7 @@ func (ev *evaluator) interval(n *call) Value {
 	if len(n.args) != 1 {
 		return ErrorValue()
 	}
-	total, _, ok := asInt(ev.eval(n.args[0]))
+	total, _, ok := asInt(ev.evalOne(n))
 	if !ok {
 		return ErrorValue()
 	}

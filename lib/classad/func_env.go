@@ -136,6 +136,7 @@ func (ev *evaluator) listToArgs(n *call) Value {
 			return ErrorValue()
 		}
 		arg := v.str()
+		ev.spend(len(arg))
 		if len(b)+len(arg) > maxText {
 			return ev.fail()
 		}

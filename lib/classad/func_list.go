@@ -96,6 +96,7 @@ func (ev *evaluator) member(n *call) Value {
 			o = opEqual
 			promote(&e, &x)
 		}
+		ev.compares(e, x)
 		if b, _ := applyBinary(o, e, x).AsBool(); b {
 			return Bool(true)
 		}
@@ -257,6 +258,7 @@ func (ev *evaluator) compareList(n *call) Value {
 		if ev.failed {
 			return ErrorValue()
 		}
+		ev.compares(e, with)
 		r := applyBinary(o, e, with)
 		b, ok := r.AsBool()
 		switch {

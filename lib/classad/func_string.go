@@ -23,6 +23,9 @@ func (ev *evaluator) text(s string) Value {
 	return String(s)
 }
 
+// room is how long a text may become that is paid for when it is there.
+func (ev *evaluator) room() int { return min(maxText, 64*max(ev.steps, 0)+64) }
+
 // asText converts v to a string as strcat and string() do; for undefined and
 // error the result is that value and ok is false.
 func (ev *evaluator) asText(v Value) (s string, other Value, ok bool) {
@@ -36,10 +39,10 @@ func (ev *evaluator) asText(v Value) (s string, other Value, ok bool) {
 	case KindRelTime:
 		return string(appendRelTime(nil, math.Trunc(v.real()))), Value{}, true
 	}
-	p := printer{dialect: New, limit: maxText}
+	p := printer{dialect: New, limit: ev.room()}
 	p.value(v)
 	ev.spend(len(p.b))
-	if len(p.b) > maxText {
+	if ev.failed || len(p.b) > maxText {
 		return "", ev.fail(), false
 	}
 	return string(p.b), Value{}, true
@@ -65,7 +68,7 @@ func (ev *evaluator) strcat(n *call) Value {
 		if i == 0 {
 			single = s
 		}
-		if len(b)+len(s) > maxText {
+		if ev.spend(len(s)); ev.failed || len(b)+len(s) > maxText {
 			return ev.fail()
 		}
 		b = append(b, s...)
@@ -131,7 +134,7 @@ func (ev *evaluator) join(n *call) Value {
 		if len(b) > 0 {
 			b = append(b, sep...)
 		}
-		if len(b)+len(s) > maxText {
+		if ev.spend(len(sep) + len(s)); ev.failed || len(b)+len(s) > maxText {
 			return ev.fail()
 		}
 		defined = true
@@ -236,17 +239,20 @@ func (ev *evaluator) strcmp(n *call) Value {
 // splitter cuts a string at any of the separators. Separators in a row count
 // once, except the same one twice: that leaves an empty string between.
 type splitter struct {
-	s, seps string
+	s       string
+	seps    byteSet
 	i, last int
 	before  int // the last separator that is no blank, -1 for none
 }
 
-func newSplitter(s, seps string) splitter { return splitter{s: s, seps: seps, before: -1} }
+func newSplitter(s, seps string) splitter {
+	return splitter{s: s, seps: newByteSet(seps), before: -1}
+}
 
 // next returns the next part.
 func (p *splitter) next() (part string, ok bool) {
 	for ; p.i < len(p.s); p.i++ {
-		if strings.IndexByte(p.seps, p.s[p.i]) < 0 {
+		if !p.seps.has(p.s[p.i]) {
 			continue
 		}
 		c, last, before := int(p.s[p.i]), p.last, p.before
@@ -286,7 +292,9 @@ func (ev *evaluator) split(n *call) Value {
 		seps = a.v[1].str()
 	}
 	s := a.v[0].str()
-	ev.spend(len(s) * 8)
+	if ev.spend(len(s) * 8); ev.failed {
+		return ErrorValue()
+	}
 	var elems []node
 	p := newSplitter(s, seps)
 	for part, ok := p.next(); ok; part, ok = p.next() {
@@ -303,7 +311,9 @@ func (ev *evaluator) splitItem(v Value, i int64) Value {
 	if v.kind != KindString {
 		return ErrorValue()
 	}
-	ev.spend(len(v.str()) * 8)
+	if ev.spend(len(v.str()) * 8); ev.failed {
+		return ErrorValue()
+	}
 	p := newSplitter(v.str(), plainSeps)
 	for part, ok := p.next(); ok; part, ok = p.next() {
 		if i == 0 {

@@ -60,7 +60,9 @@ func (ev *evaluator) stringListSummary(n *call) Value {
 		delims = a.v[1].str()
 	}
 	s := a.v[0].str()
-	ev.spend(4 * len(s))
+	if ev.spend(4 * len(s)); ev.failed {
+		return ErrorValue()
+	}
 	// The bounds that the minimum and maximum start from are those of the
 	// original: so the maximum of negative numbers is the smallest positive
 	// one of single precision.
@@ -141,7 +143,7 @@ func (ev *evaluator) memberArgs(n *call) (item, in, delims string, v Value, ok b
 	}
 	item, in = get(a.v[0], ""), get(a.v[1], "")
 	ev.spend(4 * len(in))
-	return item, in, delims, Value{}, true
+	return item, in, delims, ErrorValue(), !ev.failed
 }
 
 func (ev *evaluator) stringListMember(n *call) Value {
@@ -238,10 +240,13 @@ func (ev *evaluator) stringListsIntersect(n *call) Value {
 	if a.n == 3 && a.v[2].str() != "" {
 		delims = a.v[2].str()
 	}
+	ends := newByteSet(delims)
 	cut := func(s string) []string {
-		ev.spend(4 * len(s))
+		if ev.spend(4 * len(s)); ev.failed {
+			return nil
+		}
 		return strings.FieldsFunc(widen(s), func(r rune) bool {
-			return r < 256 && strings.IndexByte(delims, byte(r)) >= 0
+			return r < 256 && ends.has(byte(r))
 		})
 	}
 	set := map[string]bool{}

@@ -211,6 +211,9 @@ func (ev *evaluator) formatTime(n *call) Value {
 		}
 		format = v.str()
 	}
+	if ev.spend(8 * len(format)); ev.failed {
+		return ErrorValue()
+	}
 	b := d.format(nil, format)
 	if len(b) >= maxFormatted {
 		b = nil // what does not fit is not written at all

@@ -83,10 +83,12 @@ func (m *Matcher) touch(other *Ad) {
 	m.sum = sum // or the loads would be left out
 }
 
-// From how many attributes on an ad is touched, and for how many layouts.
+// From how many attributes on an ad is touched, for how many layouts, and how
+// many values of one.
 const (
 	minTouched = 32
 	maxTouched = 64
+	maxReads   = 128
 )
 
 // learn returns where a match reads an ad like other.
@@ -96,7 +98,7 @@ func (m *Matcher) learn(other *Ad) (reads []int) {
 	env.OnDebug = nil
 	env.OnRead = func(r Read) {
 		p := other.layout.find(r.Name, hashName(r.Name))
-		if r.Scope == scope && p >= 0 && !slices.Contains(reads, p) {
+		if r.Scope == scope && p >= 0 && len(reads) < maxReads && !slices.Contains(reads, p) {
 			reads = append(reads, p)
 		}
 	}

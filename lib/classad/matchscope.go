@@ -12,8 +12,15 @@ const matchAttrs = `[ symmetricMatch = RIGHT.requirements && LEFT.requirements;
 	leftMatchesRight = RIGHT.requirements; rightMatchesLeft = LEFT.requirements;
 	leftRankValue = LEFT.rank; rightRankValue = RIGHT.rank ]`
 
+// What it takes to make one of them, about as long as so many steps.
+const (
+	contextSteps = 20
+	matchSteps   = 200
+)
+
 // contextAd returns the ad around one side of the match.
 func (ev *evaluator) contextAd(side *Ad) *Ad {
+	ev.spend(64 * contextSteps)
 	mine, other := ".LEFT", ".RIGHT"
 	if side == ev.right {
 		mine, other = other, mine
@@ -28,6 +35,7 @@ func (ev *evaluator) contextAd(side *Ad) *Ad {
 
 // matchAd returns the ad around both sides.
 func (ev *evaluator) matchAd() *Ad {
+	ev.spend(64 * matchSteps)
 	a, err := ParseAd(matchAttrs, New)
 	if err != nil {
 		return NewAd()

@@ -3,10 +3,13 @@
 
 package classad
 
-// run evaluates compiled code. Steps are counted and not looked at: every
-// attribute and tree that is evaluated on the way does, and so does the end.
+// run evaluates compiled code. Every node looks at the steps that are left: an
+// attribute on the way may be compiled too, so nothing else would.
 func (ev *evaluator) run(c *code) Value {
 	ev.steps -= int(c.steps)
+	if ev.steps < 0 {
+		return ev.fail()
+	}
 	switch c.op {
 	case codeConst:
 		return c.v
@@ -24,9 +27,9 @@ func (ev *evaluator) run(c *code) Value {
 		x := ev.run(&args[0])
 		if y := &args[1]; y.op == codeConst { // most often
 			ev.steps -= int(y.steps)
-			return operate(c.bin, x, y.v)
+			return ev.operate(c.bin, x, y.v)
 		}
-		return operate(c.bin, x, ev.run(&args[1]))
+		return ev.operate(c.bin, x, ev.run(&args[1]))
 	case codeElvis:
 		if x := ev.run(&c.args[0]); x.kind != KindUndefined {
 			return x
@@ -65,7 +68,7 @@ func (ev *evaluator) runTree(c *code) Value {
 }
 
 // operate is applyBinary with the usual cases first.
-func operate(o op, x, y Value) Value {
+func (ev *evaluator) operate(o op, x, y Value) Value {
 	if x.kind == KindInteger && y.kind == KindInteger {
 		switch o {
 		case opGreaterEqual:
@@ -84,6 +87,7 @@ func operate(o op, x, y Value) Value {
 			return Int(x.int() + y.int())
 		}
 	} else if x.kind == KindString && y.kind == KindString {
+		ev.spend(int(min(x.num, y.num)))
 		switch o {
 		case opEqual:
 			return Bool(equalNames(x.str(), y.str()))
