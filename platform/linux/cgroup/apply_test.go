@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,21 +108,14 @@ func TestMemoryIsLimited(t *testing.T) {
 		for range 3 {
 			pids = append(pids, born(t, g, "/bin/sh", "-c", "exec dd if=/dev/zero of=/dev/null bs=20M count=100000 2>/dev/null"))
 		}
-		killed := false
-		for _, pid := range pids {
-			if ws := reap(t, pid); ws.Signaled() && ws.Signal() == syscall.SIGKILL {
-				killed = true
-				break
-			}
-		}
-		if !killed {
-			t.Error("nobody was killed")
+		var ws syscall.WaitStatus
+		if pid, err := syscall.Wait4(-1, &ws, 0, nil); err != nil || ws.Signal() != syscall.SIGKILL || !slices.Contains(pids, pid) {
+			t.Errorf("process %d has ended first, by %v, %v", pid, ws.Signal(), err)
 		}
 		if u, err := g.Usage(); err != nil || u.OOMKills == 0 {
 			t.Errorf("usage %+v, %v", u, err)
 		}
 		_, _ = g.Kill()
-		var ws syscall.WaitStatus
 		for _, pid := range pids {
 			_, _ = syscall.Wait4(pid, &ws, 0, nil)
 		}
