@@ -163,3 +163,20 @@ func TestCoresOfJobs(t *testing.T) {
 		t.Errorf("with ENFORCE_CPU_AFFINITY they are on %q", got)
 	}
 }
+
+// A policy that would limit nothing because of how it is written is not kept quiet.
+func TestPolicyThatIsNone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "job.sh", "#!/bin/sh\n")
+	p.write(t, "job.sub", small+"executable = job.sh\nqueue\n")
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nBASE_CGROUP =\nCGROUP_MEMORY_LIMIT_POLICY = hart\n")
+	const words = "CGROUP_MEMORY_LIMIT_POLICY: is none of the words that mean something (value \"hart\", want none, soft, hard, custom)"
+	if status, _, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status == exitOK || !strings.Contains(stderr, words) {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+	p.write(t, "ep.conf", "NUM_CPUS = 1\nBASE_CGROUP =\nCGROUP_MEMORY_LIMIT_POLICY = custom\n")
+	if status, _, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK || !strings.Contains(stderr, "CGROUP_HARD_MEMORY_LIMIT_EXPR is not set: no job's memory is limited") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

@@ -50,7 +50,7 @@ func TestControlGroup(t *testing.T) {
 	out := s.read("out")
 	in := map[string]bool{}
 	for line := range strings.Lines(out) {
-		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 && parts[2] == leaf {
+		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 && (parts[2] == leaf || version == 2 && filepath.Dir(parts[2]) == leaf) {
 			for c := range strings.SplitSeq(parts[1], ",") {
 				in[c] = true
 			}

@@ -43,10 +43,11 @@ VM_TYPE =
 }
 
 // A daemon begins with what is no expression, and with a wrong value of what it
-// does not read; a wrong value of what it reads keeps it down.
+// does not read; a wrong value of what it reads keeps it down. A word that means
+// nothing is doubtful, in whatever case those are written that do.
 func TestSort(t *testing.T) {
 	t.Parallel()
-	s, err := config.Parse("ep.conf", "START = (\nNEGOTIATOR_CONSIDER_PREEMPTION = perhaps\nUSE_PSS = perhaps\nPOLLING_INTERVAL = often\nUPDATE_INTERVAL = -5\n", config.Options{Subsystem: "STARTD"})
+	s, err := config.Parse("ep.conf", "START = (\nNEGOTIATOR_CONSIDER_PREEMPTION = perhaps\nUSE_PSS = perhaps\nPOLLING_INTERVAL = often\nUPDATE_INTERVAL = -5\nCGROUP_MEMORY_LIMIT_POLICY = hart\nSTARTER.CGROUP_MEMORY_LIMIT_POLICY = Soft\n", config.Options{Subsystem: "STARTD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestSort(t *testing.T) {
 	if got, want := names(fatal), []string{"POLLING_INTERVAL", "UPDATE_INTERVAL"}; !slices.Equal(got, want) {
 		t.Errorf("fatal %q, want %q", got, want)
 	}
-	if got, want := names(doubtful), []string{"NEGOTIATOR_CONSIDER_PREEMPTION", "START", "USE_PSS"}; !slices.Equal(got, want) {
+	if got, want := names(doubtful), []string{"CGROUP_MEMORY_LIMIT_POLICY", "NEGOTIATOR_CONSIDER_PREEMPTION", "START", "USE_PSS"}; !slices.Equal(got, want) {
 		t.Errorf("doubtful %q, want %q", got, want)
 	}
 }

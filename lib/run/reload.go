@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // reload reads the configuration again, beside the owner since it may run
@@ -143,6 +144,9 @@ func (n *node) tellDoubts(s *config.Snapshot) {
 			names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
 		}
 		n.problem(fmt.Errorf("settings without effect, because nothing here reads them yet: %s: condor_ep check says what to do", strings.Join(names, ", ")))
+	}
+	if set := n.starterOf(slot.ID{}).settings; set != nil && set.Limits.Memory == protocol.MemoryCustom && set.Limits.Hard == nil {
+		n.problem(errors.New("CGROUP_MEMORY_LIMIT_POLICY is custom and CGROUP_HARD_MEMORY_LIMIT_EXPR is not set: no job's memory is limited"))
 	}
 	_, doubtful := s.Sort()
 	for _, p := range doubtful {
