@@ -18,6 +18,10 @@ type Space struct {
 	NoNetwork bool
 }
 
+// MainPID is the number that the main process of a family with PIDs has for itself: the
+// first one is that which ends the others.
+const MainPID = 2
+
 // IsZero reports whether a family with s sees what its parent does.
 func (s Space) IsZero() bool {
 	return len(s.Mounts) == 0 && s.Root == "" && !s.PIDs && !s.NoNetwork

@@ -63,6 +63,9 @@ func (a *activation) Target() (t reach.Target, is bool) {
 	}
 	if is = a.life.phase == running && a.family != nil; is {
 		t.PIDs = []int{a.family.Main().PID}
+		if a.room.space != nil && a.room.space.PIDs {
+			t.PIDs[0] = host.MainPID // as visitors see it
+		}
 	}
 	return t, is
 }
