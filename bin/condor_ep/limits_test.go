@@ -49,7 +49,7 @@ func inGroups(t *testing.T, base string) (place, int) {
 
 // What the configuration says of limits is what a job then has.
 //
-// row: S0-074 S0-075 S0-076 S0-078 S0-080 S0-081 S3-037
+// row: S0-074, S0-075, S0-076, S0-078, S0-080, S0-081, S3-037
 func TestLimitsOfAJob(t *testing.T) {
 	t.Parallel()
 	const base = "execpoint-test-bounds"
@@ -96,7 +96,7 @@ func TestLimitsOfAJob(t *testing.T) {
 // The processes of a job are counted together: each of them is far below the memory
 // of the slot.
 //
-// row: S0-072 S0-077
+// row: S0-072, S0-077
 func TestMemoryOfAllProcesses(t *testing.T) {
 	t.Parallel()
 	const base = "execpoint-test-sum"

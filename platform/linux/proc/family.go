@@ -43,9 +43,8 @@ type family struct {
 	mu     sync.Mutex
 	status host.ExitStatus
 	alone  bool // at its end the main process had no other of the family left
-	booked cpuTime
-	maxKiB int64 // the largest single process that has ended
-	peak   host.Usage
+	booked
+	peak host.Usage
 }
 
 // signs are by what its processes can be told from others.
@@ -60,7 +59,11 @@ type bounds struct {
 	lacks []string      // of its limits, set when it starts
 }
 
-type cpuTime struct{ user, sys time.Duration }
+// booked is what those of the family that have ended used.
+type booked struct {
+	user, sys time.Duration
+	maxKiB    int64 // the largest single one
+}
 
 // Main implements host.Family.
 func (f *family) Main() host.ProcID { return f.main }
@@ -105,8 +108,8 @@ func (f *family) finish(alone bool) {
 func (f *family) book(ru *unix.Rusage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.booked.user += time.Duration(ru.Utime.Nano())
-	f.booked.sys += time.Duration(ru.Stime.Nano())
+	f.user += time.Duration(ru.Utime.Nano())
+	f.sys += time.Duration(ru.Stime.Nano())
 	f.maxKiB = max(f.maxKiB, int64(ru.Maxrss))
 }
 

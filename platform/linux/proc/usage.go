@@ -55,7 +55,7 @@ func (f *family) usage() (host.Usage, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u := host.Usage{UserCPU: f.booked.user, SysCPU: f.booked.sys, Procs: len(living)}
+	u := host.Usage{UserCPU: f.user, SysCPU: f.sys, Procs: len(living)}
 	pageKiB := int64(os.Getpagesize() / 1024)
 	var size int64
 	for _, st := range living {

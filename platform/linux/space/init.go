@@ -31,9 +31,6 @@ const (
 	codeOff = 0x100
 )
 
-// most is how long code, list and texts may be together.
-const most = 1 << 20
-
 // image is a program for the machine that executes code with the calls of list. text
 // stands behind the list; textAt says where.
 func image(machine elf.Machine, code []byte, list []call, text []byte) []byte {

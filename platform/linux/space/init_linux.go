@@ -22,9 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 )
 
-// program, programEnd and programAt are in program_*.s.
-func program()
-func programEnd()
+// programAt tells where program of program_*.s begins and ends.
 func programAt() (start, end unsafe.Pointer)
 
 // InitName is what an Init calls itself, as HTCondor's does.

@@ -5,7 +5,7 @@
 
 // program is never called here: it is the code of the process that init.go describes.
 // It uses no stack, and of memory the list at listAt alone.
-TEXT ·program(SB), NOSPLIT|NOFRAME, $0-0
+TEXT program<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ $0x201000, R12
 
 next:
@@ -49,13 +49,13 @@ reap:
 	JMP  reap
 
 // programEnd stands behind program.
-TEXT ·programEnd(SB), NOSPLIT|NOFRAME, $0-0
+TEXT programEnd<>(SB), NOSPLIT|NOFRAME, $0-0
 	RET
 
 // func programAt() (start, end unsafe.Pointer)
 TEXT ·programAt(SB), NOSPLIT, $0-16
-	LEAQ ·program(SB), AX
+	LEAQ program<>(SB), AX
 	MOVQ AX, start+0(FP)
-	LEAQ ·programEnd(SB), AX
+	LEAQ programEnd<>(SB), AX
 	MOVQ AX, end+8(FP)
 	RET

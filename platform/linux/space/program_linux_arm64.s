@@ -5,7 +5,7 @@
 
 // program is never called here: it is the code of the process that init.go describes.
 // It uses no stack, and of memory the list at listAt alone.
-TEXT ·program(SB), NOSPLIT|NOFRAME, $0-0
+TEXT program<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD $0x200000, R19
 	ADD  $0x1000, R19
 
@@ -49,13 +49,13 @@ reap:
 	B    reap
 
 // programEnd stands behind program.
-TEXT ·programEnd(SB), NOSPLIT|NOFRAME, $0-0
+TEXT programEnd<>(SB), NOSPLIT|NOFRAME, $0-0
 	RET
 
 // func programAt() (start, end unsafe.Pointer)
 TEXT ·programAt(SB), NOSPLIT, $0-16
-	MOVD $·program(SB), R0
+	MOVD $program<>(SB), R0
 	MOVD R0, start+0(FP)
-	MOVD $·programEnd(SB), R0
+	MOVD $programEnd<>(SB), R0
 	MOVD R0, end+8(FP)
 	RET
