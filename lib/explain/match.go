@@ -23,6 +23,8 @@ type Verdict struct {
 	Busy string `json:"busy,omitempty"`
 	// Refusals are the sides that do not accept.
 	Refusals []Refusal `json:"refusals,omitempty"`
+	// GivenUp is set if it is not known, since the expressions take too long.
+	GivenUp bool `json:"given_up,omitempty"`
 
 	key string
 }
@@ -68,9 +70,9 @@ func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	v := Verdict{Slots: []string{s.Name}}
 	my := s.over()
 	ask := func(name, origin string, e *classad.Expr, of side) {
-		q := Question{Expr: e, OfJob: of == ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand}
+		q := Question{Expr: e, OfJob: of == ofJob, Slot: my, Job: job, Want: true, Now: src.Now, Location: src.Location, Rand: src.Rand, Work: src.Work}
 		r := q.only()
-		if !r.Is && *left > 0 {
+		if !r.Is && *left > 0 && !src.spent() {
 			r = Find(q)
 			*left -= r.tries
 		}
@@ -102,14 +104,17 @@ func (src Source) judge(job *classad.Ad, s *Slot, left *int) Verdict {
 	if e, ok := job.Lookup("Requirements"); ok {
 		ask(ofTheJob, "", e, ofJob)
 	}
-	v.Takes = v.Busy == "" && len(v.Refusals) == 0
+	if src.spent() { // then the last of what was evaluated came to nothing
+		v.Refusals, v.GivenUp = nil, true
+	}
+	v.Takes = !v.GivenUp && v.Busy == "" && len(v.Refusals) == 0
 	v.key = strings.Join(v.lines(), "\n")
 	return v
 }
 
 // only is an answer without a search.
 func (q *Question) only() Residual {
-	w := &world{slot: q.Slot, job: q.Job, now: q.Now, location: q.Location, random: q.Rand}
+	w := &world{slot: q.Slot, job: q.Job, now: q.Now, location: q.Location, random: q.Rand, work: q.Work}
 	v := w.value(q.Expr, side(q.OfJob), supposed{})
 	return Residual{Want: q.Want, Value: word(v), Is: is(v, goal{truth: q.Want})}
 }
@@ -121,12 +126,12 @@ func (src Source) owned(my *classad.Ad, s *Slot, job *classad.Ad, so []Refusal, 
 	if e.Expr == nil {
 		return nil
 	}
-	q := Question{Expr: e.Expr, Slot: my, Job: job, Want: false, Now: src.Now, Location: src.Location, Rand: src.Rand}
+	q := Question{Expr: e.Expr, Slot: my, Job: job, Want: false, Now: src.Now, Location: src.Location, Rand: src.Rand, Work: src.Work}
 	r := q.only()
 	if r.Is {
 		return nil
 	}
-	if *left > 0 {
+	if *left > 0 && !src.spent() {
 		r = Find(q)
 		*left -= r.tries
 	}
@@ -144,6 +149,9 @@ func (v *Verdict) lines() []string {
 	var out []string
 	if v.Busy != "" {
 		out = append(out, "is "+v.Busy)
+	}
+	if v.GivenUp {
+		out = append(out, gaveUp)
 	}
 	for i := range v.Refusals {
 		r := &v.Refusals[i]
@@ -176,13 +184,15 @@ func (v *Verdict) who() string {
 
 // JobAnswer is the sentence about a job that waits, or might be submitted.
 func JobAnswer(verdicts []Verdict) string {
-	takes, busy, all := 0, 0, 0
+	takes, busy, unknown, all := 0, 0, 0, 0
 	for i := range verdicts {
 		n := len(verdicts[i].Slots)
 		all += n
 		switch {
 		case verdicts[i].Takes:
 			takes += n
+		case verdicts[i].GivenUp:
+			unknown += n
 		case verdicts[i].Busy != "" && len(verdicts[i].Refusals) == 0:
 			busy += n
 		}
@@ -195,6 +205,9 @@ func JobAnswer(verdicts []Verdict) string {
 		return fmt.Sprintf("%d of %s would take the job now", takes, slots(all))
 	case busy > 0:
 		return fmt.Sprintf("no slot is free; %d of %s would take the job then", busy, slots(all))
+	}
+	if unknown > 0 {
+		return fmt.Sprintf("whether %d of %s would take the job is not known: %s", unknown, slots(all), gaveUp)
 	}
 	return "no slot takes the job now"
 }

@@ -54,7 +54,22 @@ type Source struct {
 	Now      time.Time
 	Location *time.Location
 	Rand     func() float64
+	// Work, if set, is how many steps all evaluations of one answer may take
+	// together; [MostWork] is a good number. Where they do not do, the answer
+	// says that it was given up.
+	Work *classad.Budget
 }
+
+// MostWork is how many steps an answer may take that keeps others waiting, about
+// half of a second. What an expression costs is up to the one who wrote it, and a
+// job's ad may come from anybody who may ask.
+const MostWork = 8_000_000
+
+// spent reports whether the answer has to be given up.
+func (src Source) spent() bool { return src.Work != nil && src.Work.Spent() }
+
+// gaveUp is what is said of a slot for which the steps did not do.
+const gaveUp = "no answer was found: it takes too long to evaluate these expressions"
 
 // Slot is a slot to be explained.
 type Slot struct {
@@ -114,6 +129,7 @@ func OfSlot(src Source, s Slot) *Report {
 			}
 		}
 	}
+	said := len(r.Exprs)
 	var start *Expression
 	if open(s.Pair.State) && s.Policy != nil {
 		if e := s.Policy.Get(policy.Start); e.Expr != nil {
@@ -124,6 +140,13 @@ func OfSlot(src Source, s Slot) *Report {
 	}
 	keeps, may := src.kept(&s, my, r)
 	r.Answer = answer(&s, keeps, may, start)
+	if src.spent() {
+		// What was evaluated last came to nothing: only what decisions saw is true.
+		r.Exprs, r.Answer = r.Exprs[:min(said, len(r.Exprs))], s.Name+": "+gaveUp
+		for i := range r.Exprs {
+			r.Exprs[i].Residual = nil
+		}
+	}
 	return r
 }
 
@@ -267,7 +290,7 @@ func (src Source) traced(t policy.Trace) Expression {
 // asked evaluates an expression of a slot, and says what would make it so.
 func (src Source) asked(e policy.Expression, my, job *classad.Ad, want bool) Expression {
 	x := Expression{Name: e.Name, Text: e.Expr.String(), Origin: e.Origin.String(), Macros: src.macros(e.Origin)}
-	env := &classad.Env{My: my, Target: job, Now: src.Now, Location: src.Location, Rand: src.Rand, MaxSteps: maxSteps}
+	env := &classad.Env{My: my, Target: job, Now: src.Now, Location: src.Location, Rand: src.Rand, MaxSteps: maxSteps, Budget: src.Work}
 	env.OnRead = func(r classad.Read) { x.read(src, r) }
 	x.Value = word(e.Expr.Eval(env))
 	x.Residual = src.find(e.Expr, my, job, want)
@@ -276,7 +299,7 @@ func (src Source) asked(e policy.Expression, my, job *classad.Ad, want bool) Exp
 
 // find looks for what would make an expression of a slot so.
 func (src Source) find(e *classad.Expr, my, job *classad.Ad, want bool) *Residual {
-	r := Find(Question{Expr: e, Slot: my, Job: job, Want: want, Now: src.Now, Location: src.Location, Rand: src.Rand})
+	r := Find(Question{Expr: e, Slot: my, Job: job, Want: want, Now: src.Now, Location: src.Location, Rand: src.Rand, Work: src.Work})
 	return &r
 }
 

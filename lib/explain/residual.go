@@ -24,6 +24,9 @@ type Question struct {
 	Now      time.Time
 	Location *time.Location // nil is UTC
 	Rand     func() float64 // for random(); nil: it gives error
+	// Work is what all evaluations may take together, with those of other
+	// questions. Once it is spent the answer is worth nothing. Nil: no bound.
+	Work *classad.Budget
 }
 
 // Residual is what stands between an expression and a truth.
@@ -92,7 +95,7 @@ func (f *Forecast) After() time.Duration { return time.Duration(f.Seconds) * tim
 // Find looks for what is missing. It looks at the whole expression, through
 // the definitions of the names in it, and says nothing that it has not tried.
 func Find(q Question) (r Residual) {
-	w := &world{slot: q.Slot, job: q.Job, now: q.Now, location: q.Location, random: q.Rand}
+	w := &world{slot: q.Slot, job: q.Job, now: q.Now, location: q.Location, random: q.Rand, work: q.Work}
 	if w.slot == nil {
 		w.slot = classad.NewAd()
 	}

@@ -26,6 +26,7 @@ type world struct {
 	location  *time.Location
 	random    func() float64
 	tries     int
+	work      *classad.Budget // nil: no bound but those above
 }
 
 // side is the ad an expression belongs to.
@@ -84,7 +85,7 @@ func (w *world) ads(as supposed) (slot, job *classad.Ad) {
 // env is where an expression of that side is evaluated.
 func (w *world) env(s side, as supposed) *classad.Env {
 	slot, job := w.ads(as)
-	env := &classad.Env{My: slot, Target: job, Now: w.now.Add(as.after), Location: w.location, Rand: w.random, MaxSteps: maxSteps}
+	env := &classad.Env{My: slot, Target: job, Now: w.now.Add(as.after), Location: w.location, Rand: w.random, MaxSteps: maxSteps, Budget: w.work}
 	if s == ofJob {
 		env.My, env.Target = job, slot
 	}
@@ -93,7 +94,7 @@ func (w *world) env(s side, as supposed) *classad.Env {
 
 // value evaluates an expression of that side; error when too much was asked.
 func (w *world) value(e *classad.Expr, s side, as supposed) classad.Value {
-	if w.tries >= maxTries {
+	if w.tries >= maxTries || w.work != nil && w.work.Spent() {
 		return classad.ErrorValue()
 	}
 	w.tries++

@@ -31,13 +31,14 @@ func (n *node) explain(now clock.Instant, r observe.Request) ([]*explain.Report,
 		return []*explain.Report{x}, err
 	}
 	var all []*explain.Report
+	src := n.source(now)
 	left := 0
 	for v := range n.eng.Views() {
 		if len(all) == maxExplained {
 			left++
 			continue
 		}
-		all = append(all, explain.OfSlot(n.source(now), n.slotOf(now, v)))
+		all = append(all, explain.OfSlot(src, n.slotOf(now, v)))
 	}
 	all = explain.Together(all)
 	if left > 0 {
@@ -120,9 +121,9 @@ func (n *node) judge(now clock.Instant, job *classad.Ad, x *explain.Report) {
 	}
 }
 
-// source is what explanations are made from.
+// source is what one explanation is made from.
 func (n *node) source(now clock.Instant) explain.Source {
-	return explain.Source{Lookup: n.o.Config.Lookup, Now: now.Wall, Location: time.Local, Rand: n.random}
+	return explain.Source{Lookup: n.o.Config.Lookup, Now: now.Wall, Location: time.Local, Rand: n.random, Work: classad.NewBudget(explain.MostWork)}
 }
 
 // slotOf is a slot as the engine has it.
