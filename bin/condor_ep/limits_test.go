@@ -176,7 +176,7 @@ func TestPolicyThatIsNone(t *testing.T) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	p.write(t, "ep.conf", "NUM_CPUS = 1\nBASE_CGROUP =\nCGROUP_MEMORY_LIMIT_POLICY = custom\n")
-	if status, _, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK || !strings.Contains(stderr, "CGROUP_HARD_MEMORY_LIMIT_EXPR is not set: no job's memory is limited") {
+	if status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub"); status != exitOK || !strings.Contains(stdout+stderr, "CGROUP_HARD_MEMORY_LIMIT_EXPR is not set: no job's memory is limited") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
