@@ -96,7 +96,7 @@ func TestLimitsOfAJob(t *testing.T) {
 // The processes of a job are counted together: each of them is far below the memory
 // of the slot.
 //
-// row: S0-072, S0-077
+// row: S0-077
 func TestMemoryOfAllProcesses(t *testing.T) {
 	t.Parallel()
 	const base = "execpoint-test-sum"

@@ -94,7 +94,7 @@ func TestMemoryLimits(t *testing.T) {
 
 // A process that takes more than the limit is killed, the starter of it is not.
 //
-// row: S0-072, S0-077
+// row: S0-077
 func TestMemoryIsLimited(t *testing.T) {
 	eachVersion(t, func(t *testing.T, tree *Tree) {
 		g := made(t, tree, Limits{})
@@ -250,8 +250,6 @@ func runProgram(t *testing.T, p []instruction, context [3]uint32) int32 {
 // The job's user makes groups below its own, and cannot touch the limits of that.
 // Processes that hide there are found, and on version 1 one that is frozen there
 // dies too.
-//
-// row: S0-078
 func TestGivenToAUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -309,6 +307,60 @@ func TestGivenToAUser(t *testing.T) {
 		}
 		if ws := reap(t, pid); ws.Signal() != syscall.SIGKILL {
 			t.Errorf("it ended with %v", ws)
+		}
+	})
+}
+
+// While processors are short each job gets its share of them: what a job with three
+// cores does takes it a third of the time that another with one has meanwhile. There
+// is no quota, so that alone it may use all.
+//
+// row: S0-081, S0-082
+func TestShares(t *testing.T) {
+	eachVersion(t, func(t *testing.T, tree *Tree) {
+		one := Limits{GroupLimits: host.GroupLimits{CPUWeight: 100, CPUs: []int{0}}}
+		three := Limits{GroupLimits: host.GroupLimits{CPUWeight: 300, CPUs: []int{0}}}
+		a, err := tree.CreateFor("a@"+strconv.Itoa(os.Getpid()), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Remove()
+		b, err := tree.CreateFor("b@"+strconv.Itoa(os.Getpid()), three)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Remove()
+		needs(t, a, "cpu")
+		needs(t, a, "cpuset")
+		if a.Version() == 1 && a.Dir("cpuacct") == "" {
+			t.Skip("needs cpuacct, which counts")
+		}
+		for g, l := range map[*Group]Limits{a: one, b: three} {
+			if err := g.Apply(l); err != nil {
+				t.Fatal(err)
+			}
+			if quota := text(g, "cpu", map[int]string{1: "cpu.cfs_quota_us", 2: "cpu.max"}[g.Version()]); quota != "" && quota != "-1" && !strings.HasPrefix(quota, "max ") {
+				t.Errorf("there is a quota: %s", quota)
+			}
+		}
+		endless := born(t, a, "/bin/sh", "-c", "while :; do :; done")
+		before, err := a.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reap(t, born(t, b, "/bin/sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"))
+		after, err := a.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := b.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = a.Kill()
+		reap(t, endless)
+		if ratio := float64(other.Total) / float64(after.Total-before.Total); ratio < 2 || ratio > 4.5 {
+			t.Errorf("the one with three cores had %.1f times as much: %v, the other %v", ratio, other.Total, after.Total-before.Total)
 		}
 	})
 }
