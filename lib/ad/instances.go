@@ -127,6 +127,9 @@ func (a *Slot) consumption() {
 		a.ad.Set("Consumption"+n, e)
 		limits = append(limits, "ifThenElse(TARGET._cp_orig_Request"+n+" =!= undefined,TARGET.Request"+n+" <= MY."+n+",MY.Consumption"+n+" <= MY."+n+")")
 	}
+	if a.m.offline() {
+		limits = append(limits, withoutNetwork)
+	}
 	if set.expr(a.s.TypeID, attrWithinLimits) == nil {
 		if e, err := classad.ParseExpr("("+strings.Join(limits, " && ")+")", classad.Old); err == nil {
 			a.ad.Set(attrWithinLimits, e)

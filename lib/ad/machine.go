@@ -279,9 +279,8 @@ func (l *typeLayer) publishPolicy(m *Machine, typeID int) {
 		for _, r := range m.src.Ledger.Resources() {
 			text += fmt.Sprintf(" && (TARGET.Request%[1]s is UNDEFINED || MY.%[1]s >= TARGET.Request%[1]s)", r.Name)
 		}
-		// A job that says nothing may want a network, and none is here.
-		if has, said := m.src.Inventory.Attrs.EvalBool("HasJobNetworking", nil); said && !has {
-			text += " && TARGET.WantJobNetworking =?= false"
+		if m.offline() {
+			text += " && " + withoutNetwork
 		}
 		if e, err := classad.ParseExpr(text, classad.Old); err == nil {
 			within = e
@@ -293,6 +292,20 @@ func (l *typeLayer) publishPolicy(m *Machine, typeID int) {
 	for kind := range l.offered {
 		l.offered[kind] = l.requirements(m, typeID, slot.Kind(kind))
 	}
+}
+
+// withoutNetwork is true for jobs that say that they do without a network: one that says
+// nothing may want it.
+const withoutNetwork = "TARGET.WantJobNetworking =?= false"
+
+// offline reports whether jobs have no network here (NO_JOB_NETWORKING).
+func (m *Machine) offline() bool {
+	attrs := m.src.Inventory.Attrs
+	if attrs == nil {
+		return false
+	}
+	has, said := attrs.EvalBool("HasJobNetworking", nil)
+	return said && !has
 }
 
 // requirements joins START, WithinResourceLimits and the clauses that the
