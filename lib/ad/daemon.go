@@ -62,6 +62,10 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 		}
 	}
 	out.SetInt(attrTotalDisk, disk)
+	if l := m.src.Inventory.Execute.Logical; l != nil { // in bytes, and in no ad of a slot, as HTCondor has them
+		out.SetInt("LvmDetectedDisk", l.Bytes)
+		out.SetInt("LvmNonCondorDiskUsage", l.OthersBytes)
+	}
 	m.usage(out, "TotalInUse", inUse, func(name string) bool { return m.taken[false][name] })
 	m.usage(out, "TotalBackfillInUse", backfill, func(name string) bool { return m.taken[true][name] })
 	m.usage(out, "ExcessBackfill", m.excess(), func(string) bool { return true })

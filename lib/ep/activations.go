@@ -277,6 +277,9 @@ func (e *Engine) starterGone(ev StarterExited) {
 		return
 	}
 	a := sl.act
+	if a.outcome.broken == nil {
+		a.outcome.broken = ev.Broken
+	}
 	if ev.Immortal > 0 && a.outcome.broken == nil && e.leftoversBreak {
 		a.outcome.broken = &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}
 	}

@@ -166,6 +166,8 @@ type StarterExited struct {
 	Immortal int
 	// Fault is set if the starter ended without a word because of the machine.
 	Fault *MachineFault
+	// Broken says why the slot cannot be used again, nil if it can.
+	Broken *slot.BrokenReason
 }
 
 // DeactivateRequested asks to end the job under a claim and to keep the claim.

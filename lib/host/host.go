@@ -124,6 +124,10 @@ type SpawnSpec struct {
 	// Dir are reached with that user's rights, and only those are left to it.
 	User *Identity
 
+	// OwnMounts has nobody else see what the family mounts. What others mount and
+	// unmount it sees once it has its mounts follow theirs.
+	OwnMounts bool
+
 	Bond Bond
 	Nice int // added to the parent's niceness; only positive values have an effect
 

@@ -54,5 +54,18 @@ func (inv *Inventory) publish() {
 		ad.SetInt("DetectedDisk", inv.Execute.TotalKiB)
 	}
 	text("ExecuteVolume", inv.Execute.ID)
+	if l := inv.Execute.Logical; l != nil {
+		ad.SetBool("IsEnforcingDiskUsage", true)
+		text("LvmBackingStore", l.Backing)
+		if l.Loopback {
+			ad.SetBool("LvmUsingLoopback", true)
+		}
+		if l.Thin {
+			ad.SetBool("LvmIsThinProvisioning", true)
+		}
+		if l.QuantumKiB > 0 {
+			ad.SetInt("DiskQuantum", l.QuantumKiB)
+		}
+	}
 	inv.publishNetwork(ad)
 }

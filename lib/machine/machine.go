@@ -138,6 +138,19 @@ type Disk struct {
 	Fixed        bool  // DISK is configured: measuring again changes nothing
 	FreeKiB      int64
 	Rotational   Tristate
+	// Logical is where jobs get file systems of their own from, whose sizes are
+	// then those of the Disk; nil where they share that of Path.
+	Logical *Logical
+}
+
+// Logical is a volume group, or a thin pool in one.
+type Logical struct {
+	Backing     string // GROUP, or GROUP/POOL
+	Loopback    bool   // it lies on a file
+	Thin        bool
+	QuantumKiB  int64 // the smallest volume, and the step of sizes
+	Bytes       int64
+	OthersBytes int64 // of volumes that are not those of jobs
 }
 
 // Usable returns what slots may have of the volume when available KiB are

@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
@@ -84,7 +85,8 @@ func (n *node) start(e ep.StartStarter) {
 		}
 		<-h.Exited()
 		st, err := h.Exit()
-		n.mail.post(func(now clock.Instant) { n.exited(now, e.Activation, st, err) })
+		broken := n.takeVolume(plan)
+		n.mail.post(func(now clock.Instant) { n.exited(now, e.Activation, st, broken, err) })
 	})
 }
 
@@ -210,7 +212,7 @@ func (n *node) jobEnded(now clock.Instant, act claim.ActivationID, a *activation
 	}})
 }
 
-func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitStatus, err error) {
+func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitStatus, broken *slot.BrokenReason, err error) {
 	why := ""
 	if err != nil {
 		n.o.Log.Warn("starter", "activation", act, "err", err)
@@ -219,7 +221,7 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 	if !st.Success() {
 		why = errors.Join(fmt.Errorf("the starter %v", st), err).Error()
 	}
-	gone := ep.StarterExited{Activation: act, Status: st}
+	gone := ep.StarterExited{Activation: act, Status: st, Broken: broken}
 	if a := n.starter.live[act]; a != nil {
 		gone.ClientLost, gone.Fault = a.record != nil && a.record.Lost, a.silent(st)
 		n.starter.gids.give(a.gid)

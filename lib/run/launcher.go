@@ -78,6 +78,7 @@ func newLauncher(o Options) (l Launcher, own processes) {
 	own = processes{launch.NewLauncher(launch.Spec{
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: role.Of(o.StarterEnv, o.Self),
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
+		OwnMounts: o.Host.Volumes != nil && o.Host.Volumes.Hidden(), Mounter: o.Host.Mounter,
 	})}
 	if o.Launcher == nil {
 		return own, own

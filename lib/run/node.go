@@ -183,6 +183,11 @@ func (n *node) loop(ctx context.Context) (Result, error) {
 	n.step(now, ep.Tick{})
 	res.Impossible = n.ap.Judge(now, n.offers(), n.eng.CouldEverRun)
 	n.moved = true
+	if n.o.Host.Volumes != nil {
+		watching, stop := context.WithCancel(context.Background())
+		defer stop()
+		n.mail.around.Go(func() { n.watchPool(watching) })
+	}
 	cancelled := ctx.Done()
 	for {
 		n.runCron(now)

@@ -60,6 +60,11 @@ type Host struct {
 	// and nothing is refused for want of them.
 	Descriptors func() (host.Descriptors, error)
 
+	// Volumes gives each job a file system of its own, and Mounter takes away those
+	// that others see of starters that died; nil where jobs share that of EXECUTE.
+	Volumes host.Volumes
+	Mounter host.Mounter
+
 	// Channel makes the standard input of a starter, through which the shadow's
 	// connection is passed; nil where none can be, and no job of a pool can run.
 	Channel func() (child *os.File, parent launch.Channel, err error)

@@ -26,7 +26,7 @@ func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choos
 		if err := cmp.Or(lack, n.chooseHere(plan, choose)); err != nil {
 			return nil, err
 		}
-		return n.launchWith(plan, nil)
+		return n.launchWith(e, plan, nil)
 	}
 	sh, err := n.member.pool.Shadow(context.Background(), e.Activation)
 	if err != nil {
@@ -37,15 +37,22 @@ func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choos
 		_ = sh.Conn.Close()
 		return nil, err
 	}
-	return n.launchWith(plan, sh.Conn)
+	return n.launchWith(e, plan, sh.Conn)
 }
 
 // launchWith marks what goes wrong as the machine's fault.
-func (n *node) launchWith(plan *protocol.Plan, nc net.Conn) (Starter, error) {
+func (n *node) launchWith(e ep.StartStarter, plan *protocol.Plan, nc net.Conn) (Starter, error) {
 	n.starter.launching <- struct{}{}
 	defer func() { <-n.starter.launching }()
+	if err := n.giveVolume(e, plan); err != nil {
+		if nc != nil {
+			_ = nc.Close()
+		}
+		return nil, launchFailure{err}
+	}
 	h, err := n.starter.launcher.Launch(context.Background(), plan, nc)
 	if err != nil {
+		_ = n.takeVolume(plan)
 		return nil, launchFailure{err}
 	}
 	return h, nil

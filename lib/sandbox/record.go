@@ -43,6 +43,7 @@ type Record struct {
 	TrackGID   uint32      `json:"track_gid,omitempty"`
 	Account    uint32      `json:"account,omitempty"` // an account for jobs alone
 	Keep       bool        `json:"keep,omitempty"`    // the directory is to stay
+	Volume     string      `json:"volume,omitempty"`  // the name of the scratch directory's own file system
 	// Strays are processes of the job that do not carry Marker: see host.Remains.
 	Strays []host.ProcID `json:"strays,omitempty"`
 }

@@ -51,6 +51,10 @@ type Spec struct {
 	// it as it is. Everything below those directories is written in this way,
 	// for the owner may have put anything there.
 	As func(func() error) error
+	// Volume is a file system of its own for the scratch directory, which Mounter
+	// mounts there; nil leaves the directory on that of Execute.
+	Volume  *host.Volume
+	Mounter host.Mounter
 }
 
 // Mode returns the mode that a word of JOB_EXECDIR_PERMISSIONS stands for:
@@ -77,6 +81,7 @@ type Sandbox struct {
 	scratch *os.Root
 	as      func(func() error) error
 	ledger  *os.File
+	volume  volume
 	// recorded is how many bytes were written to the record.
 	recorded int
 }
@@ -119,9 +124,14 @@ func Create(spec Spec) (*Sandbox, error) {
 		if err := dir.Mkdir(sub.name, sub.mode); err != nil {
 			return fail(errors.Join(err, removeAll(s.execute, name)))
 		}
+		if sub.name == scratchDir && spec.Volume != nil {
+			if err := s.mount(dir, spec); err != nil {
+				return fail(errors.Join(err, removeAll(s.execute, name)))
+			}
+		}
 		if u := spec.Owner; u != nil && sub.name != ownDir {
 			if err := dir.Lchown(sub.name, int(u.UID), int(u.GID)); err != nil {
-				return fail(errors.Join(err, removeAll(s.execute, name)))
+				return fail(errors.Join(err, s.unmount(), removeAll(s.execute, name)))
 			}
 		}
 	}
@@ -215,6 +225,7 @@ func (s *Sandbox) Close() {
 			r.Close()
 		}
 	}
+	s.volume.close()
 	s.ledger, s.scratch, s.user, s.own, s.execute = nil, nil, nil, nil, nil
 }
 
@@ -225,7 +236,7 @@ func (s *Sandbox) Remove() error {
 		return nil
 	}
 	defer s.Close()
-	if err := removeAll(s.execute, s.name); err != nil {
+	if err := errors.Join(s.unmount(), removeAll(s.execute, s.name)); err != nil {
 		return errs.E("sandbox.Remove", kindOf(err), s.dir, err)
 	}
 	return nil
@@ -237,7 +248,7 @@ func (s *Sandbox) RemoveJob() error {
 	if s.execute == nil {
 		return nil
 	}
-	err := errors.Join(removeAll(s.execute, filepath.Join(s.name, scratchDir)), removeAll(s.execute, filepath.Join(s.name, userDir)))
+	err := errors.Join(s.unmount(), removeAll(s.execute, filepath.Join(s.name, scratchDir)), removeAll(s.execute, filepath.Join(s.name, userDir)))
 	if err != nil {
 		return errs.E("sandbox.RemoveJob", kindOf(err), s.dir, err)
 	}

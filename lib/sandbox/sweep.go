@@ -40,6 +40,20 @@ type Swept struct {
 // sandbox and is not private is removed where only those make directories who
 // may write in execute, and is an error where everybody may.
 func Sweep(execute string, census host.Census, private Private) (Swept, error) {
+	return Sweeper{Census: census, Private: private}.Sweep(execute)
+}
+
+// Sweeper clears away what dead starters have left.
+type Sweeper struct {
+	Census  host.Census
+	Private Private
+	// Mounter takes the file systems of scratch directories away that are seen
+	// here; nil where there are none.
+	Mounter host.Mounter
+}
+
+// Sweep is the function of that name.
+func (w Sweeper) Sweep(execute string) (Swept, error) {
 	const op = "sandbox.Sweep"
 	var swept Swept
 	root, err := os.OpenRoot(execute)
@@ -64,7 +78,7 @@ func Sweep(execute string, census host.Census, private Private) (Swept, error) {
 		if _, ok := starterPID(e.Name()); !ok || !e.IsDir() {
 			continue
 		}
-		if err := swept.one(root, execute, e.Name(), census, private); err != nil {
+		if err := swept.one(root, execute, e.Name(), w); err != nil {
 			all = errors.Join(all, errs.E(op, errs.Other, filepath.Join(execute, e.Name()), err))
 		}
 	}
@@ -74,6 +88,11 @@ func Sweep(execute string, census host.Census, private Private) (Swept, error) {
 // Reclaim does for one dead starter what Sweep does for all: its processes are
 // killed and its sandbox is removed. It is no error if there is none.
 func Reclaim(execute string, starter host.ProcID, census host.Census, private Private) (Swept, error) {
+	return Sweeper{Census: census, Private: private}.Reclaim(execute, starter)
+}
+
+// Reclaim is the function of that name.
+func (w Sweeper) Reclaim(execute string, starter host.ProcID) (Swept, error) {
 	var swept Swept
 	root, err := os.OpenRoot(execute)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,12 +106,12 @@ func Reclaim(execute string, starter host.ProcID, census host.Census, private Pr
 	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return swept, nil
 	}
-	return swept, swept.one(root, execute, name, census, private)
+	return swept, swept.one(root, execute, name, w)
 }
 
 // one deals with one sandbox.
-func (s *Swept) one(root *os.Root, execute, name string, census host.Census, private Private) error {
-	path := filepath.Join(execute, name)
+func (s *Swept) one(root *os.Root, execute, name string, w Sweeper) error {
+	path, census, private := filepath.Join(execute, name), w.Census, w.Private
 	record, err := readRecord(root, name, private)
 	if errs.Is(err, errs.Denied) && open(root) {
 		return err // made by another user, and perhaps in use
@@ -129,11 +148,25 @@ func (s *Swept) one(root *os.Root, execute, name string, census host.Census, pri
 			return nil
 		}
 	}
-	if err := removeAll(root, name); err != nil {
+	if err := errors.Join(w.unmount(root, name), removeAll(root, name)); err != nil {
 		return errs.E("sandbox.Sweep", kindOf(err), path, err)
 	}
 	s.Removed = append(s.Removed, path)
 	return nil
+}
+
+// unmount takes the file system of a dead starter's scratch directory away, if it has
+// one that is seen here.
+func (w Sweeper) unmount(root *os.Root, name string) error {
+	if w.Mounter == nil {
+		return nil
+	}
+	dir, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return w.Mounter.Unmount(dir, scratchDir)
 }
 
 // open reports whether everybody may make directories in root.

@@ -25,11 +25,16 @@ type Usage struct {
 	KiB   int64 // sizes of plain files, each rounded up to a KiB
 	Files int   // plain files
 	Cut   bool  // there is more than was counted
+	Full  bool  // a file system of its own has no room left
 }
 
-// Usage measures the scratch directory by the files' sizes. Files that vanish
+// Usage measures the scratch directory: by what a file system of its own says, or by
+// the files' sizes. Files that vanish
 // meanwhile are not counted; directories that cannot be read neither.
 func (s *Sandbox) Usage() Usage {
+	if u, ok := s.volume.usage(); ok {
+		return u
+	}
 	w := walk{left: maxWalk}
 	if s.scratch != nil {
 		w.dir(s.scratch, ".", 0)

@@ -139,6 +139,7 @@ const (
 	BrokenAssets      BrokenCode = 2 // too few instances of a resource to hand out
 	BrokenExecuteDir  BrokenCode = 3 // the execute directory cannot be used
 	BrokenUnclean     BrokenCode = 4 // what a job left behind could not be removed
+	BrokenVolume      BrokenCode = 5 // the logical volume of a job could not be removed
 	BrokenHungProcess BrokenCode = 6 // a job's process could not be killed
 	BrokenHungGroup   BrokenCode = 7 // a job's control group could not be removed
 )

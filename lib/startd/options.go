@@ -42,6 +42,10 @@ type JobHost interface {
 	Host(execute string, snap *config.Snapshot) (run.Host, error)
 	// Sweep clears an EXECUTE directory of what dead starters left.
 	Sweep(execute string) error
+	// Volumes opens what jobs get file systems of their own from, and removes those
+	// that an earlier life left; nil where they get none. space is the scanner of
+	// its disk, in place of Volume, and said is for the log.
+	Volumes(ctx context.Context, execute string, snap *config.Snapshot) (v host.Volumes, space machine.Scanner, said []string, err error)
 }
 
 // Owners tells whose files and sockets are, and reads what is ours.

@@ -84,9 +84,9 @@ func (d *daemonState) checkPlaces(s *config.Snapshot) error {
 
 // detect finds out of the machine what the configuration names: its EXECUTE,
 // which is there by now. Its programs are asked by the run, beside the rest.
-func (d *daemonState) detect(ctx context.Context, execute string) error {
-	return d.during("the file system of EXECUTE: "+execute, func() error {
-		for _, e := range d.found.inventory.Apply(ctx, time.Now(), d.o.Platform.Volume(execute, d.conf.atStart), machine.ConfigScanner(d.conf.atStart)) {
+func (d *daemonState) detect(ctx context.Context, space machine.Scanner) error {
+	return d.during("the file system of EXECUTE: "+d.conf.atStart.String("EXECUTE"), func() error {
+		for _, e := range d.found.inventory.Apply(ctx, time.Now(), space, machine.ConfigScanner(d.conf.atStart)) {
 			if errs.Is(e, errs.Invalid) {
 				return e
 			}

@@ -224,10 +224,13 @@ func (d *daemonState) prepareSite(ctx context.Context, at *site) error {
 		}
 		return nil
 	})
-	if err := d.detect(ctx, at.execute); err != nil {
+	space, err := d.openVolumes(ctx, at)
+	if err != nil {
 		return err
 	}
-	var err error
+	if err := d.detect(ctx, space); err != nil {
+		return err
+	}
 	if at.starterPath, at.starterArgs, err = d.starterProgram(ctx, d.conf.atStart, at.host.Spawner); err != nil {
 		return err
 	}
@@ -238,6 +241,23 @@ func (d *daemonState) prepareSite(ctx context.Context, at *site) error {
 		d.log.Warn("service manager", "err", err)
 	}
 	return d.secure(ctx)
+}
+
+// openVolumes opens the volumes of jobs, and returns the scanner of the disk that jobs
+// have: theirs, or the file system of EXECUTE.
+func (d *daemonState) openVolumes(ctx context.Context, at *site) (space machine.Scanner, err error) {
+	var said []string
+	err = d.during("the logical volumes of jobs (STARTD_ENFORCE_DISK_LIMITS)", func() (err error) {
+		at.host.Volumes, space, said, err = d.o.Platform.Volumes(ctx, at.execute, d.conf.atStart)
+		return err
+	})
+	for _, line := range said {
+		d.log.Warn(line)
+	}
+	if space == nil {
+		space = d.o.Platform.Volume(at.execute, d.conf.atStart)
+	}
+	return space, err
 }
 
 // serve runs the Execution Point as a member of its pool until it is told to end.

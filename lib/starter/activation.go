@@ -62,6 +62,8 @@ type Host struct {
 	// Files is what the files of a job without a shadow are asked beyond Go's
 	// library, for Chirp. Errno is filled in.
 	Files chirp.System
+	// Mounter mounts the scratch directory's own file system; nil where jobs get none.
+	Mounter host.Mounter
 	// Log is the starter's log, nil for none, until a plan asks for one that
 	// OpenLog opens; touched is when it was last written before, zero for a new one.
 	Log     *slog.Logger
@@ -177,6 +179,8 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 			a.polls.again(a.plan.Settings.Poll, u)
 		case <-ticks(a.flow.looks):
 			duties = a.lookAtOutput()
+		case <-ticks(a.diskLooks.ticks):
+			duties = a.lookAtVolume()
 		case <-a.gone:
 			a.gone = nil
 			duties = a.life.parted()
@@ -296,6 +300,7 @@ func (a *activation) stopWatching() {
 	if a.updates != nil {
 		a.updates.Stop()
 		a.polls.stop()
+		a.diskLooks.stop()
 		a.settled.Stop()
 	}
 }
@@ -421,6 +426,7 @@ func (a *activation) makeSandbox() error {
 	p, self := a.plan, a.host.Census.Self()
 	box, err := sandbox.Create(sandbox.Spec{
 		Execute: p.Execute, Starter: self, Mode: p.Settings.Permissions, Owner: p.RunAs, As: a.asUser,
+		Volume: p.Volume, Mounter: a.host.Mounter,
 	})
 	if err != nil {
 		return err
@@ -434,6 +440,9 @@ func (a *activation) makeSandbox() error {
 	}
 	if p.RunAs != nil && p.Dedicated {
 		a.note.Account = p.RunAs.UID
+	}
+	if p.Volume != nil {
+		a.note.Volume = p.Volume.Name
 	}
 	place := host.GroupPlace{Base: p.Settings.Cgroup, Delegated: p.Settings.Delegated}
 	if place.Base != "" && a.host.Groups != nil && a.host.Groups(place) == nil {
@@ -466,6 +475,9 @@ func (a *activation) finish() {
 			a.record.Leftovers, a.record.Usage = left, usage
 			a.problem(errors.Join(err, uerr))
 			if duties := a.outOfMemory(); duties != nil {
+				return duties
+			}
+			if duties := a.outOfDisk(); duties != nil {
 				return duties
 			}
 			if a.runAfter() {

@@ -118,6 +118,9 @@ func (a *activation) short(err error) error {
 // fault: its files could not be written to the sandbox.
 func (a *activation) blameHold() {
 	h := a.life.hold
+	if a.plan != nil && a.plan.Volume != nil && h != nil && h.Subcode == errnoNoSpace {
+		return // the job has filled what is its own
+	}
 	if h == nil || a.job == nil || !a.job.Moves || !slices.Contains(diskErrnos, h.Subcode) {
 		return
 	}

@@ -141,6 +141,9 @@ func (a *activation) spawn() (*protocol.Hold, error) {
 	a.updates = time.NewTimer(p.Settings.First())
 	a.settled = time.NewTimer(settling)
 	a.polls.begin(p.Settings.Poll)
+	if p.Volume != nil {
+		a.diskLooks.begin()
+	}
 	return nil, nil
 }
 

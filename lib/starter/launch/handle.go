@@ -55,6 +55,7 @@ type reclaimer struct {
 	execute string          // of the plan, "" before there is one
 	census  host.Census     // nil leaves it to the next sweep
 	private sandbox.Private // whose directories its record is believed in
+	mounter host.Mounter    // of the startd
 }
 
 // newHandle is a handle that reads reports from where follow is told.
@@ -218,7 +219,7 @@ func (h *Handle) reclaimLeft() (killed int, err error) {
 	if well || r.execute == "" || r.census == nil {
 		return 0, nil
 	}
-	swept, err := sandbox.Reclaim(r.execute, h.starter.Main(), r.census, r.private)
+	swept, err := sandbox.Sweeper{Census: r.census, Private: r.private, Mounter: r.mounter}.Reclaim(r.execute, h.starter.Main())
 	for _, who := range swept.Suspects {
 		h.log.Warn("a process may be of a job whose starter died; nothing proves it, and it was left running", "process", who)
 	}

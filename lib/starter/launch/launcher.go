@@ -40,6 +40,11 @@ type Spec struct {
 	AnswerWithin time.Duration
 	Standby      int          // how many starters are kept running ahead, waiting for a plan
 	Log          *slog.Logger // nil is silence
+	// OwnMounts has starters mount what nobody else sees.
+	OwnMounts bool
+	// Mounter takes away what a starter that died had mounted where others see it;
+	// nil where none does.
+	Mounter host.Mounter
 }
 
 // Channel is the startd's end of a starter's standard input.
@@ -243,7 +248,7 @@ func start(spec Spec) (*Handle, error) {
 	family, err := spec.Spawner.Spawn(host.SpawnSpec{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env,
 		Stdin: stdinR, Stdout: stdoutW, Stderr: spec.Stderr,
-		Bond: host.Independent,
+		Bond: host.Independent, OwnMounts: spec.OwnMounts,
 	})
 	stdinR.Close()
 	stdoutW.Close()
@@ -253,6 +258,7 @@ func start(spec Spec) (*Handle, error) {
 		return nil, errs.E("launch.start", errs.Broken, spec.Path, err)
 	}
 	h := newHandle(family, stdinW, spec.AnswerWithin, spec.Census, spec.Private, spec.Log)
+	h.reclaim.mounter = spec.Mounter
 	go h.follow(stdoutR)
 	return h, nil
 }

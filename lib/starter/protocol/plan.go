@@ -44,6 +44,8 @@ type Plan struct {
 	// TrackGID is a group that each process of the job has and no other process of
 	// the machine; 0 is none. Only a starter of root can give it.
 	TrackGID uint32 `json:"track_gid,omitempty"`
+	// Volume is the scratch directory's own file system, nil for none.
+	Volume *host.Volume `json:"volume,omitempty"`
 	// Shadow is the access point's side of a job of a pool, whose socket comes
 	// beside the plan. With it Submit means nothing. nil is a job of the
 	// embedded access point.

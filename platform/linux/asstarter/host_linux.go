@@ -27,6 +27,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/handover"
+	"github.com/execpoint/execpoint/platform/linux/mount"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
 	"github.com/execpoint/execpoint/platform/linux/space"
@@ -88,9 +89,10 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Files: files, Acknowledge: acknowledge,
 		Listen: func(dir *os.File, name string) (starter.Door, error) { return handover.Listen(dir, name) },
 		Log:    slog.New(observe.NewLogHandler(os.Stderr, slog.LevelInfo)), OpenLog: openLog,
-		GPUs:   func() []host.GPU { return linux.NVIDIAGPUs(linux.DefaultRoot()) },
-		Groups: func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
-		Space:  space.Able,
+		GPUs:    func() []host.GPU { return linux.NVIDIAGPUs(linux.DefaultRoot()) },
+		Groups:  func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
+		Space:   space.Able,
+		Mounter: mount.Volumes{},
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()

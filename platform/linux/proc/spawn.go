@@ -233,6 +233,9 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 		Dir: spec.Dir, Env: spec.Env, Files: files,
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &f.pidfd, Chroot: f.room.root()},
 	}
+	if spec.OwnMounts {
+		attr.Sys.Cloneflags |= syscall.CLONE_NEWNS
+	}
 	if u := spec.User; u != nil {
 		groups := u.Groups
 		if spec.TrackGID != 0 {

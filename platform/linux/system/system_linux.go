@@ -28,6 +28,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/idle"
 	"github.com/execpoint/execpoint/platform/linux/lockfile"
+	"github.com/execpoint/execpoint/platform/linux/mount"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 )
 
@@ -85,7 +86,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 	if err != nil {
 		return run.Host{}, err
 	}
-	if !again {
+	if !again || enforcing(snap) {
 		execute = "" // what was measured at the start holds
 	}
 	others, files := p.Others()
@@ -100,6 +101,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 		Errno:  proc.Errno,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, GroupName: groupName, Access: files,
 		Cores:       linux.Cores,
+		Mounter:     mount.Volumes{},
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, launch.Channel, error) {
 			child, parent, err := handover.New()
@@ -188,7 +190,7 @@ func (p *System) Sweep(execute string) error {
 	if info, err := os.Stat(execute); err == nil && info.Mode().Perm()&0o002 != 0 {
 		census = unproven{census}
 	}
-	swept, err := sandbox.Sweep(execute, census, account.Directories{}.Private)
+	swept, err := sandbox.Sweeper{Census: census, Private: account.Directories{}.Private, Mounter: mount.Volumes{}}.Sweep(execute)
 	for _, who := range swept.Suspects {
 		err = errors.Join(err, errs.E("system.Sweep", errs.Conflict, execute,
 			fmt.Errorf("%s: it may be of that job, which nothing proves, and was left running; end it if it is", who)))

@@ -6,6 +6,7 @@
 package system
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -80,6 +81,11 @@ func (p *System) RunBase() (string, error) { return "", errNoPlatform }
 
 // Writable is never reached.
 func (p *System) Writable(string) error { return errNoPlatform }
+
+// Volumes is never reached.
+func (p *System) Volumes(context.Context, string, *config.Snapshot) (host.Volumes, machine.Scanner, []string, error) {
+	return nil, nil, nil, errNoPlatform
+}
 
 // Sweep is never reached.
 func (p *System) Sweep(string) error { return errNoPlatform }
