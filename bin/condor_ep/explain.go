@@ -4,22 +4,26 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/bin/internal/thishost"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/explain"
+	"github.com/execpoint/execpoint/lib/history"
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/observe"
 	"github.com/execpoint/execpoint/lib/spelling"
 	"github.com/execpoint/execpoint/lib/tool/adtext"
+	"github.com/execpoint/execpoint/lib/tool/jobs"
 	"github.com/execpoint/execpoint/lib/tool/words"
 )
 
@@ -76,7 +80,15 @@ func cmdExplain(args []string, stdout, stderr io.Writer) int {
 	if offline {
 		reports = f.tried
 	}
-	list, status := reports(stderr)
+	var complaints bytes.Buffer
+	list, status := reports(&complaints)
+	if f.machine == "" && f.set.ad == nil && jobs.IsID(f.subject) && !slices.ContainsFunc(list, func(r *explain.Report) bool { return r.Slot != "" || r.Answer != "" }) {
+		// It does not run, and does not wait: it may have ended here.
+		if ad := f.ended(); ad != nil {
+			return f.account(stdout, ad)
+		}
+	}
+	_, _ = complaints.WriteTo(stderr) // what cannot be written there is lost
 	for _, r := range list {
 		if err := f.print(stdout, r); err != nil {
 			printError(stderr, "condor_ep explain", err)
@@ -92,6 +104,47 @@ func (f *explainFlags) print(w io.Writer, r *explain.Report) error {
 	}
 	_, err := io.WriteString(w, words.Lines(r.Text(time.Now()))) // jobs have a say in it
 	return err
+}
+
+// ended is the newest ad in a history of the job that is the subject, nil without one.
+func (f *explainFlags) ended() *classad.Ad {
+	var newest *classad.Ad
+	h := historyFlags{target: f.target, job: f.subject, constraint: jobs.OfJob(f.subject, ""), limit: 1}
+	show := func(ad *classad.Ad) error { newest = ad; return nil }
+	if h.isFar() {
+		_ = h.fromAfar(show) // who asked for a job that runs was told already what is wrong
+		return newest
+	}
+	paths, err := h.paths()
+	if err != nil {
+		return nil
+	}
+	e, err := classad.ParseExpr(h.constraint, classad.Old)
+	if err != nil {
+		return nil
+	}
+	var histories [][]string
+	for _, path := range paths {
+		if files, err := history.Files(path); err == nil {
+			histories = append(histories, files)
+		}
+	}
+	q := history.Query{Limit: 1, Constraint: e, Env: classad.Env{Now: time.Now(), Location: time.Local}}
+	_ = q.SearchAll(context.Background(), histories, func(r history.Record) bool { return show(r.Ad) == nil }, func(string, int64, error) {})
+	return newest
+}
+
+// account prints how the job of ad ended.
+func (f *explainFlags) account(w io.Writer, ad *classad.Ad) int {
+	form := jobs.Accounts
+	if f.json {
+		form = jobs.Lines
+	}
+	list := jobs.NewList(w, form, time.Local)
+	// The writer is a terminal or a pipe; its errors show as missing lines.
+	_ = list.Show(ad)
+	_ = list.Close()
+	return exitOK
 }
 
 // runs reports whether an Execution Point runs here with the configuration.

@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/spelling"
 	"github.com/execpoint/execpoint/lib/tool/ask"
 	"github.com/execpoint/execpoint/lib/tool/here"
 	"github.com/execpoint/execpoint/lib/tool/jobs"
@@ -25,6 +26,7 @@ type historyFlags struct {
 	file, constraint  string
 	limit             int
 	json, jsonl, long bool
+	job               string // its id, "" for all
 }
 
 // cmdHistory shows the jobs that have ended here, the newest first.
@@ -43,12 +45,18 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	switch {
-	case fs.NArg() > 0:
-		return fs.Misuse("unexpected argument %q", fs.Arg(0))
+	case fs.NArg() > 1:
+		return fs.Misuse("want one job (3.0), or none, got %s", spelling.Count(fs.NArg(), "word"))
+	case fs.NArg() == 1 && !jobs.IsID(fs.Arg(0)):
+		return fs.Misuse("%q is no job (3.0)", fs.Arg(0))
 	case f.limit < 0:
 		return fs.Misuse("-limit %d: want a number of jobs", f.limit)
 	case countTrue(f.json, f.jsonl, f.long) > 1:
 		return fs.Misuse("-json, -jsonl and -long exclude one another")
+	}
+	f.job = fs.Arg(0)
+	if f.job != "" {
+		f.constraint = jobs.OfJob(f.job, f.constraint)
 	}
 	q := history.Query{Limit: f.limit, Env: classad.Env{Now: time.Now(), Location: time.Local}}
 	if f.constraint != "" {
@@ -99,7 +107,7 @@ func cmdHistory(args []string, stdout, stderr io.Writer) int {
 	}
 	// The writer below is a terminal or a pipe; its errors show as missing lines.
 	_ = list.Close()
-	if form := f.form(); list.Len() == 0 && (form == jobs.Table || form == jobs.Long) {
+	if form := f.form(); list.Len() == 0 && (form == jobs.Table || form == jobs.Long || form == jobs.Accounts) {
 		where := paths
 		if f.isFar() {
 			where = []string{"the history of " + f.name}
@@ -118,6 +126,8 @@ func (f *historyFlags) form() jobs.Form {
 		return jobs.Lines
 	case f.long:
 		return jobs.Long
+	case f.job != "":
+		return jobs.Accounts
 	}
 	return jobs.Table
 }

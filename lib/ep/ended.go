@@ -34,7 +34,15 @@ type ActivationEnded struct {
 	// owner's PREEMPT, cost it its work.
 	Reason             string
 	Code, Subcode      int
+	Rule               Rule
 	Drained, Preempted bool
+}
+
+// Rule is the line of the owner's policy by which a job was told to leave; zero where
+// that was no expression's doing.
+type Rule struct {
+	Name, Text string // PREEMPT, and what it is set to
+	Origin     string // file:line, template or <default>
 }
 
 func (ActivationEnded) effect() {}
@@ -50,6 +58,7 @@ func (e *Engine) emitActivationEnded(sl *slotState) {
 		Activation: a.ID, Slot: sl.s.ID, Name: sl.name, FullName: sl.full, Claim: sl.cur.ID.String(), Client: sl.cur.Client,
 		Job: a.Job, Given: sl.s.Total, Began: a.Began, Wall: e.now.Sub(a.Began), Ran: a.outcome.exited, Exit: a.outcome.exit,
 		Reason: a.order.why.reason, Code: a.order.why.code, Subcode: a.order.why.subcode,
+		Rule:    a.order.why.rule,
 		Drained: evicted && a.drained, Preempted: evicted && (a.PreemptWasTrue || sl.waiting != nil),
 	})
 }

@@ -71,3 +71,33 @@ func TestActivationEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestRuleOfAnEnd names the line of the policy that had a job leave, and none where
+// somebody asked.
+func TestRuleOfAnEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		do   func(s *stage)
+		want string
+	}{
+		{"preempted", func(s *stage) { s.publish("Evict = true\n"); s.run(5 * time.Second) }, "PREEMPT"},
+		{"vacated", func(s *stage) { s.step(VacateRequested{Manner: Graceful}) }, ""},
+	} {
+		s := newStage(t, 1, static1+"PREEMPT = Evict =?= true\nMAXJOBRETIREMENTTIME = 0\nMachineMaxVacateTime = 10\nPOLLING_INTERVAL = 5\n")
+		got := s.endings()
+		ad := job(t, steady(time.Hour), "")
+		g := s.claim(slot1, ad)
+		s.activate(g.Claim, ad)
+		s.run(10 * time.Second)
+		c.do(s)
+		s.run(time.Minute)
+		if len(*got) != 1 {
+			t.Fatalf("%s: %+v", c.name, *got)
+		}
+		rule := (*got)[0].Rule
+		if rule.Name != c.want || c.want != "" && (rule.Text != "Evict =?= true" || rule.Origin == "") {
+			t.Errorf("%s: %+v", c.name, rule)
+		}
+	}
+}

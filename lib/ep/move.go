@@ -6,6 +6,7 @@ package ep
 import (
 	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/policy"
@@ -51,7 +52,7 @@ func (e *Engine) settle(sl *slotState, left int) {
 	if !d.Moves() {
 		if d.Cause == policy.ByPreempt { // already Retiring; from now on for good
 			sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
-			sl.ending.why = e.vacateFor(d.Code)
+			sl.ending.why = e.decided(&d)
 		}
 		return
 	}
@@ -59,9 +60,24 @@ func (e *Engine) settle(sl *slotState, left int) {
 		sl.act.PreemptWasTrue, sl.act.Irrevocable = true, true
 	}
 	if d.Code != 0 {
-		sl.ending.why = e.vacateFor(d.Code)
+		sl.ending.why = e.decided(&d)
 	}
 	e.move(sl, d, policy.Evaluated, left-1)
+}
+
+// decided is why a claim ends by d.
+func (e *Engine) decided(d *policy.Decision) vacate {
+	why := e.vacateFor(d.Code)
+	for _, t := range d.Trace {
+		// "PREEMPT", and for slots or universes of their own "SLOT_TYPE_1_PREEMPT" and "PREEMPT_VANILLA".
+		if strings.Contains(t.Name, d.Cause.String()) && t.Text != "" && strings.HasSuffix(t.Taken, "TRUE") {
+			why.rule = Rule{Name: t.Name, Text: t.Text, Origin: "the job"}
+			if !t.OfJob {
+				why.rule.Origin = t.Origin.String()
+			}
+		}
+	}
+	return why
 }
 
 // leaving reports whether the job was already told to leave while the slot is

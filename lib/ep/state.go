@@ -117,6 +117,7 @@ type waiting struct {
 type vacate struct {
 	reason        string
 	code, subcode int
+	rule          Rule
 }
 
 // job returns the ad that expressions see as TARGET.

@@ -6,12 +6,15 @@ package run
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/slot"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
@@ -123,7 +126,7 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 
 // orderOf is an order of the engine in the words of the protocol.
 func orderOf(e ep.OrderStarter) protocol.Order {
-	why := protocol.Leave{Manner: protocol.MannerVacate, Asked: "startd", Reason: e.Reason, Code: e.Code, Subcode: e.Subcode}
+	why := protocol.Leave{Manner: protocol.MannerVacate, Asked: askedBy(e.Code), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode}
 	if e.Hold {
 		why.Manner = protocol.MannerHold
 	}
@@ -138,6 +141,43 @@ func orderOf(e ep.OrderStarter) protocol.Order {
 		return protocol.Checkpoint{}
 	}
 	return protocol.HardKill{Leave: why, OutputLimit: e.OutputLimit}
+}
+
+// askedBy is for whom the startd orders what has that vacate code.
+func askedBy(code int) string {
+	switch reason.Code(code) {
+	case reason.ClaimDeactivated:
+		return "shadow"
+	case reason.StartdReleaseCommand:
+		return "schedd"
+	case reason.StartdVacateCommand:
+		return "administrator"
+	}
+	return "startd"
+}
+
+// immortal counts the processes of a job that live although its starter, or the
+// startd after one that died, did all to end them. HTCondor's startd looks three times,
+// a second apart, before it believes that; here they were waited for already.
+func (n *node) immortal(rec *protocol.ExitRecord, err error) int {
+	var named []host.ProcID
+	var undying *host.Undying
+	if errors.As(err, &undying) {
+		named = undying.Procs
+	}
+	if rec != nil {
+		named = append(slices.Clone(named), rec.Left.Undying...)
+	}
+	living := map[host.ProcID]bool{}
+	for _, p := range named {
+		if n.o.Host.Census.Alive(p) {
+			living[p] = true
+		}
+	}
+	if len(living) > 0 {
+		n.o.Log.Error(fmt.Sprintf("Startd has detected %d still-running processes under a starter", len(living)), "processes", fmt.Sprint(slices.Collect(maps.Keys(living))))
+	}
+	return len(living)
 }
 
 // send passes an order on, and waits for nobody. A starter that is gone needs
@@ -224,6 +264,7 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 	gone := ep.StarterExited{Activation: act, Status: st, Broken: broken}
 	if a := n.starter.live[act]; a != nil {
 		gone.ClientLost, gone.Fault = a.record != nil && a.record.Lost, a.silent(st)
+		gone.Immortal = n.immortal(a.record, err)
 		n.starter.gids.give(a.gid)
 	}
 	n.step(now, gone)

@@ -4,6 +4,8 @@
 package run
 
 import (
+	"encoding/json"
+	"errors"
 	"math"
 	"time"
 
@@ -75,7 +77,29 @@ func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
 		ad.SetInt("JobPid", int64(pid))
 	}
 	ad.SetString("StartdIpAddr", sinful(n.o.Inventory.FullHostname))
-	n.write("the history of a job", func() error { return to.Append(ad, now.Wall) })
+	n.write("the history of a job", func() error { return errors.Join(addRecord(ad, rec, e.Rule), to.Append(ad, now.Wall)) })
+}
+
+// addRecord has the ad of a job that ended tell the whole of its exit record, beside
+// the attributes of HTCondor's, in one of our own that stock tools show and else ignore.
+func addRecord(ad *classad.Ad, rec *protocol.ExitRecord, rule ep.Rule) error {
+	ad.Delete(protocol.AttrExitRecord) // that the job brought
+	if rec == nil {
+		return nil
+	}
+	kept := protocol.Kept{ExitRecord: *rec}
+	if rec.Evicted && rule.Name != "" {
+		kept.Rule = &protocol.Rule{Name: rule.Name, Text: rule.Text, Origin: rule.Origin}
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	all, err := classad.ParseJSON(string(text))
+	if err == nil {
+		ad.SetValue(protocol.AttrExitRecord, classad.AdValue(all))
+	}
+	return err
 }
 
 // The values of JobStatus that a history of an EP has.

@@ -327,7 +327,7 @@ func (a *activation) begin(p *protocol.Plan) []duty {
 		a.refuse(p, errors.New("this starter has a plan"))
 		return nil
 	}
-	a.plan = p
+	a.plan, a.record.Ran.Stages.Began = p, time.Now()
 	a.plan.Complete()
 	a.openLog()
 	a.source = a.newSource()
@@ -464,6 +464,7 @@ func (a *activation) finish() {
 	a.record.Status = a.family.Status()
 	a.logExit(a.record.Status)
 	a.exitAt = time.Now()
+	a.record.Ran.Stages.Exited = a.exitAt
 	a.watchOutput()
 	closing := func() func() []duty {
 		left, err := a.family.Close()
@@ -473,6 +474,7 @@ func (a *activation) finish() {
 		}
 		return func() []duty {
 			a.record.Leftovers, a.record.Usage = left, usage
+			a.noteUndying(err)
 			a.problem(errors.Join(err, uerr))
 			if duties := a.outOfMemory(); duties != nil {
 				return duties
@@ -529,6 +531,7 @@ func (a *activation) usage() {
 // end writes and tells how it went, and removes the sandbox.
 func (a *activation) end() {
 	r := &a.record
+	r.Ran.Limits = a.inForce()
 	r.Ended = time.Now()
 	r.DiskKiB = a.disk.KiB
 	if a.plan != nil {

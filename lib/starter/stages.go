@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
@@ -84,6 +85,7 @@ func (a *activation) bring() {
 // brought goes on with a job whose input is there, or is not.
 func (a *activation) brought(got job.Brought, err error) []duty {
 	a.input, a.record.BytesIn = got, got.Bytes
+	a.record.Ran.Stages.Brought = time.Now()
 	a.problem(got.Problem)
 	var held *job.Held
 	var unfit *job.Unfit
@@ -216,7 +218,7 @@ func (a *activation) deliver() {
 // sent goes on after the output was sent, or was not.
 func (a *activation) sent(wanted job.Wanted, sent job.Sent, err error) []duty {
 	if wanted != job.Nothing {
-		a.record.BytesOut = sent.Bytes
+		a.record.BytesOut, a.record.Ran.Stages.Sent = sent.Bytes, time.Now()
 	}
 	var held *job.Held
 	switch {

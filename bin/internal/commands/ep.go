@@ -63,7 +63,7 @@ var epJobs = []Command{{
 }, {
 	Name: "explain", Brief: "say why a slot or a job is as it is, and what would have to change",
 	Synopsis: []string{"[-name NAME [-pool POOL]] [-json] [-job FILE] [SLOT|JOB]", "[-config FILE] [-local-name NAME] [-machine FILE.json] [-set NAME=EXPR]... [-job FILE] [-json] [SLOT]"},
-	Does: "Show why a slot or a job of a running Execution Point is as it is, and what would have to change: all slots if none is named, and with -job what becomes of a job that might be submitted.\n\n" +
+	Does: "Show why a slot or a job of a running Execution Point is as it is, and what would have to change: all slots if none is named, and with -job what becomes of a job that might be submitted. Of a job that has ended the history tells how.\n\n" +
 		"With -machine or -set, or with a -config with which none runs, the same of an Execution Point that might run, on this machine as it is now or on a described one; nothing is started.",
 	Options: []Option{
 		{Name: "job", Arg: "FILE", Text: "a job that might be submitted: its ad, or a submit file (*.sub)"},
@@ -74,8 +74,8 @@ var epJobs = []Command{{
 	Statuses: answers("done", "no Execution Point runs here, or it has no such slot or job", "configuration, job or description of a machine"),
 }, {
 	Name: "history", Brief: "show the jobs that have ended here, the newest first",
-	Synopsis: []string{"[-file FILE|-config FILE|-name NAME [-pool POOL]] [-local-name NAME] [-limit N] [-constraint EXPR] [-json|-jsonl|-long]"},
-	Does:     "Show the jobs that have ended here, the newest first.",
+	Synopsis: []string{"[-file FILE|-config FILE|-name NAME [-pool POOL]] [-local-name NAME] [-limit N] [-constraint EXPR] [-json|-jsonl|-long] [JOB]"},
+	Does:     "Show the jobs that have ended here, the newest first. Of one JOB (3.0) it is told how each of its runs here ended, who asked for that, its limits, what it used and what it left.",
 	Options: []Option{
 		{Name: "file", Arg: "FILE", Text: "a history, such as a startd_history"},
 		{Name: "config", Arg: "FILE", Text: "the history of that configuration"},

@@ -170,6 +170,8 @@ type ExitRecord struct {
 	// Fault is set when the job's program never ran and the machine is, or may
 	// be, to blame.
 	Fault *Fault `json:"fault,omitempty"`
+	Ran   Ran    `json:"ran,omitzero"`
+	Left  Left   `json:"left,omitzero"`
 }
 
 // The kinds of a Fault.

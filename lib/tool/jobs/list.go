@@ -20,10 +20,11 @@ type Form int
 
 // The forms.
 const (
-	Table Form = iota // a line for a job, and headings
-	Long              // ads in the old syntax, an empty line behind each
-	Lines             // ads in JSON, one to a line
-	JSON              // one list of ads in JSON, laid out as condor_history -json does
+	Table    Form = iota // a line for a job, and headings
+	Long                 // ads in the old syntax, an empty line behind each
+	Lines                // ads in JSON, one to a line
+	Accounts             // a paragraph for a job, an empty line between them
+	JSON                 // one list of ads in JSON, laid out as condor_history -json does
 )
 
 // List is a list of jobs that is being printed.
@@ -56,6 +57,12 @@ func (l *List) Show(ad *classad.Ad) error {
 		_, err = fmt.Fprint(l.w, between, ad.JSON(), "\n")
 	case Lines:
 		_, err = fmt.Fprintln(l.w, ad.JSON())
+	case Accounts:
+		between := ""
+		if l.shown > 1 {
+			between = "\n"
+		}
+		_, err = fmt.Fprint(l.w, between, Account(ad, l.place))
 	case Long:
 		_, err = fmt.Fprintf(l.w, "%s\n", ad.Text(classad.Old))
 	default:

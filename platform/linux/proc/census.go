@@ -59,7 +59,16 @@ func (s *Spawner) KillRemains(r host.Remains) (int, error) {
 		}
 		if time.Now().After(deadline) {
 			if err == nil {
-				err = fmt.Errorf("%d processes do not die", max(len(found), s.dying(killed)))
+				living := map[host.ProcID]bool{}
+				for _, st := range found {
+					living[st.id()] = true
+				}
+				for id := range killed {
+					if s.table.alive(id) {
+						living[id] = true
+					}
+				}
+				err = undying(living)
 			}
 			return len(killed), errs.E("proc.KillRemains", errs.Transient, r.Parent.String(), err)
 		}

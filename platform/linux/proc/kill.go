@@ -6,7 +6,10 @@
 package proc
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +49,7 @@ func (f *family) killAll() (int, error) {
 		if f.group != nil {
 			n, err := f.group.Kill()
 			if err != nil && time.Now().After(deadline) {
-				return max(len(killed), byGroup), err
+				return max(len(killed), byGroup), errors.Join(err, f.undying(killed))
 			}
 			byGroup, inGroup = max(byGroup, n), n
 		}
@@ -59,7 +62,7 @@ func (f *family) killAll() (int, error) {
 		}
 		if time.Now().After(deadline) {
 			if err == nil {
-				err = fmt.Errorf("%d processes do not die", max(left, dying))
+				err = f.undying(killed)
 			}
 			return len(killed), errs.E("proc.Kill", errs.Transient, f.main.String(), err)
 		}
@@ -70,6 +73,36 @@ func (f *family) killAll() (int, error) {
 		}
 		timer.Stop()
 	}
+}
+
+// undying names what of the family lives on.
+func (f *family) undying(killed map[host.ProcID]bool) error {
+	living := map[host.ProcID]bool{}
+	members, _ := f.members() // the others count
+	for _, m := range members {
+		living[m.id()] = true
+	}
+	if f.group != nil {
+		pids, _ := f.group.Procs()
+		for _, pid := range pids {
+			if st, err := f.spawner.table.stat(pid); err == nil {
+				living[st.id()] = true
+			}
+		}
+	}
+	for id := range killed {
+		if f.spawner.table.alive(id) {
+			living[id] = true
+		}
+	}
+	return undying(living)
+}
+
+// undying is an error that names them, in order.
+func undying(living map[host.ProcID]bool) error {
+	procs := slices.Collect(maps.Keys(living))
+	slices.SortFunc(procs, func(a, b host.ProcID) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start)) })
+	return &host.Undying{Procs: procs}
 }
 
 // killTree stops the tree, so that it cannot grow, and then kills it. It

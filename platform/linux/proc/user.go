@@ -8,7 +8,6 @@ package proc
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +37,7 @@ func (s *Spawner) KillUser(uid uint32) (int, error) {
 		if err != nil {
 			return len(killed), errs.E(op, errs.Broken, who, err)
 		}
-		left := 0
+		left := map[host.ProcID]bool{}
 		// Those that stand still start no others.
 		for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
 			for _, st := range all {
@@ -47,15 +46,15 @@ func (s *Spawner) KillUser(uid uint32) (int, error) {
 				}
 				if s.table.signal(st.id(), sig) && sig == unix.SIGKILL {
 					killed[st.id()] = true
-					left++
+					left[st.id()] = true
 				}
 			}
 		}
-		if left == 0 {
+		if len(left) == 0 {
 			return len(killed), nil
 		}
 		if time.Now().After(deadline) {
-			return len(killed), errs.E(op, errs.Transient, who, fmt.Errorf("%d processes do not die", left))
+			return len(killed), errs.E(op, errs.Transient, who, undying(left))
 		}
 		time.Sleep(wait) // they are not our children: nothing tells when they are gone
 	}
