@@ -144,11 +144,17 @@ const (
 // Begin starts. Lines are added to its configuration.
 func (p *Pool) NewEP(kind string, cpus int, lines string) *EP {
 	p.TB.Helper()
-	e := &EP{Name: kind, Dir: filepath.Join(p.Dir, kind), cpus: cpus}
+	return p.NewNamedEP(kind, kind, cpus, lines)
+}
+
+// NewNamedEP is NewEP for one of several of a kind in a pool.
+func (p *Pool) NewNamedEP(kind, name string, cpus int, lines string) *EP {
+	p.TB.Helper()
+	e := &EP{Name: name, Dir: filepath.Join(p.Dir, name), cpus: cpus}
 	p.Mkdir(e.Dir)
 	p.folders(e.Dir)
 	text := fmt.Sprintf("include : %s\nLOCAL_DIR = %s\nSTARTD_NAME = %s\nRig = %q\nNUM_CPUS = %d\nMEMORY = 16384\nDISK = 1048576000\n"+
-		"SLOT_TYPE_1 = 100%%\nSLOT_TYPE_1_PARTITIONABLE = true\nNUM_SLOTS_TYPE_1 = 1\n", p.Config, e.Dir, kind, kind, cpus)
+		"SLOT_TYPE_1 = 100%%\nSLOT_TYPE_1_PARTITIONABLE = true\nNUM_SLOTS_TYPE_1 = 1\n", p.Config, e.Dir, name, name, cpus)
 	program := "condor_startd"
 	switch kind {
 	case Original:

@@ -1,0 +1,5 @@
+#!/bin/sh
+# Copyright 2026 The execpoint Authors.
+# SPDX-License-Identifier: Apache-2.0
+env >wrapper.trace
+exec "$@"
