@@ -204,11 +204,11 @@ func scenarioBomb(args []string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	f, err := s.Spawn(spaceSpec(s, args[1], "pids", `f() { f & f & }; ulimit -u 400; f; sleep 1000`))
+	f, err := s.Spawn(spaceSpec(s, args[1], "pids", `f() { f & f & }; ulimit -u 120; f; sleep 1000`))
 	if err != nil {
 		return outcome{}, err
 	}
-	for n := 0; n < 50; {
+	for n := 0; n < 30; {
 		u, err := f.Usage()
 		if err != nil {
 			return outcome{}, err
