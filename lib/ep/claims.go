@@ -192,6 +192,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 	e.emit(ClaimWaits{Slot: sl.s.ID, Name: sl.name, Why: w.reason})
 	e.ads.Preempted(w.reason == policy.WaitsByRank, e.now)
 	sl.ad.SetWaiting(w.claim)
+	e.emit(AdChanged{Slot: sl.s.ID})
 	e.evaluate(sl)
 }
 
@@ -282,6 +283,7 @@ func (e *Engine) claimWithdrawn(ev ClaimWithdrawn) {
 		if sl.waiting != nil && sl.waiting.ref == ev.Ref {
 			sl.waiting = nil // the present claim goes on at the next look
 			sl.ad.ClearWaiting()
+			e.emit(AdChanged{Slot: sl.s.ID})
 			return
 		}
 	}

@@ -101,6 +101,11 @@ func (e *Engine) coalescable(ev CoalesceRequested) ([]*slotState, error) {
 	case e.slots.byID[parts[0].s.ID.Parent()].s.Broken != nil:
 		return nil, errs.E(op, errs.Invalid, parts[0].name, errors.New("the partitionable slot is broken"))
 	}
+	// A claim that is new is not granted while the machine has a fault, and the claims
+	// in hand would be lost for it.
+	if parent := e.slots.byID[parts[0].s.ID.Parent()]; e.refusing(parent) != nil {
+		return nil, e.refusedFor(op, parent, e.refusing(parent))
+	}
 	return parts, nil
 }
 

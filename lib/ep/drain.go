@@ -246,25 +246,29 @@ func (e *Engine) evaluateAll() {
 	}
 }
 
-// drainTime finds how long the jobs that ran at the beginning may still take.
-// One that was already told to leave counts with the vacate time it has left.
-func (e *Engine) drainTime() {
+// drainTime takes the drain's time, which holds until the next poll.
+func (e *Engine) drainTime() { e.drain.left, e.drain.sending = e.drainNow() }
+
+// drainNow finds how long the jobs that ran at the beginning may still take, and
+// whether the output of one of them is being sent. One that was already told to
+// leave counts with the vacate time it has left.
+func (e *Engine) drainNow() (left time.Duration, sending bool) {
 	d := &e.drain
-	d.left, d.sending = 0, false
 	if !d.on || d.how != DrainGraceful || d.final {
-		return
+		return 0, false
 	}
 	for _, sl := range e.slots.all {
 		switch a := sl.act; {
 		case a == nil || a.Admitted:
 		case a.Phase == claim.Ended:
-			d.sending = true
+			sending = true
 		case a.Phase >= claim.Vacating:
-			d.left = max(d.left, a.limits.soft-e.now.Boot)
+			left = max(left, a.limits.soft-e.now.Boot)
 		default:
-			d.left = max(d.left, policy.RetirementLeft(e.policyView(sl)))
+			left = max(left, policy.RetirementLeft(e.policyView(sl)))
 		}
 	}
+	return left, sending
 }
 
 // drainLeftFor is how long the drain leaves the job of a slot. A job that it let
@@ -376,12 +380,11 @@ func (e *Engine) refusesClaims() error {
 	if !e.drain.on {
 		return nil
 	}
-	e.drainTime()
 	if e.drain.start == nil {
 		return errors.New("the machine is being drained: " + e.drain.reason)
 	}
-	if e.drain.left < nearEnd {
-		return fmt.Errorf("the machine is drained in %v", e.drain.left.Round(time.Second))
+	if left, _ := e.drainNow(); left < nearEnd {
+		return fmt.Errorf("the machine is drained in %v", left.Round(time.Second))
 	}
 	return nil
 }
@@ -403,16 +406,17 @@ type DrainView struct {
 	Drained bool
 }
 
-// Drain returns where draining stands; false if the machine is not drained.
+// Drain returns where draining stands; false if the machine is not drained. It
+// changes nothing: what is decided until the next poll is so whoever asks.
 func (e *Engine) Drain() (DrainView, bool) {
 	d := &e.drain
 	if !d.on {
 		return DrainView{}, false
 	}
-	e.drainTime()
+	left, _ := e.drainNow()
 	v := DrainView{
 		ID: d.id(), How: d.how, Then: d.then, Reason: d.reason, By: d.by, Start: d.start, Since: d.started,
-		Deadline: d.deadline, Drained: d.over, Left: d.left,
+		Deadline: d.deadline, Drained: d.over, Left: left,
 	}
 	for _, sl := range e.slots.all {
 		a := sl.act
@@ -424,7 +428,7 @@ func (e *Engine) Drain() (DrainView, bool) {
 		case a.Phase >= claim.Vacating:
 			v.Left = max(v.Left, a.limits.soft-e.now.Boot, a.limits.hard-e.now.Boot)
 		case d.how == DrainQuick || a.Admitted:
-			v.Left = max(v.Left, d.left+policy.MaxVacate(look))
+			v.Left = max(v.Left, left+policy.MaxVacate(look))
 		case d.how == DrainGraceful:
 			v.Left = max(v.Left, policy.MaxVacate(look))
 		}
