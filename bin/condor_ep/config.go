@@ -36,8 +36,13 @@ func loadConfig(root, localName, dir string, inv *machine.Inventory) (*config.Sn
 // loadConfigBy is loadConfig with another way to run what the configuration
 // names.
 func loadConfigBy(command func(string) ([]byte, error), root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
+	return loadConfigWithin(context.Background(), command, root, localName, dir, inv)
+}
+
+// loadConfigWithin is loadConfigBy, until ctx ends.
+func loadConfigWithin(ctx context.Context, command func(string) ([]byte, error), root, localName, dir string, inv *machine.Inventory) (*config.Snapshot, error) {
 	c := system.Configuration{File: orFromEnv(root), Dir: dir, LocalName: localName, Command: command}
-	return c.Read(context.Background(), inv, nil)
+	return c.Read(ctx, inv, nil)
 }
 
 // orFromEnv is root, or where there is none what CONDOR_CONFIG names.

@@ -51,6 +51,9 @@ func cmdDrain(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fs.Misuse("%v", err)
 	}
+	if err := f.target.check(); err != nil {
+		return fs.Misuse("%v", err)
+	}
 	resp, status := askOne("condor_ep drain", f.target, req, f.json, stdout, stderr)
 	if status != exitOK {
 		return status
@@ -71,6 +74,9 @@ func cmdVacate(args []string, stdout, stderr io.Writer) int {
 	}
 	if *all && fs.NArg() != 0 || !*all && (fs.NArg() != 1 || fs.Arg(0) == "") { // an empty name would mean every slot
 		return fs.Misuse("want one slot (slot1_1), or -all")
+	}
+	if err := t.check(); err != nil {
+		return fs.Misuse("%v", err)
 	}
 	_, status := askOne("condor_ep vacate", t, observe.Request{Op: observe.OpVacate, Subject: fs.Arg(0), Fast: *fast}, *asJSON, stdout, stderr)
 	if status != exitOK {
@@ -106,24 +112,32 @@ func tell(asJSON bool, stdout, stderr io.Writer, who, said string, object any) i
 // askOne puts a request to the one EP that is meant.
 func askOne(who string, t target, req observe.Request, asJSON bool, stdout, stderr io.Writer) (observe.Response, int) {
 	f, resp, err := t.askOne(req)
-	var unread *unreadable
-	var which *unclear
-	status := exitSomeFailed
-	switch {
-	case err == nil:
+	if err == nil {
 		return resp, exitOK
-	case errors.As(err, &unread):
-		printError(stderr, who, err)
+	}
+	var unread *unreadable
+	none := errors.Is(err, here.ErrNone) || !t.isFar() && errs.Is(err, errs.NotFound)
+	status := exitSomeFailed
+	if errors.As(err, &unread) || several(err) {
 		status = exitUsage
-	case several(err):
-		fmt.Fprintf(stderr, "%s: %v\n", who, err)
-		status = exitUsage
-	case errors.Is(err, here.ErrNone), !t.isFar() && !errors.As(err, &which) && errs.Is(err, errs.NotFound):
-		f.Nothing(stderr)
-	case asJSON && !errors.As(err, &which):
-		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": here.Sentence(err).Error(), "code": resp.Code}) != exitOK {
+	}
+	if asJSON {
+		said := here.Sentence(err)
+		if none {
+			said = here.ErrNone
+		}
+		if tell(true, stdout, stderr, who, "", map[string]any{"ok": false, "error": said.Error(), "code": resp.Code}) != exitOK {
 			status = exitUsage
 		}
+		return observe.Response{}, status
+	}
+	switch {
+	case errors.As(err, &unread):
+		printError(stderr, who, err)
+	case several(err):
+		fmt.Fprintf(stderr, "%s: %v\n", who, err)
+	case none:
+		f.Nothing(stderr)
 	case resp.Code != 0:
 		printError(stderr, who, fmt.Errorf("%w (%d)", here.Sentence(err), resp.Code))
 	default:

@@ -221,3 +221,22 @@ func TestPolicyWarning(t *testing.T) {
 		}
 	}
 }
+
+// With -json every refusal is an object on standard output, and -pid with -name is a
+// contradiction.
+func TestDrainAndVacateOfNobody(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for _, args := range [][]string{{"drain", "-json"}, {"vacate", "-json", "slot1"}} {
+		status, stdout, stderr := p.ep(t, args...)
+		var said struct {
+			OK    *bool
+			Error string
+		}
+		if err := json.Unmarshal([]byte(stdout), &said); err != nil || status != exitSomeFailed || said.OK == nil || *said.OK || said.Error != "no Execution Point of this user is running here" {
+			t.Errorf("%v: status %d: %s%s: %v", args, status, stdout, stderr, err)
+		}
+	}
+	p.refused(t, exitUsage, "want one of them", "drain", "-pid", "7", "-name", "slot1@host")
+	p.refused(t, exitUsage, "want one of them", "vacate", "-pid", "7", "-name", "slot1@host", "slot1")
+}

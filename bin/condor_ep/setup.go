@@ -249,8 +249,10 @@ func (s *setup) options() run.Options {
 		Starters:      run.Starters{Self: s.p.Self, Starter: s.starter, StarterEnv: os.Environ(), StarterLog: s.logs.starters, Standby: 1},
 		OwnJobs:       run.OwnJobs{Jobs: s.jobs, User: s.who, RunAs: s.by.User, Keep: s.keep},
 		Reloading: run.Reloading{
-			Reload:       reloads(orFromEnv(s.config)),
-			Load:         func() (*config.Snapshot, error) { return loadConfig(s.config, s.local, s.dir.Files, s.inv) },
+			Reload: reloads(orFromEnv(s.config)),
+			Load: func(ctx context.Context) (*config.Snapshot, error) {
+				return loadConfigWithin(ctx, nil, s.config, s.local, s.dir.Files, s.inv)
+			},
 			Reconfigured: func(snap *config.Snapshot) { s.logs.level.Set(logLevel(snap)) },
 		},
 	}

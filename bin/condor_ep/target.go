@@ -36,6 +36,14 @@ func (t *target) flags(fs *commands.Flags) {
 	fs.StringVar(&t.pool, "pool", "", "")
 }
 
+// check says what options make no sense together.
+func (t target) check() error {
+	if t.pid != 0 && t.isFar() {
+		return errors.New("-pid names an Execution Point of this machine, -name and -pool one of a pool: want one of them")
+	}
+	return nil
+}
+
 // find looks for the Execution Points that are meant.
 func (t target) find() (here.Found, error) {
 	p, err := thishost.New()

@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/explain"
 )
@@ -186,19 +188,27 @@ type JobCount struct {
 	Total   int `json:"total"`
 }
 
-// Serve answers connections on l, one request each, until l is closed; it
-// returns nil then. answer is called from several goroutines. peer may be nil
-// where nobody can know who asks.
-func Serve(l net.Listener, peer PeerOf, answer func(Request) Response) error {
+// Serve answers connections on l, one request each, until l is closed. answer is
+// called from several goroutines. peer may be nil where nobody can know who asks.
+// What keeps a connection from being accepted is told to problem, once until one is
+// accepted again, and tried again after a pause: it is a lack that passes.
+func Serve(l net.Listener, peer PeerOf, answer func(Request) Response, problem func(error)) {
 	others := &crowd{of: make(map[string]int)}
+	pause := time.Duration(0)
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
-			return nil
+			return
 		}
 		if err != nil {
-			return errs.E("observe.Serve", errs.Broken, l.Addr().String(), err)
+			if pause == 0 && problem != nil {
+				problem(errs.E("observe.Serve", errs.Transient, l.Addr().String(), err))
+			}
+			pause = clock.Longer(pause)
+			time.Sleep(pause)
+			continue
 		}
+		pause = 0
 		var from Request
 		if peer != nil {
 			from.By, from.Ours, _ = peer(c) // who cannot be known stays unnamed
@@ -243,12 +253,16 @@ func serveOne(c net.Conn, from Request, answer func(Request) Response) {
 }
 
 // Call asks the EP that listens at path. The error is of kind NotFound when
-// nobody listens there, and carries the EP's own sentence when it refuses.
+// nobody listens there, Denied when it may not be asked, and carries the EP's own sentence when it refuses.
 func Call(ctx context.Context, path string, req Request) (Response, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
-		return Response{}, errs.E("observe.Call", errs.NotFound, path, err)
+		kind := errs.NotFound
+		if errors.Is(err, fs.ErrPermission) {
+			kind = errs.Denied
+		}
+		return Response{}, errs.E("observe.Call", kind, path, err)
 	}
 	defer c.Close()
 	deadline, ok := ctx.Deadline()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,7 +96,8 @@ func TestOneUserOfMany(t *testing.T) {
 	var ours atomic.Bool
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(l, func(net.Conn) (string, bool, error) { return "bob", ours.Load(), nil }, func(r Request) Response { return Response{DrainID: r.By} })
+		Serve(l, func(net.Conn) (string, bool, error) { return "bob", ours.Load(), nil }, func(r Request) Response { return Response{DrainID: r.By} }, nil)
+		done <- nil
 	}()
 	for range mostOfOne { // says nothing, and is in when the next one is looked at
 		c, err := net.Dial("unix", l.Addr().String())
@@ -115,4 +117,42 @@ func TestOneUserOfMany(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// starved is a listener for which there are too few descriptors now and then.
+type starved struct {
+	net.Listener
+	left atomic.Int32 // how often Accept fails
+}
+
+func (s *starved) Accept() (net.Conn, error) {
+	if s.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "unix", Err: syscall.EMFILE}
+	}
+	return s.Listener.Accept()
+}
+
+// A lack of descriptors passes: it is told once, and the socket is there after it.
+func TestServeOutlivesAnError(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &starved{Listener: l}
+	s.left.Store(3)
+	var told atomic.Int32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Serve(s, nil, func(r Request) Response { return Response{DrainID: "here"} }, func(error) { told.Add(1) })
+	}()
+	if r, err := Call(t.Context(), l.Addr().String(), Request{}); err != nil || r.DrainID != "here" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if n := told.Load(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	l.Close()
+	<-done
 }

@@ -7,6 +7,6 @@
 // anything, change state, or see a claim secret.
 //
 //	l, err := net.Listen("unix", path)
-//	go observe.Serve(l, nil, func(r observe.Request) observe.Response { … })
+//	go observe.Serve(l, nil, func(r observe.Request) observe.Response { … }, nil)
 //	resp, err := observe.Call(ctx, path, observe.Request{Op: observe.OpStatus})
 package observe

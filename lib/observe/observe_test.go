@@ -78,12 +78,13 @@ func TestControlSocket(t *testing.T) {
 	served := make(chan error, 1)
 	want := &Status{Name: "node1", PID: 7, Slots: []Slot{{Name: "slot1", State: "Unclaimed", Activity: "Idle", Cpus: 2}}}
 	go func() {
-		served <- Serve(l, nil, func(r Request) Response {
+		Serve(l, nil, func(r Request) Response {
 			if r.Op != OpStatus {
 				return Response{Err: "there is no slot or job " + r.Subject}
 			}
 			return Response{Status: want}
-		})
+		}, nil)
+		served <- nil
 	}()
 	ctx := context.Background()
 	resp, err := Call(ctx, path, Request{Op: OpStatus})

@@ -26,8 +26,9 @@ type activation struct {
 	job    host.ProcID    // the job's main process, zero until it runs
 	user   *host.Identity // who it runs as, nil for the user of this program
 	record *protocol.ExitRecord
-	gid    uint32 // by which its processes are told, 0 for none
-	cores  []int  // that its job is kept on, none for all
+	gid    uint32           // by which its processes are told, 0 for none
+	cores  []int            // that its job is kept on, none for all
+	ended  *host.ExitStatus // of the starter, nil while it is there
 
 	start   ep.StartStarter
 	leaving bool             // it was told to end its job
@@ -263,6 +264,7 @@ func (n *node) exited(now clock.Instant, act claim.ActivationID, st host.ExitSta
 	}
 	gone := ep.StarterExited{Activation: act, Status: st, Broken: broken}
 	if a := n.starter.live[act]; a != nil {
+		a.ended = &st
 		gone.ClientLost, gone.Fault = a.record != nil && a.record.Lost, a.silent(st)
 		gone.Immortal = n.immortal(a.record, err)
 		n.starter.gids.give(a.gid)

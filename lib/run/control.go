@@ -4,6 +4,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ import (
 const (
 	controlPrefix = ".execpoint_" // RUN/.execpoint_<hash of the name>.ctl: its control socket
 	controlSuffix = ".ctl"
-	daemonPrefix  = "startd-" // BASE/startd-<hash of the socket>.json: its record
+	daemonPrefix  = "startd-" // BASE/startd-<hash of the log>.json: its record
 
 	mostControlPath = 100 // bytes of a socket's path; systems take a few more
 	mostDaemons     = 1000
@@ -67,15 +68,15 @@ type Daemon struct {
 	Proc    host.ProcID `json:"proc"`
 	Socket  string      `json:"socket,omitempty"`  // its control socket
 	Config  string      `json:"config,omitempty"`  // the root of its configuration
-	Log     string      `json:"log,omitempty"`     // its log
+	Log     string      `json:"log,omitempty"`     // its log; "" if that is no file
 	History string      `json:"history,omitempty"` // STARTD_HISTORY
 }
 
 // Record writes the daemon's record below base, beside those of runs without a
 // pool. It stays when the daemon has ended, and is replaced by the next one of the
-// same log.
+// same log, or without one of the same socket.
 //
-// Records of others whose log is gone are removed.
+// Records of others whose log and socket are gone are removed.
 func (d Daemon) Record(dirs host.PrivateDirs, base string) error {
 	const op = "run.Record"
 	if err := os.MkdirAll(base, 0o700); err != nil {
@@ -91,7 +92,7 @@ func (d Daemon) Record(dirs host.PrivateDirs, base string) error {
 	if err != nil {
 		return errs.E(op, errs.Internal, base, err)
 	}
-	if err := replaceFile(root, daemonPrefix+short(d.Log)+".json", b); err != nil {
+	if err := replaceFile(root, daemonPrefix+short(cmp.Or(d.Log, d.Socket))+".json", b); err != nil {
 		return errs.E(op, errs.Broken, base, err)
 	}
 	return nil
@@ -132,13 +133,19 @@ func prune(base *os.Root) {
 			continue
 		}
 		d, err := readDaemon(base, e.Name())
-		if err == nil {
-			_, err = os.Stat(d.Log)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if err == nil && missing(d.Log) && missing(d.Socket) {
 			_ = base.Remove(e.Name()) // it does no harm
 		}
 	}
+}
+
+// missing reports whether nothing is at a path, which is so if there is no path.
+func missing(path string) bool {
+	if path == "" {
+		return true
+	}
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func readDaemon(base *os.Root, name string) (d Daemon, err error) {

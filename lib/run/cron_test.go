@@ -4,6 +4,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -161,7 +162,7 @@ MACHINE_RESOURCE_Cogs = 16
 	var told []string
 	l.o.Problem = func(err error) { told = append(told, err.Error()) }
 	text, fails := "", error(nil)
-	l.o.Load = func() (*config.Snapshot, error) {
+	l.o.Load = func(context.Context) (*config.Snapshot, error) {
 		if fails != nil {
 			return nil, fails
 		}

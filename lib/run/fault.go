@@ -121,6 +121,8 @@ func (n *node) testExecute(place string) {
 		case err = <-t.done:
 		case <-time.After(executePatience):
 			answered, err = false, errNoAnswer(place)
+		case <-n.mail.done:
+			return
 		}
 		n.mail.post(func(now clock.Instant) {
 			if answered {

@@ -14,6 +14,8 @@ import (
 	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/history"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/shadow"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
@@ -31,8 +33,10 @@ const maxRecords = 1024
 func (n *node) beginRecords() {
 	n.setRecords(n.o.Config)
 	n.kept.records = make(chan record, maxRecords)
-	in := n.kept.records
-	n.mail.around.Go(func() {
+	n.kept.written = make(chan struct{})
+	in, written := n.kept.records, n.kept.written
+	go func() {
+		defer close(written)
 		failed := make(map[string]bool)
 		for r := range in {
 			err := r.write()
@@ -41,7 +45,20 @@ func (n *node) beginRecords() {
 			}
 			failed[r.what] = err != nil
 		}
-	})
+	}()
+}
+
+// recordsPatience is how long an end waits for records that are on their way.
+const recordsPatience = 5 * time.Second
+
+// endRecords waits for what is on its way, but not for a file system that hangs.
+func (n *node) endRecords() {
+	close(n.kept.records)
+	select {
+	case <-n.kept.written:
+	case <-time.After(recordsPatience):
+		n.o.Log.Warn("the last records of jobs may be lost: their file system does not answer", "waited", recordsPatience)
+	}
 }
 
 // write puts a record on its way.
@@ -66,8 +83,9 @@ func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
 	var rec *protocol.ExitRecord
 	var dir string
 	var pid int
+	var gone *host.ExitStatus
 	if a, ok := n.starter.live[e.Activation]; ok {
-		rec, dir, pid = a.record, a.dir, a.job.PID
+		rec, dir, pid, gone = a.record, a.dir, a.job.PID, a.ended
 	}
 	ad := ended(e, rec, now)
 	if dir != "" {
@@ -76,7 +94,14 @@ func (n *node) keep(now clock.Instant, e ep.ActivationEnded) {
 	if pid > 0 {
 		ad.SetInt("JobPid", int64(pid))
 	}
-	ad.SetString("StartdIpAddr", sinful(n.o.Inventory.FullHostname))
+	if gone != nil && gone.Ended() {
+		ad.SetInt("StarterExitStatus", int64(shadow.WaitStatus(gone.Code, gone.Signal)))
+	}
+	address := n.member.address
+	if address == "" { // of no pool
+		address = sinful(n.o.Inventory.FullHostname)
+	}
+	ad.SetString("StartdIpAddr", address)
 	n.write("the history of a job", func() error { return errors.Join(addRecord(ad, rec, e.Rule), to.Append(ad, now.Wall)) })
 }
 

@@ -4,6 +4,8 @@
 package run
 
 import (
+	"errors"
+
 	"github.com/execpoint/execpoint/lib/eventlog"
 )
 
@@ -43,15 +45,16 @@ func (o *Options) asOwner(path string, f func() error) error {
 	return access.As(owner, f)
 }
 
+// append writes an event. Where an older log cannot be closed, which is an error of
+// what was written to it, that is told, and the event is written all the same.
 func (l *logs) append(path string, h eventlog.Header, ev eventlog.Event) error {
+	var older error
 	w, ok := l.open[path]
 	if !ok {
 		if len(l.order) >= maxLogs {
 			oldest := l.order[0]
 			l.order = l.order[1:]
-			if err := l.open[oldest].Close(); err != nil {
-				return err
-			}
+			older = l.open[oldest].Close()
 			delete(l.open, oldest)
 		}
 		err := l.as(path, func() (err error) {
@@ -59,12 +62,12 @@ func (l *logs) append(path string, h eventlog.Header, ev eventlog.Event) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return errors.Join(older, err)
 		}
 		l.open[path] = w
 		l.order = append(l.order, path)
 	}
-	return w.Write(h, ev)
+	return errors.Join(older, w.Write(h, ev))
 }
 
 func (l *logs) close() error {

@@ -164,7 +164,7 @@ func (n *node) close() {
 	close(n.mail.done)
 	n.starter.abilities.end()
 	n.starter.launcher.Close()
-	close(n.kept.records)
+	n.endRecords()
 	n.stopBenchmarks()
 	n.back.abandon()
 	n.mail.around.Wait()

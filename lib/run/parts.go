@@ -4,6 +4,7 @@
 package run
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,19 @@ func (m *mail) post(f func(now clock.Instant)) {
 	}
 }
 
+// lasting is a context that ends with the owner.
+func (m *mail) lasting() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-m.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 // wakes is when the owner wakes, and how busy it is.
 type wakes struct {
 	poll     time.Duration // POLLING_INTERVAL
@@ -108,7 +122,8 @@ type reloads struct {
 
 // keeping is what is kept of jobs and claims in files.
 type keeping struct {
-	records chan record // to the goroutine that keeps files of what was
+	records chan record   // to the goroutine that keeps files of what was
+	written chan struct{} // closed when that is through
 	to      history.Options
 
 	claimFileFailed bool // the last claim id file could not be written, which was told

@@ -63,6 +63,6 @@ func Prepare(ctx context.Context, p Platform, load func(*machine.Inventory) (*co
 	}
 	return Options{
 		Config: snap, Inventory: inv, Host: h, Places: Places{Execute: execute, SlotExecutes: CheckSlotExecutes(elsewhere, h.Errno)},
-		Reloading: Reloading{Load: func() (*config.Snapshot, error) { return load(inv) }},
+		Reloading: Reloading{Load: func(context.Context) (*config.Snapshot, error) { return load(inv) }},
 	}, found, nil
 }

@@ -34,7 +34,9 @@ func (n *node) reload() {
 	}
 	n.reloads.under = true
 	n.mail.around.Go(func() {
-		next, err := n.o.Load()
+		ctx, cancel := n.mail.lasting()
+		defer cancel()
+		next, err := n.o.Load(ctx)
 		var settings *starterSettings
 		var path string
 		var args []string

@@ -164,10 +164,10 @@ type OwnJobs struct {
 // Reloading says how the configuration is read again.
 type Reloading struct {
 	// Reload asks to read the configuration again by Load, which is called
-	// beside the run and returns a checked one, or refuses it for those who are told
+	// beside the run until that ends and returns a checked one, or refuses it for those who are told
 	// by Reconfigured. What cannot be used as a whole leaves the old one in place.
 	Reload <-chan struct{}
-	Load   func() (*config.Snapshot, error)
+	Load   func(context.Context) (*config.Snapshot, error)
 	// Probe is the scanner that asks the machine's programs what they can. It is
 	// asked beside the run: for a member of a pool when its slots are there, else
 	// Inventory has its findings already; and again with each configuration that was
@@ -230,13 +230,14 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	if l != nil {
-		served := make(chan error, 1)
-		go func() { served <- observe.Serve(l, o.Host.Peer, n.ask) }()
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			observe.Serve(l, o.Host.Peer, n.ask, func(err error) { o.Log.Warn("the control socket accepts nobody for the moment", "err", err) })
+		}()
 		defer func() {
 			l.Close()
-			if err := <-served; err != nil {
-				o.Log.Warn("control socket", "err", err)
-			}
+			<-served
 		}()
 	}
 	return n.loop(ctx)

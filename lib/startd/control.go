@@ -29,7 +29,10 @@ const controlNames = 5 * time.Second
 // where it is. Without it the daemon serves the pool all the same.
 func (d *daemonState) openControl(self host.ProcID) net.Listener {
 	set, _ := observe.LogSettingsFrom(d.conf.atStart, subsystem) // was read before
-	record := run.Daemon{Proc: self, Config: d.root(), Log: logPath(d.conf.atStart, set)}
+	record := run.Daemon{Proc: self, Config: d.root()}
+	if !set.Syslog {
+		record.Log = logPath(d.conf.atStart, set)
+	}
 	if o, err := history.OptionsFrom(d.conf.atStart); err == nil {
 		record.History = o.Path
 	}

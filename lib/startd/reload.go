@@ -47,13 +47,13 @@ type secured struct {
 }
 
 // load reads the configuration again, with the machine as it was found, and
-// prepares to put it in force. The error names everything that cannot be used.
+// prepares to put it in force, unless ctx ends before. The error names everything that cannot be used.
 func (d *daemonState) load(ctx context.Context) (*config.Snapshot, error) {
 	later, err := d.conf.remote.Texts()
 	if err != nil {
 		return nil, err
 	}
-	snap, err := d.o.Load(context.WithoutCancel(ctx), d.found.inventory, later)
+	snap, err := d.o.Load(ctx, d.found.inventory, later)
 	if err == nil {
 		err = d.checkPlaces(snap)
 	}

@@ -312,7 +312,7 @@ func (d *daemonState) runOptions(ctx context.Context, at *site, around *sync.Wai
 		},
 		OwnJobs: run.OwnJobs{User: d.o.System.User + "@" + d.conf.atStart.String("UID_DOMAIN")},
 		Reloading: run.Reloading{
-			Reload: d.orders.reload, Load: func() (*config.Snapshot, error) { return d.load(ctx) }, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
+			Reload: d.orders.reload, Load: d.load, Probe: o.Platform.Programs, Reconfigured: d.reconfigured,
 		},
 		Listeners: run.Listeners{
 			Problem: func(error) {}, // they are logged

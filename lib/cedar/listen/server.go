@@ -19,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/security"
+	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -86,9 +87,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			if errors.Is(err, net.ErrClosed) {
 				return errs.E("listen.Serve", errs.Broken, l.Addr().String(), err)
 			}
-			// Out of descriptors or of memory: those that are served will
-			// give some back.
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			pause = clock.Longer(pause)
 			s.Log.Warn("could not accept a connection", "addr", l.Addr().String(), "err", err)
 			if !wait(ctx, pause) {
 				return nil

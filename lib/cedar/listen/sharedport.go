@@ -20,6 +20,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -167,7 +168,7 @@ func (p *Endpoint) serve(ctx context.Context, l NamedSocket) (gone bool, err err
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 			return false, err
 		}
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		pause = clock.Longer(pause)
 		p.log().Warn("could not accept from the shared port", "err", err)
 		if !wait(ctx, pause) {
 			return false, nil

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -38,7 +37,7 @@ func (f Found) Ask(ctx context.Context, req observe.Request) []Answer {
 	var all []Answer
 	for _, socket := range f.Sockets {
 		resp, err := Call(ctx, socket, req)
-		if errs.Is(err, errs.NotFound) && !errors.Is(err, fs.ErrPermission) {
+		if errs.Is(err, errs.NotFound) {
 			continue
 		}
 		all = append(all, Answer{socket, resp, Sentence(err)})
@@ -68,14 +67,19 @@ func (e *Several) Error() string {
 
 // One is the socket of the one Execution Point that is meant, by its process or, with
 // pid 0, because no other runs or its configuration is named: what changes something is
-// never told to several. The error is ErrNone, *Several, or about pid.
+// never told to several. The error is ErrNone, *Several, about pid, or why one that
+// may be meant may not be asked.
 func (f Found) One(ctx context.Context, pid int) (socket string, err error) {
 	if pid == 0 && len(f.Sockets) == 1 {
 		return f.Sockets[0], nil
 	}
 	var pids []int
 	var named []string
+	var denied error
 	for _, a := range f.Ask(ctx, observe.Request{Op: observe.OpStatus}) {
+		if errs.Is(a.Err, errs.Denied) {
+			denied = a.Err
+		}
 		if a.Err == nil && a.Said.Status != nil {
 			if a.Said.Status.PID == pid {
 				return a.Socket, nil
@@ -87,6 +91,8 @@ func (f Found) One(ctx context.Context, pid int) (socket string, err error) {
 		}
 	}
 	switch {
+	case denied != nil && (len(pids) == 0 || pid != 0):
+		return "", denied
 	case len(pids) == 0:
 		return "", ErrNone
 	case pid != 0:

@@ -34,12 +34,12 @@ func serve(t *testing.T, pid int) (socket string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = observe.Serve(l, nil, func(observe.Request) observe.Response { // until l is closed
+		observe.Serve(l, nil, func(observe.Request) observe.Response { // until l is closed
 			if pid == 0 {
 				return observe.Response{Err: "not you"}
 			}
 			return observe.Response{Status: &observe.Status{PID: pid}}
-		})
+		}, nil)
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-done })
 	return socket
