@@ -364,3 +364,53 @@ func TestShares(t *testing.T) {
 		}
 	})
 }
+
+// A job makes groups deeper than a path may be long, on version 1, and freezes itself
+// at the bottom: it is found, dies and leaves nothing.
+func TestDeepGroups(t *testing.T) {
+	eachVersion(t, func(t *testing.T, tree *Tree) {
+		if tree.Version() == 2 {
+			t.Skip("version 2 is told how deep they may be")
+		}
+		g := made(t, tree, Limits{})
+		pid := born(t, g, "/bin/sleep", "600")
+		name := strings.Repeat("d", 200)
+		for _, p := range g.parts {
+			fd, err := unix.Open(p.dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 40 {
+				if err := unix.Mkdirat(fd, name, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				next, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+				unix.Close(fd)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fd = next
+			}
+			for file, text := range map[string]string{"cgroup.procs": strconv.Itoa(pid), "freezer.state": "FROZEN"} {
+				f, err := unix.Openat(fd, file, unix.O_WRONLY, 0)
+				if err != nil {
+					continue // of another controller
+				}
+				if _, err := unix.Write(f, []byte(text)); err != nil {
+					t.Error(err)
+				}
+				unix.Close(f)
+			}
+			unix.Close(fd)
+		}
+		if pids, err := g.Procs(); err != nil || !cmp.Equal(pids, []int{pid}) {
+			t.Errorf("the group holds %v, %v", pids, err)
+		}
+		if n, err := g.Kill(); n != 1 || err != nil {
+			t.Errorf("Kill: %d, %v", n, err)
+		}
+		if ws := reap(t, pid); ws.Signal() != syscall.SIGKILL {
+			t.Errorf("it ended with %v", ws)
+		}
+	})
+}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -59,31 +61,21 @@ func (g *Group) Procs() ([]int, error) {
 	return procsBelow(dir, nil)
 }
 
+// procsBelow adds the processes in the group at dir and those below it to pids.
 func procsBelow(dir string, pids []int) ([]int, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return pids, nil
-	}
-	if err != nil {
-		return pids, err
-	}
-	more, err := Pids(text)
-	pids = append(pids, more...)
-	if err != nil {
-		return pids, err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return pids, err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if pids, err = procsBelow(filepath.Join(dir, e.Name()), pids); err != nil {
-				return pids, err
-			}
+	err := walk(dir, func(fd int) error {
+		text, err := readAt(fd, "cgroup.procs")
+		if err != nil {
+			return err
 		}
+		more, err := Pids(text)
+		pids = append(pids, more...)
+		return err
+	}, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return pids, nil
+	return pids, err
 }
 
 // freezeWait bounds how long a group may take to stand still. A process in
@@ -152,17 +144,15 @@ func (g *Group) Thaw() error {
 // thawBelow thaws the groups that the job has made below dir and may have frozen
 // itself: on version 1 no signal reaches a process there.
 func thawBelow(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			below := filepath.Join(dir, e.Name())
-			_ = writeFile(filepath.Join(below, "freezer.state"), "THAWED")
-			thawBelow(below)
+	_ = walk(dir, func(fd int) error {
+		own, err := unix.Openat(fd, "freezer.state", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil // it is gone
 		}
-	}
+		defer unix.Close(own)
+		_, _ = unix.Write(own, []byte("THAWED"))
+		return nil
+	}, nil)
 }
 
 // Kill sends SIGKILL to every process that is in the group or below it at this

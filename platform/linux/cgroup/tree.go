@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execpoint/execpoint/lib/errs"
 )
 
@@ -288,22 +290,17 @@ func exists(dir, file string) bool {
 // removeTree removes a group and the groups that the job made below it. The
 // kernel's files in it go with the directory and cannot be removed.
 func removeTree(dir string) error {
-	entries, err := os.ReadDir(dir)
+	err := walk(dir, func(int) error { return nil }, func(above int, name string) error {
+		if err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+			return &fs.PathError{Op: "rmdir", Path: name, Err: err}
+		}
+		return nil
+	})
+	if err == nil {
+		err = rmdir(dir)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	if err := rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }
