@@ -1,0 +1,136 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/ep"
+	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
+)
+
+// volumes is a pool that a test fills.
+type volumes struct {
+	host.Volumes
+	full    bool
+	stuck   error
+	breaks  bool
+	made    []string
+	removed []string
+}
+
+func (v *volumes) Make(_ context.Context, slot string, kib int64) (string, error) {
+	if v.stuck != nil {
+		return "", v.stuck
+	}
+	v.made = append(v.made, slot)
+	return slot + "+1_1", nil
+}
+
+func (v *volumes) Remove(_ context.Context, name string) error {
+	v.removed = append(v.removed, name)
+	return v.stuck
+}
+
+func (v *volumes) Volume(name string, kib int64) host.Volume {
+	return host.Volume{Name: name, Device: "/dev/" + name, LimitKiB: kib, Hidden: true}
+}
+func (v *volumes) BreakSlots() bool                        { return v.breaks }
+func (v *volumes) Exhausted(context.Context) (bool, error) { return v.full, nil }
+
+func volumeNode(v host.Volumes) (*node, *bytes.Buffer) {
+	var log bytes.Buffer
+	n := &node{
+		o: Options{Host: Host{Volumes: v}, Log: slog.New(slog.NewTextHandler(&log, nil))}, mail: mail{inbox: make(chan func(clock.Instant), 8), done: make(chan struct{})},
+		starter: starterSide{live: make(map[claim.ActivationID]*activation)},
+	}
+	return n, &log
+}
+
+// Each activation gets a volume of its slot's disk. One that cannot be removed breaks
+// the slot, unless the owner does not want that.
+//
+// row: S4-082
+func TestVolumeOfAnActivation(t *testing.T) {
+	t.Parallel()
+	n, _ := volumeNode(nil)
+	var plan protocol.Plan
+	if err := n.giveVolume(ep.StartStarter{}, &plan); err != nil || plan.Volume != nil || n.takeVolume(&plan) != nil {
+		t.Errorf("without volumes: %+v, %v", plan.Volume, err)
+	}
+	v := &volumes{breaks: true}
+	n, log := volumeNode(v)
+	e := ep.StartStarter{SlotName: "slot1_1", Given: slot.Quantities{DiskKiB: 5000}}
+	if err := n.giveVolume(e, &plan); err != nil || *plan.Volume != v.Volume("slot1_1+1_1", 5000) {
+		t.Errorf("%+v, %v", plan.Volume, err)
+	}
+	if why := n.takeVolume(&plan); why != nil || !slices.Equal(v.removed, []string{"slot1_1+1_1"}) {
+		t.Errorf("%+v, removed %v", why, v.removed)
+	}
+	v.stuck = errors.New("in use")
+	if why := n.takeVolume(&plan); why == nil || *why != (slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}) {
+		t.Errorf("%+v", why)
+	}
+	if !strings.Contains(log.String(), "in use") {
+		t.Errorf("the log says %s", log)
+	}
+	v.breaks = false
+	if why := n.takeVolume(&plan); why != nil {
+		t.Errorf("%+v", why)
+	}
+	if err := n.giveVolume(e, &protocol.Plan{}); err == nil {
+		t.Error("a volume that cannot be made is no error")
+	}
+}
+
+// A thin pool may be full for a minute; then the jobs leave, and are not held.
+//
+// row: S0-090
+func TestFullPool(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := &volumes{full: true}
+		n, log := volumeNode(v)
+		a := &activation{}
+		n.starter.live["slot1_1#1"] = a
+		ctx, cancel := context.WithCancel(t.Context())
+		go n.watchPool(ctx)
+		time.Sleep(65 * time.Second)
+		synctest.Wait()
+		if len(n.mail.inbox) != 0 || !strings.Contains(log.String(), "Thin pool used by startd is out of space; writes will be paused until this is resolved.") {
+			t.Errorf("after a minute: %d letters, %s", len(n.mail.inbox), log)
+		}
+		v.full = false // somebody gave something back
+		time.Sleep(10 * time.Second)
+		v.full = true
+		time.Sleep(65 * time.Second)
+		synctest.Wait()
+		if len(n.mail.inbox) != 0 {
+			t.Error("it was not full for a minute")
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		(<-n.mail.inbox)(clock.Instant{})
+		if len(a.orders) != 1 {
+			t.Fatalf("orders: %v", a.orders)
+		}
+		if o, ok := a.orders[0].(protocol.HardKill); !ok || o.Manner != protocol.MannerVacate || o.Reason != "Underlying thin pool is out of space and not recovering" {
+			t.Errorf("%+v", a.orders[0])
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
