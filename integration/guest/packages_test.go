@@ -36,3 +36,17 @@ func TestControlGroups(t *testing.T) {
 		})
 	}
 }
+
+// TestLogicalVolumes runs what is about volumes of jobs, in a machine with
+// device-mapper and an empty disk.
+func TestLogicalVolumes(t *testing.T) {
+	for pkg, m := range map[string]guest.Machine{
+		"platform/linux/lvm": {Disks: []int{512}},
+		"integration/faults": {Memory: 2048, Programs: []string{"condor_startd", "condor_starter"}},
+	} {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			guest.Run(t, m, pkg, "Volume|Group|FullDisk")
+		})
+	}
+}

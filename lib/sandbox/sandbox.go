@@ -126,7 +126,7 @@ func Create(spec Spec) (*Sandbox, error) {
 		}
 		if sub.name == scratchDir && spec.Volume != nil {
 			if err := s.mount(dir, spec); err != nil {
-				return fail(errors.Join(err, removeAll(s.execute, name)))
+				return fail(errors.Join(err, s.unmount(), removeAll(s.execute, name)))
 			}
 		}
 		if u := spec.Owner; u != nil && sub.name != ownDir {

@@ -4,11 +4,15 @@
 package starter
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/sandbox"
+	"github.com/execpoint/execpoint/lib/starter/job"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // However often an owner wants reports and however many files a job has, the looks
@@ -52,5 +56,49 @@ func TestWalksTakeLittle(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A job has outgrown its volume when it has used its share of it, or when nothing more
+// can be written. HTCondor's words name the share.
+//
+// row: S0-084, S2-045
+func TestOutgrown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		limit int64 // KiB
+		is    sandbox.Usage
+		want  string
+	}{
+		{"little", 40140, sandbox.Usage{KiB: 1000}, ""},
+		{"just below", 40140, sandbox.Usage{KiB: 40139}, ""},
+		{"the share", 40140, sandbox.Usage{KiB: 40140}, "39.20 MB"},
+		{"a small volume that is full", 40140, sandbox.Usage{KiB: 36000, Full: true}, "39.20 MB"},
+		{"a small share", 1, sandbox.Usage{KiB: 1}, "1.00 KB"},
+		{"none", 0, sandbox.Usage{}, "0 B"},
+		{"a large share", 3 << 30, sandbox.Usage{KiB: 3 << 30}, "3.00 TB"},
+		{"a larger one", 3 << 40, sandbox.Usage{KiB: 3 << 40}, "3072.00 TB"},
+	} {
+		a := &activation{plan: &protocol.Plan{Volume: &host.Volume{LimitKiB: tt.limit}}}
+		a.disk, a.holds = tt.is, job.Holds{Bare: true}
+		hold := a.outgrown()
+		switch {
+		case hold == nil && tt.want != "", hold != nil && tt.want == "":
+			t.Errorf("%s: %+v", tt.name, hold)
+		case hold != nil && (hold.Reason != "Job has exceeded allocated disk ("+tt.want+"). Consider increasing the value of request_disk." || hold.Code != 34 || hold.Subcode != 104):
+			t.Errorf("%s: %+v", tt.name, hold)
+		}
+	}
+}
+
+// A job that leaves for its disk while it runs is killed at once, and its shadow hears
+// of the hold first.
+func TestOutgrownJobLeaves(t *testing.T) {
+	t.Parallel()
+	l := life{phase: running, remote: true, ran: true}
+	got := l.ordered(protocol.HardKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Asked: job.AskedByStarter, Reason: "full", Code: 34, Subcode: 104}})
+	if !slices.Equal(got, []duty{dutyHold, dutyKill}) || l.hold == nil || l.hold.Code != 34 || l.hold.Subcode != 104 {
+		t.Errorf("%v, %+v", got, l.hold)
 	}
 }
