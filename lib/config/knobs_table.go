@@ -434,7 +434,7 @@ var knobTable = [...]Knob{
 	{Name: "LVM_THIN_LV_EXTRA_SIZE_MB", Type: "int", Platform: "linux", Owner: "lvm", Doc: "MiB added to each thin volume", Default: "2000", HasDefault: true, Reconfig: ReconfigRestarts},
 	{Name: "LVM_THINPOOL_NAME", Type: "string", Platform: "linux", Owner: "lvm", Doc: "Existing thin pool to carve from", Reconfig: ReconfigRestarts},
 	{Name: "LVM_USE_THIN_PROVISIONING", Type: "bool", Platform: "linux", Owner: "lvm", Doc: "Use thin volumes from a pool instead of linear ones", Default: "false", HasDefault: true, Reconfig: ReconfigRestarts},
-	{Name: "LVM_USE_UNIQUE_LV_NAMES", Type: "bool", Platform: "linux", Owner: "lvm", Doc: "Never reuse a volume name", Default: "true", HasDefault: true, Implied: true, Reconfig: ReconfigApplies},
+	{Name: "LVM_USE_UNIQUE_LV_NAMES", Type: "bool", Platform: "linux", Owner: "lvm", Doc: "Never reuse a volume name", Default: "true", HasDefault: true, Implied: true, Reconfig: ReconfigRestarts},
 	{Name: "LVM_VOLUME_GROUP_NAME", Type: "string", Platform: "linux", Owner: "lvm", Doc: "Existing volume group to carve from", Reconfig: ReconfigRestarts},
 	{Name: "MACHINE_RESOURCE_GPUS", Type: "string", Platform: "all", Owner: "gpu", Doc: "Explicit GPU quantity or ids; stops automatic discovery", Reconfig: ReconfigRestarts},
 	{Name: "MACHINE_RESOURCE_INVENTORY_GPUS", Type: "string", Platform: "all", Owner: "gpu", Doc: "Explicit GPU inventory command; stops automatic discovery", Reconfig: ReconfigRestarts},

@@ -118,6 +118,28 @@ func TestImmortalProcesses(t *testing.T) {
 	}
 }
 
+// TestVolumeThatStays has a slot whose job's volume could not be removed.
+//
+// row: S4-082
+func TestVolumeThatStays(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 2, "NUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = 100%\n")
+	ad := job(t, steady(time.Hour), "ClusterId = 7\nProcId = 3\n")
+	r := s.request(ClaimRequested{Slot: slot1}, ad)
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	act := s.activate(r.Granted.Claim, ad)
+	s.run(time.Second)
+	delete(s.starters, act)
+	s.step(JobEnded{Activation: act})
+	s.step(StarterExited{Activation: act, Status: host.ExitStatus{Exited: true}, Broken: &slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}})
+	if d := cmp.Diff(map[string]string{"SlotBrokenCode": "5", "SlotBrokenReason": `"Could not clean up Logical Volume"`},
+		shows(s.eng.SlotAd(slot1), "SlotBrokenCode", "SlotBrokenReason")); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestJobAsksToBreak has jobs that want their slots broken, which they get where
 // the owner tries that out and nothing else went wrong.
 func TestJobAsksToBreak(t *testing.T) {

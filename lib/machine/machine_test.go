@@ -95,6 +95,27 @@ func TestEnvScanner(t *testing.T) {
 	}
 }
 
+// Where jobs have volumes the slots show it, as HTCondor's do; what is false is absent.
+func TestAttrsOfVolumes(t *testing.T) {
+	t.Parallel()
+	for want, l := range map[string]*Logical{
+		"": nil,
+		"DiskQuantum = 4096\nIsEnforcingDiskUsage = true\nLvmBackingStore = \"vg\"\nLvmUsingLoopback = true\n":           {Backing: "vg", Loopback: true, QuantumKiB: 4096},
+		"DiskQuantum = 1024\nIsEnforcingDiskUsage = true\nLvmBackingStore = \"vg/pool\"\nLvmIsThinProvisioning = true\n": {Backing: "vg/pool", Thin: true, QuantumKiB: 1024},
+	} {
+		inv, _ := Scan(t.Context(), time.Unix(0, 0), found{set: func(inv *Inventory) { inv.Execute.Logical = l }})
+		var got strings.Builder
+		for line := range strings.Lines(inv.Attrs.Text(classad.Old)) {
+			if strings.Contains(line, "Lvm") || strings.Contains(line, "DiskQuantum") || strings.Contains(line, "Enforcing") {
+				got.WriteString(line)
+			}
+		}
+		if got.String() != want {
+			t.Errorf("%+v:\n%swant\n%s", l, got.String(), want)
+		}
+	}
+}
+
 // The published attributes are HTCondor's, and unknown is absent.
 func TestAttrs(t *testing.T) {
 	t.Parallel()
