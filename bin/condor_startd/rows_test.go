@@ -411,6 +411,29 @@ func TestDiskAgain(t *testing.T) {
 	}
 }
 
+// Volumes of jobs are begun with at a start and at no reconfig.
+//
+// row: S0-091
+func TestVolumesAtTheStart(t *testing.T) {
+	t.Parallel()
+	l := newSite(t, "POLLING_INTERVAL = 1\nUPDATE_INTERVAL = 1\n").live()
+	l.reconfigured(1, "STARTD_ENFORCE_DISK_LIMITS = True\nLVM_VOLUME_GROUP_NAME = not_there\n")
+	if e, there := l.ads()[0].Lookup("IsEnforcingDiskUsage"); there {
+		t.Errorf("IsEnforcingDiskUsage = %v after a reconfig", e)
+	}
+	l.says("STARTD_ENFORCE_DISK_LIMITS")
+	l.end()
+	// A startd that is told to have volumes, and cannot, does not begin without.
+	if os.Geteuid() != 0 {
+		return
+	}
+	l.with("LVM_VOLUME_GROUP_NAME = not_there\nSTARTD_ENFORCE_DISK_LIMITS = True\n")
+	l.fails()
+	if log := l.log(); !strings.Contains(log, "LVM_VOLUME_GROUP_NAME") && !strings.Contains(log, "lvm2") {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+}
+
 // Without what the client needs there is no backfill, and the log names the
 // knob; with all of it the client gets what the knobs say.
 //

@@ -48,8 +48,14 @@ func onVolumes(t *testing.T, lines string) *world {
 	w.configure("DISK =\nSTARTD_ENFORCE_DISK_LIMITS = True\nLVM_BACKING_FILE_SIZE_MB = 300\nVOLUME_MANAGER_TIMEOUT = 120\n" + lines)
 	t.Cleanup(func() {
 		_ = exec.Command("vgremove", "--yes", "--force", "condor_STARTD").Run()
-		if out, err := exec.Command("losetup", "-D").CombinedOutput(); err != nil {
-			t.Errorf("losetup -D: %v: %s", err, out)
+		devices, err := exec.Command("losetup", "-n", "-O", "NAME", "-j", filepath.Join(w.dir, "spool", "startd_disk.img")).Output()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, device := range strings.Fields(string(devices)) {
+			if out, err := exec.Command("losetup", "-d", device).CombinedOutput(); err != nil {
+				t.Errorf("losetup -d %s: %v: %s", device, err, out)
+			}
 		}
 	})
 	return w
