@@ -59,16 +59,20 @@ func (w *world) all(configs []string, byConfig map[string][]*run) {
 	w.t.Helper()
 	var eps []*realpool.EP
 	var runs []*run
-	for i, config := range configs {
+	for _, config := range configs {
 		mine := byConfig[config]
 		ep := w.begin(fmt.Sprintf("ep%x", w.numbered()), max(8, 3*len(mine)), w.replace(config))
 		eps = append(eps, ep)
-		_ = i
 		for _, r := range mine {
 			r.world, r.ep = w, ep
 			r.submit()
+			for _, early := range runs {
+				if !early.done {
+					early.look()
+				}
+			}
+			runs = append(runs, r)
 		}
-		runs = append(runs, mine...)
 	}
 	err := realpool.Until(w.t.Context(), 100*time.Second, 50*time.Millisecond, func(context.Context) error {
 		var waits error

@@ -8,9 +8,11 @@ package golden
 import (
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -102,12 +104,13 @@ func (p *probe) facts(r *run) {
 		}
 		return fmt.Sprint(all[:min(3, len(all))])
 	}
-	var more []string
-	for _, g := range p.Groups {
-		more = append(more, r.number(fmt.Sprint(g)))
+	groups := []int{}
+	for _, g := range append(strings.Fields(p.status("Groups")), strings.Fields(p.status("Gid"))[0]) {
+		n, _ := strconv.Atoi(r.number(g))
+		groups = append(groups, n)
 	}
-	f["uid"], f["gid"], f["groups"] = ids("Uid"), ids("Gid"), fmt.Sprint(more)
-	f["umask"], f["nice"], f["cwd"], f["oom_score_adj"] = p.Umask, fmt.Sprint(p.Nice), r.plain(p.Cwd), p.OOM_score_adj
+	f["uid"], f["gid"], f["groups"] = ids("Uid"), ids("Gid"), distinct(groups)
+	f["umask"], f["nice"], f["cwd"], f["oom_score_adj"] = p.Umask, r.niceness(p.Nice), r.plain(p.Cwd), p.OOM_score_adj
 	for name, l := range p.Limits {
 		f["limit."+name] = fmt.Sprint(l)
 	}
@@ -133,12 +136,12 @@ func (p *probe) facts(r *run) {
 	for path, one := range p.Dirs {
 		_, f["dir."+path] = r.said(one)
 	}
-	f["if"] = "lo"
-	if len(p.If) > 1 {
-		f["if"] = "lo and those of the host"
+	r.apart(p)
+	f["if"] = strings.Join(p.If, " ")
+	if all, err := net.Interfaces(); err == nil && len(all) == len(p.If) && !strings.Contains(f["namespaces"], "net") {
+		f["if"] = "those of the host"
 	}
 	f["session"] = fmt.Sprintf("leader %v, of its group %v, parent is 1 %v, is 1 %v", p.Session["is_session_leader"], p.Session["is_group_leader"], p.PPID == 1, p.PID == 1)
-	r.apart(p)
 }
 
 // apart notes the mounts and namespaces that are the job's own.
@@ -177,4 +180,14 @@ func (r *run) mounts(info string) []string {
 		all = append(all, r.plain(f[4])+" "+strings.Fields(kind)[0]+" of "+dirPID.ReplaceAllString(mountOf.ReplaceAllString(f[3], "$${DIR}$1"), "dir_$${PID}"))
 	}
 	return all
+}
+
+// niceness is a job's, beside that of the test, which may be run with a low priority.
+func (r *run) niceness(n int) string {
+	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	r.must(err)
+	if own = 20 - own; own > 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
 }

@@ -39,9 +39,14 @@ func (r *run) submit() {
 	r.seen = facts{}
 	r.dir = filepath.Join(r.path("sub"), r.ID)
 	r.pool.Mkdir(r.dir)
-	r.pool.Write(filepath.Join(r.dir, "in1"), "one\n", 0o640)
-	r.pool.Write(filepath.Join(r.dir, "in2"), "two\n", 0o755)
-	r.pool.Write(filepath.Join(r.dir, "bad.sh"), "#!/no/such/interpreter\n", 0o755)
+	for _, f := range []struct {
+		name, text string
+		mode       os.FileMode
+	}{{"in1", "one\n", 0o640}, {"in2", "two\n", 0o755}, {"in.txt", "input\n", 0o644}, {"bad.sh", "#!/nonexistent/interp\n", 0o755}} {
+		if strings.Contains(r.Job, f.name) {
+			r.pool.Write(filepath.Join(r.dir, f.name), f.text, f.mode)
+		}
+	}
 	job := strings.Replace(r.replace(r.Job), "\nqueue", fmt.Sprintf("\nrequirements = Rig == %q\nqueue", r.ep.Name), 1)
 	r.pool.Write(filepath.Join(r.dir, "job.sub"), job, 0o644)
 	out := r.pool.Submit(r.dir, "-terse", "job.sub")
@@ -196,24 +201,18 @@ func (r *run) remaining() int {
 // finish takes the job away, and notes what is left of it.
 func (r *run) finish() {
 	events := r.events()
+	// A job that was recorded without an end was taken away there, and those that
+	// start over and over are looked at as long.
 	var kept []string
-	limit := len(events)
-	if r.Seen.NoEnd != nil || r.unended() {
-		limit = len(r.Events) // it was taken away there
-	}
-	n := 0
 	for _, e := range events {
-		if e[:3] != unsaid {
-			n++
-		}
-		if n <= r.counted() || limit == len(events) {
+		if e[:3] != unsaid && len(kept) < r.counted()+1-btoi(r.unended()) {
 			kept = append(kept, e)
 		}
 	}
 	told(r.seen, kept)
 	ad := r.ad()
 	for _, name := range finals {
-		if v, ok := ad[name]; ok {
+		if v, ok := ad[name]; ok && (name != "JobStatus" || !r.unended()) {
 			r.seen[name] = r.plain(v)
 		}
 	}
@@ -222,7 +221,7 @@ func (r *run) finish() {
 	var back []string
 	for _, e := range list {
 		info, err := e.Info()
-		if given := e.Name() == "bad.sh" || !strings.Contains(r.Job, "in1,in2") && (e.Name() == "in1" || e.Name() == "in2"); err != nil || given || slices.Contains(aside, e.Name()) {
+		if err != nil || slices.Contains(aside, e.Name()) {
 			continue
 		}
 		back = append(back, core(e.Name())+" "+info.Mode().Perm().String()[1:])
@@ -233,7 +232,12 @@ func (r *run) finish() {
 		r.seen["stdout"] = untimed(string(b))
 	}
 	if b, err := os.ReadFile(filepath.Join(r.path("traces"), r.ID)); err == nil {
-		r.seen["trace"] = untimed(string(b))
+		first, _, again := strings.Cut(strings.TrimPrefix(untimed(string(b)), "start\n"), "\nstart")
+		r.seen["trace"] = "start\n" + first
+		if again && !r.unended() {
+			r.seen["trace"] += "\nstart"
+		}
+		r.seen["trace"] = strings.TrimSuffix(strings.ReplaceAll(r.seen["trace"], "start\nstart", "start"), "\n")
 	}
 	if r.Seen.Before != nil {
 		r.seen["left"] = fmt.Sprintf("%d, then %d", r.left, r.remaining())
@@ -241,20 +245,11 @@ func (r *run) finish() {
 	_, _ = r.pool.Run(r.t.Context(), "condor_rm", "-forcex", r.id)
 }
 
-// counted is how many events were recorded, without those that come by the clock.
-func (r *run) counted() int {
-	n := 0
-	for _, e := range r.Events {
-		if e[:3] != unsaid {
-			n++
-		}
+func btoi(b bool) int {
+	if b {
+		return 1
 	}
-	return n
-}
-
-// unended says that the record stops at an eviction.
-func (r *run) unended() bool {
-	return len(r.Events) > 0 && !slices.Contains([]string{"005", "009", "012"}, r.Events[len(r.Events)-1][:3])
+	return 0
 }
 
 // ad is the job's, from the queue or the history.

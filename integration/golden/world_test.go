@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // The accounts of the recording, which this machine need not have: Execution Points
 // have files of their own that say so.
 const (
-	users  = "xtester2:x:1102:1102::/home/xtester2:/bin/sh\nxslot1:x:1103:1103::/home/xslot1:/bin/sh\nxslot2:x:1104:1104::/home/xslot2:/bin/sh\n"
+	users  = "xtester2:x:1102:1102::/home/xtester2:/bin/sh\nxslot1:x:1103:1103::/nonexistent:/bin/sh\nxslot2:x:1104:1104::/nonexistent:/bin/sh\n"
 	groups = "xtester2:x:1102:\nxslot1:x:1103:\nxslot2:x:1104:\nxgroup:x:1110:xtester2,xslot1\n"
 )
 
@@ -115,7 +115,7 @@ func (w *world) tools() {
 // begin starts an Execution Point with the settings of a case.
 func (w *world) begin(name string, cpus int, lines string) *realpool.EP {
 	w.t.Helper()
-	ep := w.pool.NewNamedEP(realpool.Ours, name, cpus, "SEC_CLIENT_AUTHENTICATION_METHODS = IDTOKENS\n"+lines)
+	ep := w.pool.NewNamedEP(realpool.Ours, name, cpus, "SEC_CLIENT_AUTHENTICATION_METHODS = IDTOKENS\nSTARTD_DETECT_GPUS = true\n"+lines)
 	ep.AsRoot = true
 	real, program := filepath.Join(ep.Dir, "real"), filepath.Join(ep.Dir, "condor_startd")
 	inside := "mount --bind " + w.path("passwd") + " /etc/passwd && mount --bind " + w.path("group") + " /etc/group && exec " + real + "/condor_startd -f"

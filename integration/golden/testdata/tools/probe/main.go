@@ -87,7 +87,8 @@ func probe() {
 	list, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range list {
 		to, _ := os.Readlink("/proc/self/fd/" + e.Name())
-		if !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "anon_inode:") {
+		// Go's runtime has descriptors of its own.
+		if to != "" && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/") && !strings.HasPrefix(to, "anon_inode:") {
 			fds[e.Name()] = to
 		}
 	}
@@ -158,16 +159,16 @@ func trap() {
 	tick := time.NewTicker(100 * time.Millisecond)
 	for last := time.Now(); time.Since(begin).Seconds() < seconds; last = time.Now() {
 		select {
+		case <-tick.C:
+			if gap := time.Since(last); gap > 2*time.Second && len(got) == 0 {
+				note("gap %.0f", gap.Seconds())
+			}
 		case sig := <-got:
 			note("signal %d", sig.(syscall.Signal))
 			if len(os.Args) < 3 {
 				time.Sleep(time.Second)
 				note("bye")
 				return
-			}
-		case <-tick.C:
-			if gap := time.Since(last); gap > 2*time.Second {
-				note("gap %.0f", gap.Seconds())
 			}
 		}
 		if _, err := os.Stat("release"); err == nil {

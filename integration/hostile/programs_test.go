@@ -1,0 +1,388 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package hostile
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// life is how long anything of a program lives at most, if nothing ends it.
+const life = 40 * time.Second
+
+// program is one that misbehaves. What it must not succeed in it prints as a line that
+// begins with "BAD".
+type program struct {
+	do func()
+	// multiplies: it needs the group of the test.
+	multiplies bool
+	// grouped: what is wanted of it takes a control group of the job's.
+	grouped bool
+	// over: it is taken out of the slot for what it takes, with this hold code.
+	over int
+	// signal or exit is how it ends otherwise.
+	signal syscall.Signal
+	exit   int
+}
+
+// self starts this program again, as another of its own.
+func self(name string, attr *syscall.SysProcAttr, env ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", name, os.Args[2])
+	cmd.SysProcAttr, cmd.Env = attr, append(env, beProgram+"=1")
+	return cmd
+}
+
+// bad prints what ought not to be possible.
+func bad(format string, args ...any) { fmt.Printf("BAD "+format+"\n", args...) }
+
+func try(err error, format string, args ...any) {
+	if err == nil {
+		bad(format, args...)
+	}
+}
+
+// bomb multiplies for a while and leaves all it started behind.
+func bomb(attr *syscall.SysProcAttr, env ...string) {
+	for range 60 {
+		_ = self("bomblet", attr, env...).Start()
+	}
+}
+
+// bomblet has two children and stays, as they do.
+func bomblet() {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	for range 2 {
+		_ = self("leaf", nil).Start()
+	}
+	time.Sleep(life)
+}
+
+// touch takes memory and writes to each page of it.
+func touch(b []byte) {
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+}
+
+// much is more than any slot of the test has.
+const much = 300 << 20
+
+func mapped(flags int) []byte {
+	b, err := unix.Mmap(-1, 0, much, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_ANON)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	return b
+}
+
+// fill writes zeros to a file, as much as there may be.
+func fill(path string) {
+	f, err := os.Create(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b := make([]byte, 1<<20)
+	for range much >> 20 {
+		if _, err := f.Write(b); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+}
+
+// starter is the number of the process that watches over the job.
+func starter() int {
+	for pid := os.Getppid(); pid > 1; {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(line), "condor_starter") || !strings.Contains(string(line), os.Args[2]) {
+			return pid
+		}
+		break
+	}
+	return os.Getppid()
+}
+
+// neighbours are the scratch directories of other jobs.
+func neighbours() []string {
+	here := os.Getenv("_CONDOR_SCRATCH_DIR")
+	all, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(here)), "..", "*", "scratch"))
+	return slices.DeleteFunc(all, func(dir string) bool { return filepath.Clean(dir) == here })
+}
+
+// programs are all of them, by name.
+var programs = map[string]program{
+	"fork-plain":  {do: func() { bomb(nil, os.Environ()...) }, multiplies: true},
+	"fork-setsid": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}, os.Environ()...) }, multiplies: true},
+	"fork-double": {do: func() {
+		for range 20 {
+			_ = self("fork-again", &syscall.SysProcAttr{Setsid: true}, os.Environ()...).Run()
+		}
+	}, multiplies: true},
+	"fork-noenv": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}) }, multiplies: true},
+	"fork-renames": {do: func() {
+		for i := range 30 {
+			name := fmt.Sprintf("innocent%d", i)
+			b, err := os.ReadFile("/proc/self/exe")
+			if err != nil || i > 0 {
+				b = []byte("#!/bin/sh\nexec sleep 40\n")
+			}
+			_ = os.WriteFile(name, b, 0o755)
+			cmd := exec.Command("./"+name, "leaf", os.Args[2])
+			cmd.Env, cmd.SysProcAttr = []string{beProgram + "=1"}, &syscall.SysProcAttr{Setsid: true}
+			_ = cmd.Start()
+		}
+	}, multiplies: true},
+	"memory-heap":   {do: func() { touch(make([]byte, much)) }, grouped: true, over: 34},
+	"memory-shared": {do: func() { touch(mapped(unix.MAP_SHARED)) }, grouped: true, over: 34},
+	"memory-child": {do: func() {
+		_ = self("memory-heap", nil, os.Environ()...).Run() // which is killed, and this one ends as if nothing was
+	}, grouped: true, over: 34},
+	"memory-memfd": {do: func() {
+		fd, err := unix.MemfdCreate("x", 0)
+		if err == nil {
+			fill(fmt.Sprintf("/proc/self/fd/%d", fd))
+		}
+		time.Sleep(time.Second)
+	}, grouped: true, over: 34},
+	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); time.Sleep(time.Second) }, grouped: true, over: 34},
+	"memory-cache": {do: func() { // which the kernel takes back: no reason to end a job
+		fill("cache")
+		_, _ = os.ReadFile("cache")
+		_ = os.Remove("cache")
+	}},
+	"disk-inodes": {do: func() {
+		for i := range 20000 {
+			if os.WriteFile(fmt.Sprintf("f%d", i), nil, 0o600) != nil {
+				return
+			}
+		}
+	}},
+	"tree-deep": {do: func() {
+		for range 400 { // far beyond what a path may have
+			if os.Mkdir(strings.Repeat("d", 200), 0o700) != nil || os.Chdir(strings.Repeat("d", 200)) != nil {
+				break
+			}
+		}
+	}},
+	"names": {do: func() {
+		for _, name := range []string{strings.Repeat("x", 255), "\xff\xfe\x80", "new\nline", "-rf", " ", "...", "a*b?[c]", "$(reboot)"} {
+			_ = os.WriteFile(name, nil, 0)
+			_ = os.MkdirAll("dir/"+name+"/deeper", 0o700)
+		}
+		_ = os.Chmod("dir/-rf", 0)
+		_ = os.Chmod("dir", 0)
+	}},
+	"unremovable": {do: func() {
+		_ = os.MkdirAll("locked/deep/er", 0o700)
+		_ = os.WriteFile("locked/deep/file", nil, 0o400)
+		if f, err := os.Open("locked/deep/file"); err == nil {
+			_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0x10) // chattr +i
+		}
+		for _, dir := range []string{"locked/deep/er", "locked/deep", "locked"} {
+			_ = os.Chmod(dir, 0)
+		}
+	}},
+	"race": {do: func() { // a child goes on while the scratch directory is removed
+		_ = os.MkdirAll("swap/a/b/c", 0o777)
+		_ = self("racer", &syscall.SysProcAttr{Setsid: true}).Start()
+		time.Sleep(200 * time.Millisecond)
+	}},
+	"specials": {do: func() {
+		_ = unix.Mkfifo("fifo", 0o666)
+		if l, err := net.Listen("unix", "socket"); err == nil {
+			l.(*net.UnixListener).SetUnlinkOnClose(false)
+			_ = l.Close()
+		}
+		try(unix.Mknod("device", unix.S_IFBLK|0o666, 0), "made a block device")
+		_ = os.Symlink("/etc/shadow", "link")
+		_ = os.Symlink("loop", "loop")
+	}},
+	"kills": {do: func() {
+		_ = unix.Kill(-1, unix.SIGKILL) // all it may, and it lives itself
+		if os.Getenv("HOSTILE_APART") != "" {
+			try(unix.Kill(starter(), unix.SIGSTOP), "stopped its starter %d", starter())
+			try(unix.Kill(starter(), unix.SIGKILL), "killed its starter %d", starter())
+		}
+	}},
+	"pries": {do: func() {
+		pid := starter()
+		for _, name := range []string{"environ", "mem", "maps", "fd", "cwd/.", "root/etc"} {
+			f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, name))
+			if os.Getenv("HOSTILE_APART") != "" && err == nil {
+				if _, err = f.Read(make([]byte, 1)); err == nil || name == "cwd/." {
+					bad("reads %s of its starter", name)
+				}
+			}
+		}
+		if os.Getenv("HOSTILE_APART") != "" {
+			try(unix.PtraceAttach(pid), "traces its starter")
+		}
+		list, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range list {
+			to, _ := os.Readlink("/proc/self/fd/" + e.Name())
+			if n, _ := strconv.Atoi(e.Name()); n > 2 && to != "" && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/cpu") && !strings.HasPrefix(to, "anon_inode:") {
+				bad("has inherited %s", to)
+			}
+		}
+		for _, v := range os.Environ() {
+			if strings.Contains(v, "xyzzy") {
+				bad("has the starter's environment: %s", v)
+			}
+		}
+	}},
+	"neighbour": {do: func() {
+		time.Sleep(500 * time.Millisecond)
+		for _, dir := range neighbours() {
+			if os.Getenv("HOSTILE_APART") == "" {
+				continue // the same user's
+			}
+			if b, err := os.ReadFile(filepath.Join(dir, "secret")); err == nil {
+				bad("read the secret %q", b)
+			}
+			try(os.WriteFile(filepath.Join(dir, "spoilt"), nil, 0o666), "wrote into %s", dir)
+		}
+	}},
+	"mounts": {do: func() {
+		_ = self("mounter", &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}, os.Environ()...).Start()
+		time.Sleep(500 * time.Millisecond)
+	}},
+	"groups": {do: func() {
+		text, _ := os.ReadFile("/proc/self/cgroup")
+		for line := range strings.Lines(string(text)) {
+			f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+			if len(f) < 3 || f[2] == "/" || !strings.Contains(f[2], "execute") {
+				continue
+			}
+			for _, root := range []string{"/sys/fs/cgroup/" + f[1], "/sys/fs/cgroup"} {
+				dir := root + f[2]
+				for _, knob := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "memory.swap.max", "cpu.shares", "cpu.weight", "pids.max"} {
+					if f, err := os.OpenFile(dir+"/"+knob, os.O_WRONLY, 0); err == nil {
+						bad("may write %s", dir+"/"+knob)
+						_ = f.Close()
+					}
+				}
+				try(os.WriteFile(filepath.Dir(dir)+"/cgroup.procs", []byte("0"), 0), "left its group for %s", filepath.Dir(dir))
+				if os.Mkdir(dir+"/sub", 0o755) == nil {
+					cmd := self("leaf", &syscall.SysProcAttr{Setsid: true})
+					if cmd.Start() == nil {
+						_ = os.WriteFile(dir+"/sub/cgroup.procs", []byte(strconv.Itoa(cmd.Process.Pid)), 0)
+					}
+				}
+			}
+		}
+	}},
+	"ipc": {do: func() {
+		if id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1<<20, 0o600); err == nil {
+			_ = os.WriteFile("shmid", []byte(strconv.Itoa(id)), 0o600)
+		}
+		_ = os.WriteFile("/dev/shm/"+os.Args[2]+"-left", nil, 0o600)
+		_ = os.WriteFile("/tmp/"+os.Args[2]+"-left", nil, 0o600)
+		_ = os.WriteFile("/var/tmp/"+os.Args[2]+"-left", nil, 0o600)
+	}},
+	"deaf": {do: func() {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+		_ = self("leaf", nil, os.Environ()...).Start()
+	}},
+	"floods": {do: func() {
+		b := []byte(strings.Repeat("x", 1<<16))
+		for range 320 {
+			_, _ = os.Stderr.Write(b)
+		}
+	}},
+	"closes": {do: func() {
+		_, _, _ = os.Stdin.Close(), os.Stdout.Close(), os.Stderr.Close()
+		time.Sleep(200 * time.Millisecond)
+	}},
+	"rewrites": {do: func() {
+		for _, name := range []string{".job.ad", ".machine.ad", ".update.ad", "../htcondor/.update.ad", "../user/.chirp.config", ".chirp.config"} {
+			_ = os.Remove(name)
+			_ = os.WriteFile(name, []byte(strings.Repeat("\xff\x00garbage = [[[\n", 10000)), 0o666)
+		}
+		if os.Getenv("HOSTILE_APART") != "" {
+			try(os.WriteFile("../htcondor/starter.record", nil, 0o600), "wrote the starter's record")
+		}
+	}},
+	"greedy": {do: func() {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19)
+		try(unix.Setpriority(unix.PRIO_PROCESS, 0, -20), "raised its priority")
+		var all unix.CPUSet
+		for i := range 64 {
+			all.Set(i)
+		}
+		_ = unix.SchedSetaffinity(0, &all)
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for until := time.Now().Add(time.Second); time.Now().Before(until); {
+				}
+			})
+		}
+		wait.Wait()
+	}},
+	"signalled": {do: func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL); time.Sleep(time.Second) }, signal: syscall.SIGKILL},
+	"fails":     {do: func() { os.Exit(7) }, exit: 7},
+}
+
+// parts are programs that those start.
+var parts = map[string]func(){
+	"bomblet":    bomblet,
+	"leaf":       func() { time.Sleep(life) },
+	"fork-again": func() { _ = self("bomblet", &syscall.SysProcAttr{Setsid: true}).Start() },
+	"racer": func() { // swaps a directory and a link to what must stay
+		target := filepath.Join(os.TempDir(), os.Args[2]+"-target")
+		if b, err := os.ReadFile("/proc/self/cwd/target"); err == nil {
+			target = string(b)
+		}
+		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
+			_ = os.Rename("swap/a", "swap/z")
+			_ = os.Symlink(target, "swap/a")
+			_ = os.Remove("swap/a")
+			_ = os.Rename("swap/z", "swap/a")
+			_ = os.MkdirAll("swap/a/b/c", 0o777)
+		}
+	},
+	"mounter": func() {
+		here, _ := os.Getwd()
+		if unix.Mount("tmpfs", here, "tmpfs", 0, "") == nil {
+			_ = unix.Mount("/", filepath.Dir(here), "", unix.MS_BIND|unix.MS_REC, "")
+		}
+		time.Sleep(life)
+	},
+	// victim is the job that behaves: all it has is there in the end, and it was left alone.
+	"victim": func() {
+		if err := os.WriteFile("secret", []byte("of the victim"), 0o600); err != nil {
+			bad("%v", err)
+		}
+		for range 60 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if list, err := os.ReadDir("."); err != nil || slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == "spoilt" }) {
+			bad("the victim's directory was written to: %v", err)
+		}
+		if b, err := os.ReadFile("secret"); err != nil || string(b) != "of the victim" {
+			bad("the victim's file is %q, %v", b, err)
+		}
+		fmt.Println("the victim is well")
+	},
+}
