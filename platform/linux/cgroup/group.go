@@ -198,6 +198,9 @@ func (g *Group) Kill() (int, error) {
 func (g *Group) Remove() error {
 	var all error
 	for _, p := range g.parts {
+		if g.version == 2 {
+			_ = rmdir(processes(p.dir)) // which is all there is mostly
+		}
 		if err := rmdir(p.dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
