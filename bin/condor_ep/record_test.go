@@ -7,11 +7,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
+	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -100,5 +106,93 @@ func TestRecordsAsText(t *testing.T) {
 	want, err := os.ReadFile("testdata/records.txt")
 	if d := cmp.Diff(string(want), got.String()); err != nil || d != "" {
 		t.Errorf("%v\n%s", err, d)
+	}
+}
+
+// What a job leaves outside of its scratch directory is in its record. Of an account that
+// is for jobs alone it is removed, links as links; of another it stays; and what is of
+// others or older than the job stays in any case.
+func TestLeftoversOfAJob(t *testing.T) {
+	t.Parallel()
+	s := newRootStage(t)
+	ordinary(t)
+	if _, err := exec.LookPath("ipcmk"); err != nil {
+		t.Skip("needs ipcmk")
+	}
+	name := "execpoint-left-" + strconv.Itoa(os.Getpid())
+	s.write(t, "job.sh", `#!/bin/sh
+mkdir -p /tmp/N/deep; echo text >/tmp/N/deep/file; ln -s SECRET /tmp/N/link; chmod 0 /tmp/N/deep /tmp/N
+echo text >/dev/shm/N
+ln -s SECRET /var/tmp/N
+echo more >>/var/tmp/N.old
+ipcmk -M 4096; ipcmk -S 2; ipcmk -Q
+`)
+	script := strings.NewReplacer("/N", "/"+name, "SECRET", s.secret).Replace(s.read(t, "job.sh"))
+	s.write(t, "job.sh", script)
+	s.write(t, "job.sub", "request_cpus = 1\nrequest_memory = 16\nrequest_disk = 1024\nexecutable = job.sh\nshould_transfer_files = YES\noutput = out\nqueue\n")
+	paths := []string{"/tmp/" + name, "/dev/shm/" + name, "/var/tmp/" + name}
+	for i, tt := range []struct {
+		user, conf, end string
+		removed         bool
+	}{
+		{"backup", "DEDICATED_EXECUTE_ACCOUNT_REGEXP = backup\n", ", removed.", true},
+		{"list", "", ", not removed, for its account is not for jobs alone.", false},
+	} {
+		account, err := user.Lookup(tt.user)
+		if err != nil {
+			t.Skip(err)
+		}
+		uid, _ := strconv.Atoi(account.Uid)
+		old := "/var/tmp/" + name + ".old"
+		if err := os.WriteFile(old, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(old, uid, -1); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			for _, path := range append(paths, old) {
+				os.RemoveAll(path)
+			}
+			exec.Command("sh", "-c", "for k in m s q; do ipcs -$k | awk -v u="+tt.user+" -v k=$k '$3 == u { print k, $2 }'; done | while read k id; do ipcrm -$k $id; done").Run()
+		})
+		time.Sleep(50 * time.Millisecond) // the file is older than the job by the clock of files
+		file := filepath.Join(s.dir, tt.user+"_history")
+		s.write(t, "ep.conf", "SLOT1_1_USER = "+tt.user+"\nSTARTD_HISTORY = "+file+"\n"+tt.conf)
+		if status, said := s.run(t, "-config", "ep.conf", "job.sub"); status != exitOK {
+			t.Fatalf("%s: status %d\n%s", tt.user, status, said)
+		}
+		status, stdout, stderr := s.ep(t, "history", "-file", file, strconv.Itoa(i+1)+".0")
+		if status != exitOK {
+			t.Errorf("%s: status %d\n%s", tt.user, status, stderr)
+		}
+		for _, kind := range []string{"shared memory", "semaphores", "message queue", "file /tmp/" + name, "file /var/tmp/" + name, "POSIX shared memory /dev/shm/" + name} {
+			if line := regexp.MustCompile("(?m)^It left " + kind + "( .*)?" + regexp.QuoteMeta(tt.end) + "$"); !line.MatchString(stdout) {
+				t.Errorf("%s: no %s in\n%s", tt.user, kind, stdout)
+			}
+		}
+		if strings.Contains(stdout, ".old") {
+			t.Errorf("%s: an older file is counted\n%s", tt.user, stdout)
+		}
+		for _, path := range paths {
+			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) != tt.removed {
+				t.Errorf("%s: %s: %v", tt.user, path, err)
+			}
+		}
+		if text, err := os.ReadFile(old); err != nil || string(text) != "more\n" {
+			t.Errorf("%s: the older file: %q, %v", tt.user, text, err)
+		}
+		for _, table := range []string{"shm", "sem", "msg"} {
+			text, err := os.ReadFile("/proc/sysvipc/" + table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := regexp.MustCompile(`(?m)\s` + account.Uid + `\s+` + account.Gid + `\s+` + account.Uid + `\s`).Match(text); found == tt.removed {
+				t.Errorf("%s: %s:\n%s", tt.user, table, text)
+			}
+		}
+	}
+	if b, err := os.ReadFile(s.secret); err != nil || string(b) != secretText {
+		t.Errorf("what a link led to is %q, %v", b, err)
 	}
 }

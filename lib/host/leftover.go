@@ -43,6 +43,9 @@ type AuditSpec struct {
 	Scratch string
 	// Remove is for an account that is for jobs alone. Else all is left as it is.
 	Remove bool
+	// Files says that files of the user are looked for, too: all that the job's owner
+	// wants of them is in the scratch directory.
+	Files bool
 }
 
 // Audit is what was found.

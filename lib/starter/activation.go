@@ -532,6 +532,9 @@ func (a *activation) usage() {
 func (a *activation) end() {
 	r := &a.record
 	r.Ran.Limits = a.inForce()
+	if r.Ran.Limits != nil {
+		a.audit()
+	}
 	r.Ended = time.Now()
 	r.DiskKiB = a.disk.KiB
 	if a.plan != nil {

@@ -6,6 +6,7 @@ package starter
 import (
 	"errors"
 
+	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
@@ -30,6 +31,47 @@ func (a *activation) inForce() *protocol.LimitsInForce {
 	in.MemoryKiB, in.SoftKiB, in.SwapKiB = kib(g.Memory.Hard), kib(g.Memory.Soft), kib(g.Memory.Swap)
 	in.CPUWeight, in.CPUs, in.Processes, in.Closed = g.CPUWeight, g.CPUs, g.Processes, len(g.Closed)
 	return in
+}
+
+// audit looks for what the job left outside of its scratch directory, where that can be
+// told from what is others': under root, as a user that is not the submitter's own
+// account. Of an account that is for jobs alone what is found is removed. Where a job
+// works in a directory that is shared with its owner, its results may lie anywhere, and
+// files are not looked for. HTCondor looks for nothing of all this.
+func (a *activation) audit() {
+	u := a.plan.RunAs
+	if a.host.Audit == nil || u == nil || a.family == nil || a.job == nil || a.submitterIs(u) {
+		return
+	}
+	found, err := a.host.Audit(host.AuditSpec{
+		User: u, Since: a.record.Ran.Stages.Began, Scratch: a.box.Scratch(), Remove: a.plan.Dedicated, Files: a.job.Moves,
+	})
+	if errs.Is(err, errs.Conflict) {
+		return
+	}
+	a.problem(err)
+	left := &a.record.Left
+	left.Looked, left.Audit = protocol.LookedReport, found
+	if a.plan.Dedicated {
+		left.Looked = protocol.LookedRemove
+	}
+	if a.log == nil {
+		return
+	}
+	for _, l := range found.Found {
+		a.log.Warn("the job left something outside of its scratch directory", "kind", l.Kind, "name", l.Name, "bytes", l.Bytes, "removed", l.Removed)
+	}
+}
+
+// submitterIs reports whether u is the account of who submitted the job, in which
+// other things are than those of jobs.
+func (a *activation) submitterIs(u *host.Identity) bool {
+	for _, attr := range [...]string{"OsUser", "Owner"} {
+		if name, ok := a.job.Ad.EvalString(attr, nil); ok && name == u.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // noteUndying keeps which processes of the job an error says could not be ended: its

@@ -14,6 +14,9 @@ type Accounts struct {
 	// KillUser ends every process of a user, whoever started it, and returns how
 	// many there were; nil where that cannot be.
 	KillUser func(uid uint32) (int, error)
+	// Audit looks for what a job of another user left on the machine; nil where there
+	// are none. Conflict is an account that others use now.
+	Audit func(host.AuditSpec) (host.Audit, error)
 	// UserName is what a user is called on this machine, NotFound for a number
 	// that nobody has; nil where nobody can be another user.
 	UserName func(uid uint32) (string, error)

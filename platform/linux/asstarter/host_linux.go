@@ -27,6 +27,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
 	"github.com/execpoint/execpoint/platform/linux/handover"
+	"github.com/execpoint/execpoint/platform/linux/leftover"
 	"github.com/execpoint/execpoint/platform/linux/mount"
 	"github.com/execpoint/execpoint/platform/linux/proc"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
@@ -60,6 +61,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 	// Without the rights of root nobody can be another user.
 	var others host.Access
 	var killUser func(uint32) (int, error)
+	var audit func(host.AuditSpec) (host.Audit, error)
 	var userName, groupName func(uint32) (string, error)
 	if os.Geteuid() == 0 {
 		// A process that is to become the job's shares the starter's memory until
@@ -70,6 +72,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 			return starter.Host{}, nil, nil, err
 		}
 		others, killUser, userName, groupName = new(access.Files), s.KillUser, account.Owners{}.UserName, account.GroupName
+		audit = leftover.New(others).Audit
 	}
 	var stdin io.Reader = os.Stdin
 	var socket func() (net.Conn, error)
@@ -77,7 +80,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		stdin, socket = in, in.Socket
 	}
 	return starter.Host{
-		Accounts: job.Accounts{Access: others, KillUser: killUser, UserName: userName, GroupName: groupName, Home: proc.Home(passwd, os.Geteuid())},
+		Accounts: job.Accounts{Access: others, KillUser: killUser, Audit: audit, UserName: userName, GroupName: groupName, Home: proc.Home(passwd, os.Geteuid())},
 		Machine: shadowjob.Machine{
 			Socket: socket,
 			SharedPort: func(cookie, dir, id string) (listen.NamedSocket, error) {
