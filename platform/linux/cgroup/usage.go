@@ -74,7 +74,8 @@ func (g *Group) usage1() (Usage, error) {
 			// well: only at the limit nothing was left to take.
 			hits, herr := readNumber(dir, "memory.failcnt")
 			if limit < noLimit && peak >= limit-limit/nearly {
-				u.Over.Hits = hits
+				// Some kernels do not count what a limit of memory and swap together refuses.
+				u.Over.Hits = max(hits, 1)
 			}
 			all = errors.Join(all, lerr, herr)
 		}
