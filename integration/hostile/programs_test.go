@@ -7,6 +7,7 @@ package hostile
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -33,7 +34,7 @@ type program struct {
 	multiplies bool
 	// grouped: what is wanted of it takes a control group of the job's.
 	grouped bool
-	// over: it is taken out of the slot for what it takes, with this hold code.
+	// over: it is held, with this code: for what it takes, or as its files cannot be read.
 	over int
 	// signal or exit is how it ends otherwise.
 	signal syscall.Signal
@@ -58,7 +59,7 @@ func try(err error, format string, args ...any) {
 
 // bomb multiplies for a while and leaves all it started behind.
 func bomb(attr *syscall.SysProcAttr, env ...string) {
-	for range 60 {
+	for range 8 {
 		_ = self("bomblet", attr, env...).Start()
 	}
 }
@@ -131,7 +132,7 @@ var programs = map[string]program{
 	"fork-plain":  {do: func() { bomb(nil, os.Environ()...) }, multiplies: true},
 	"fork-setsid": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}, os.Environ()...) }, multiplies: true},
 	"fork-double": {do: func() {
-		for range 20 {
+		for range 6 {
 			_ = self("fork-again", &syscall.SysProcAttr{Setsid: true}, os.Environ()...).Run()
 		}
 	}, multiplies: true},
@@ -164,7 +165,9 @@ var programs = map[string]program{
 	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); time.Sleep(time.Second) }, grouped: true, over: 34},
 	"memory-cache": {do: func() { // which the kernel takes back: no reason to end a job
 		fill("cache")
-		_, _ = os.ReadFile("cache")
+		if f, err := os.Open("cache"); err == nil {
+			_, _ = io.Copy(io.Discard, f)
+		}
 		_ = os.Remove("cache")
 	}},
 	"disk-inodes": {do: func() {
@@ -188,7 +191,7 @@ var programs = map[string]program{
 		}
 		_ = os.Chmod("dir/-rf", 0)
 		_ = os.Chmod("dir", 0)
-	}},
+	}, over: 12},
 	"unremovable": {do: func() {
 		_ = os.MkdirAll("locked/deep/er", 0o700)
 		_ = os.WriteFile("locked/deep/file", nil, 0o400)
@@ -222,9 +225,11 @@ var programs = map[string]program{
 		}
 	}},
 	"pries": {do: func() {
+		inherited, _ := os.ReadDir("/proc/self/fd")
 		pid := starter()
 		for _, name := range []string{"environ", "mem", "maps", "fd", "cwd/.", "root/etc"} {
 			f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, name))
+			defer func() { _ = f.Close() }()
 			if os.Getenv("HOSTILE_APART") != "" && err == nil {
 				if _, err = f.Read(make([]byte, 1)); err == nil || name == "cwd/." {
 					bad("reads %s of its starter", name)
@@ -234,8 +239,7 @@ var programs = map[string]program{
 		if os.Getenv("HOSTILE_APART") != "" {
 			try(unix.PtraceAttach(pid), "traces its starter")
 		}
-		list, _ := os.ReadDir("/proc/self/fd")
-		for _, e := range list {
+		for _, e := range inherited {
 			to, _ := os.Readlink("/proc/self/fd/" + e.Name())
 			if n, _ := strconv.Atoi(e.Name()); n > 2 && to != "" && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/cpu") && !strings.HasPrefix(to, "anon_inode:") {
 				bad("has inherited %s", to)
