@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/claim"
@@ -57,6 +58,7 @@ func (l Limits) withDefaults() Limits {
 type Conn struct {
 	nc          net.Conn
 	limits      Limits
+	most        atomic.Int64 // bytes of one message besides, 0 for none
 	peer        string
 	peerVersion string
 	random      io.Reader
@@ -108,6 +110,18 @@ func (c *Conn) LimitMessage(n int) {
 	l := c.Limits()
 	l.Message = min(l.Message, n)
 	c.SetLimits(l)
+}
+
+// BoundNext is LimitMessage for a stream that another goroutine reads: it holds for
+// the messages of which nothing has come yet. 0 takes it back.
+func (c *Conn) BoundNext(n int) { c.most.Store(int64(n)) }
+
+// mostMessage is how long a message may be.
+func (c *Conn) mostMessage() int {
+	if n := int(c.most.Load()); n > 0 {
+		return min(n, c.limits.Message)
+	}
+	return c.limits.Message
 }
 
 // SetRand replaces the source of base IVs, crypto/rand's by default.

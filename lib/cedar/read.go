@@ -87,8 +87,8 @@ func (c *Conn) receive() error {
 			return errs.E("", errs.Invalid, "", errors.New("packet is empty"))
 		case size > c.limits.Packet:
 			return errs.E("", errs.Exhausted, "", fmt.Errorf("packet of %d bytes, the limit is %d", size, c.limits.Packet))
-		case in.end-in.start+size > c.limits.Message+2*ivSize:
-			return errs.E("", errs.Exhausted, "", fmt.Errorf("message of more than %d bytes", c.limits.Message))
+		case in.end-in.start+size > c.mostMessage()+2*ivSize:
+			return errs.E("", errs.Exhausted, "", fmt.Errorf("message of more than %d bytes", c.mostMessage()))
 		}
 		if err := c.fill(headerSize + size); err != nil {
 			return err

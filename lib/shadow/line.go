@@ -43,7 +43,8 @@ type pending struct {
 }
 
 func newLine(conn *cedar.Conn, timeout time.Duration, contact func()) *line {
-	conn.SetLimits(cedar.Limits{Message: MaxData + 1<<20, Timeout: -1})
+	conn.SetLimits(cedar.Limits{Message: MaxData + mostValues, AdLines: mostLines, Timeout: -1})
+	conn.BoundNext(mostValues)
 	l := &line{conn: conn, timeout: timeout, contact: contact, turn: make(chan struct{}, 1), gone: make(chan struct{})}
 	l.timer = time.AfterFunc(timeout, func() {
 		l.fail(errs.E("", errs.Expired, "", fmt.Errorf("no answer within %s", timeout)))
@@ -100,6 +101,7 @@ func (l *line) read() {
 			return
 		}
 		l.timer.Stop()
+		l.conn.BoundNext(mostValues)
 		l.contact()
 		more := p.more // p belongs to the caller once done is served
 		p.done <- reply
@@ -139,6 +141,9 @@ func (l *line) send(p *pending, put func(*cedar.Conn)) error {
 		return ErrLost
 	}
 	l.waiting = p
+	if p != nil {
+		l.conn.BoundNext(p.request.mostAnswer())
+	}
 	l.timer.Reset(l.timeout)
 	l.mu.Unlock()
 	put(l.conn)

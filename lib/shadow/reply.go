@@ -146,6 +146,34 @@ func (r *Request) most() int64 {
 	return math.MaxInt64
 }
 
+// What an answer may have by its kind, in bytes. Whoever has the access point has the
+// starter read its answers, and the starter's memory is not the job's: it is nobody's
+// limit. The ads of HTCondor's shadow are those of its jobs, some 20 KB, and some MB
+// where a job names each of a hundred thousand files. Credentials are tokens.
+const (
+	mostValues = 64 << 10 // numbers, blocks, keys of sessions
+	mostAd     = 8 << 20
+	mostLines  = 100_000 // of an ad
+	mostText   = 4 << 20 // an attribute, or the names in a directory
+	mostTokens = 4 << 20
+)
+
+// mostAnswer is how long the message may be that answers.
+func (r *Request) mostAnswer() int {
+	f, _ := r.Call.form()
+	switch f.answer {
+	case answerAd, answerBare, answerGuidance:
+		return mostAd
+	case answerCreds:
+		return mostTokens
+	case answerText:
+		return mostText
+	case answerData: // as much as was asked for
+		return int(min(max(r.most(), 0), MaxData)) + mostValues
+	}
+	return mostValues
+}
+
 func (r *Reply) readCreds(conn *cedar.Conn) error {
 	for {
 		n, err := conn.Int()
