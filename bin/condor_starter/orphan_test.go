@@ -210,7 +210,7 @@ func TestSweepAfterAllWereKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	swept, err := sandbox.Sweep(s.execute, census, account.Directories{}.Private)
+	swept, err := sandbox.Sweeper{Census: census, Private: account.Directories{}.Private}.Sweep(s.execute)
 	if err != nil || len(swept.Live) != 1 || len(swept.Removed) != 0 || !alive(d.job) {
 		t.Errorf("sweep beside a live starter: %+v, %v", swept, err)
 	}
@@ -221,7 +221,7 @@ func TestSweepAfterAllWereKilled(t *testing.T) {
 	if !alive(hidden) {
 		t.Fatal("the hidden child is gone before the sweep, the test shows nothing")
 	}
-	swept, err = sandbox.Sweep(s.execute, census, account.Directories{}.Private)
+	swept, err = sandbox.Sweeper{Census: census, Private: account.Directories{}.Private}.Sweep(s.execute)
 	if err != nil || swept.Killed < 1 || len(swept.Removed) != 1 {
 		t.Errorf("sweep: %+v, %v", swept, err)
 	}
@@ -278,7 +278,7 @@ func TestSweepOfEmptiedEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if swept, err := sandbox.Sweep(s.execute, census, account.Directories{}.Private); err != nil || swept.Killed < 1 || alive(hidden) {
+	if swept, err := (sandbox.Sweeper{Census: census, Private: account.Directories{}.Private}).Sweep(s.execute); err != nil || swept.Killed < 1 || alive(hidden) {
 		t.Errorf("sweep: %+v, %v; child alive %v", swept, err, alive(hidden))
 	}
 	s.empty()

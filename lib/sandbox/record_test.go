@@ -34,7 +34,7 @@ func TestRecordStaysReadable(t *testing.T) {
 		}
 	}
 	c := &census{boot: "now"}
-	if swept, err := Sweep(execute, c, nil); err != nil || len(swept.Removed) != 1 || len(c.killed) != 1 || len(c.killed[0].Strays) != mostStrays-9 {
+	if swept, err := (Sweeper{Census: c}).Sweep(execute); err != nil || len(swept.Removed) != 1 || len(c.killed) != 1 || len(c.killed[0].Strays) != mostStrays-9 {
 		t.Errorf("%+v, %v; %d families killed", swept, err, len(c.killed))
 	}
 }

@@ -319,7 +319,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	swept, err := Sweep(execute, c, nil)
+	swept, err := Sweeper{Census: c}.Sweep(execute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,8 +378,12 @@ func TestSweepOfForeignSandboxes(t *testing.T) {
 		}
 		starter := host.ProcID{PID: 12, Start: 120}
 		for what, f := range map[string]func(string, *census) (Swept, error){
-			"Reclaim": func(execute string, c *census) (Swept, error) { return Reclaim(execute, starter, c, private) },
-			"Sweep":   func(execute string, c *census) (Swept, error) { return Sweep(execute, c, private) },
+			"Reclaim": func(execute string, c *census) (Swept, error) {
+				return Sweeper{Census: c, Private: private}.Reclaim(execute, starter)
+			},
+			"Sweep": func(execute string, c *census) (Swept, error) {
+				return Sweeper{Census: c, Private: private}.Sweep(execute)
+			},
 		} {
 			execute := t.TempDir()
 			s := create(t, execute, starter)
@@ -407,18 +411,18 @@ func TestSweepFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &census{boot: "now", failing: errs.E("proc.KillRemains", errs.Transient, "", errors.New("do not die"))}
-	swept, err := Sweep(execute, c, nil)
+	swept, err := Sweeper{Census: c}.Sweep(execute)
 	if !errs.Is(err, errs.Transient) || len(swept.Removed) != 0 {
 		t.Errorf("%+v, %v", swept, err)
 	}
-	if swept, err := Sweep(filepath.Join(execute, "nothing"), c, nil); err != nil || len(swept.Removed) != 0 {
+	if swept, err := (Sweeper{Census: c}).Sweep(filepath.Join(execute, "nothing")); err != nil || len(swept.Removed) != 0 {
 		t.Errorf("no EXECUTE: %+v, %v", swept, err)
 	}
 	c.failing = nil
-	if swept, err := Reclaim(execute, host.ProcID{PID: 12, Start: 120}, c, nil); err != nil || len(swept.Removed) != 1 {
+	if swept, err := (Sweeper{Census: c}).Reclaim(execute, host.ProcID{PID: 12, Start: 120}); err != nil || len(swept.Removed) != 1 {
 		t.Errorf("Reclaim: %+v, %v", swept, err)
 	}
-	if swept, err := Reclaim(execute, host.ProcID{PID: 12, Start: 120}, c, nil); err != nil || len(swept.Removed) != 0 {
+	if swept, err := (Sweeper{Census: c}).Reclaim(execute, host.ProcID{PID: 12, Start: 120}); err != nil || len(swept.Removed) != 0 {
 		t.Errorf("Reclaim of nothing: %+v, %v", swept, err)
 	}
 }
@@ -434,7 +438,7 @@ func TestSweepDoesNotFollowLinks(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	swept, err := Sweep(execute, &census{}, nil)
+	swept, err := Sweeper{Census: &census{}}.Sweep(execute)
 	if err != nil || len(swept.Removed) != 1 || filepath.Base(swept.Removed[0]) != "dir_6" {
 		t.Errorf("%+v, %v", swept, err)
 	}
@@ -458,7 +462,7 @@ func TestSweepDoesNotWaitForPipes(t *testing.T) {
 	}
 	done := make(chan int, 1)
 	go func() {
-		swept, err := Sweep(execute, &census{}, nil)
+		swept, err := Sweeper{Census: &census{}}.Sweep(execute)
 		if err != nil {
 			t.Error(err)
 		}

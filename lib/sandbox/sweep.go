@@ -32,17 +32,6 @@ type Swept struct {
 	Suspects []string
 }
 
-// Sweep clears below execute what dead starters have left: it kills the
-// processes that their records prove to be theirs, and removes their
-// sandboxes. Live starters and anything that is no sandbox are left alone. A
-// sandbox that cannot be cleared is an error, and the others are still done.
-// A record counts only in a directory that is private. What looks like a
-// sandbox and is not private is removed where only those make directories who
-// may write in execute, and is an error where everybody may.
-func Sweep(execute string, census host.Census, private Private) (Swept, error) {
-	return Sweeper{Census: census, Private: private}.Sweep(execute)
-}
-
 // Sweeper clears away what dead starters have left.
 type Sweeper struct {
 	Census  host.Census
@@ -52,7 +41,13 @@ type Sweeper struct {
 	Mounter host.Mounter
 }
 
-// Sweep is the function of that name.
+// Sweep clears below execute what dead starters have left: it kills the
+// processes that their records prove to be theirs, and removes their
+// sandboxes. Live starters and anything that is no sandbox are left alone. A
+// sandbox that cannot be cleared is an error, and the others are still done.
+// A record counts only in a directory that is private. What looks like a
+// sandbox and is not private is removed where only those make directories who
+// may write in execute, and is an error where everybody may.
 func (w Sweeper) Sweep(execute string) (Swept, error) {
 	const op = "sandbox.Sweep"
 	var swept Swept
@@ -87,11 +82,6 @@ func (w Sweeper) Sweep(execute string) (Swept, error) {
 
 // Reclaim does for one dead starter what Sweep does for all: its processes are
 // killed and its sandbox is removed. It is no error if there is none.
-func Reclaim(execute string, starter host.ProcID, census host.Census, private Private) (Swept, error) {
-	return Sweeper{Census: census, Private: private}.Reclaim(execute, starter)
-}
-
-// Reclaim is the function of that name.
 func (w Sweeper) Reclaim(execute string, starter host.ProcID) (Swept, error) {
 	var swept Swept
 	root, err := os.OpenRoot(execute)

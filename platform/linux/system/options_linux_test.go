@@ -89,7 +89,7 @@ func TestRunOptions(t *testing.T) {
 	if info, err := os.Stat(o.Execute); err != nil || !info.IsDir() {
 		t.Errorf("EXECUTE: %v", err)
 	}
-	again, err := o.Load()
+	again, err := o.Load(t.Context())
 	if err != nil || again.String("UID_DOMAIN") != "example.org" {
 		t.Errorf("read again: %v", err)
 	}
