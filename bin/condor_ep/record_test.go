@@ -16,8 +16,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -156,7 +156,6 @@ ipcmk -M 4096; ipcmk -S 2; ipcmk -Q
 			}
 			exec.Command("sh", "-c", "for k in m s q; do ipcs -$k | awk -v u="+tt.user+" -v k=$k '$3 == u { print k, $2 }'; done | while read k id; do ipcrm -$k $id; done").Run()
 		})
-		time.Sleep(50 * time.Millisecond) // the file is older than the job by the clock of files
 		file := filepath.Join(s.dir, tt.user+"_history")
 		s.write(t, "ep.conf", "SLOT1_1_USER = "+tt.user+"\nSTARTD_HISTORY = "+file+"\n"+tt.conf)
 		if status, said := s.run(t, "-config", "ep.conf", "job.sub"); status != exitOK {
@@ -194,5 +193,63 @@ ipcmk -M 4096; ipcmk -S 2; ipcmk -Q
 	}
 	if b, err := os.ReadFile(s.secret); err != nil || string(b) != secretText {
 		t.Errorf("what a link led to is %q, %v", b, err)
+	}
+}
+
+// A process that hangs in the kernel, here because somebody froze it, breaks the slot
+// where the owner wants that, and is in the record in any case.
+//
+// row: S4-050
+func TestUndyingProcessBreaksTheSlot(t *testing.T) {
+	t.Parallel()
+	s := newRootStage(t)
+	ordinary(t)
+	freezer := "/sys/fs/cgroup/freezer/execpoint-undying-" + strconv.Itoa(os.Getpid())
+	if err := os.Mkdir(freezer, 0o755); err != nil {
+		t.Skipf("needs a freezer: %v", err)
+	}
+	var pid string
+	t.Cleanup(func() {
+		_ = os.WriteFile(freezer+"/freezer.state", []byte("THAWED"), 0)
+		if n, err := strconv.Atoi(pid); err == nil {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+		waitFor(t, "the frozen process is gone", func() bool { return os.Remove(freezer) == nil })
+	})
+	s.write(t, "job.sh", "#!/bin/sh\nsleep 1000 &\necho $! >child.part\nmv child.part child\nuntil test -e frozen; do sleep 0.05; done\n")
+	if err := os.Chmod(s.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "job.sub", "request_cpus = 1\nrequest_memory = 16\nrequest_disk = 1024\nexecutable = job.sh\nqueue\n")
+	s.write(t, "ep.conf", "STARTD_LEFTOVER_PROCS_BREAK_SLOTS = true\nSTARTD_EVENTLOG = "+filepath.Join(s.dir, "events")+"\nSTARTD_HISTORY = "+filepath.Join(s.dir, "history")+"\n")
+	type end struct {
+		status int
+		said   string
+	}
+	ended := make(chan end, 1)
+	go func() {
+		status, said := s.run(t, "-config", "ep.conf", "job.sub")
+		ended <- end{status, said}
+	}()
+	waitFor(t, "the job's child runs", func() bool {
+		text, err := os.ReadFile(filepath.Join(s.dir, "child"))
+		pid = strings.TrimSpace(string(text))
+		return err == nil && pid != ""
+	})
+	for _, w := range [][2]string{{"cgroup.procs", pid}, {"freezer.state", "FROZEN"}} {
+		if err := os.WriteFile(filepath.Join(freezer, w[0]), []byte(w[1]), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write(t, "frozen", "")
+	e := <-ended
+	if e.status != exitOK {
+		t.Errorf("status %d\n%s", e.status, e.said)
+	}
+	if events := s.read(t, "events"); !strings.Contains(events, "Could not terminate all job processes") {
+		t.Errorf("the slot did not break:\n%s", events)
+	}
+	if _, stdout, _ := s.ep(t, "history", "-file", "history", "1.0"); !strings.Contains(stdout, "\n1 process of it could not be killed.\n") {
+		t.Errorf("the record:\n%s", stdout)
 	}
 }

@@ -37,8 +37,6 @@ type family struct {
 	frozen bool       // its group is
 	left   int        // counted by Close
 	final  host.Usage // set by Close
-	// counted is what the group told at the last look, for lastUsage.
-	counted cgroup.Usage
 
 	mu     sync.Mutex
 	status host.ExitStatus

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/platform/linux/cgroup"
 )
 
 // Usage implements host.Family.
@@ -26,11 +27,11 @@ func (f *family) Usage() (host.Usage, error) {
 // lastUsage is usage of a family whose processes are gone, with what its group tells
 // then alone. Called with op held, before the group is removed.
 func (f *family) lastUsage() (host.Usage, error) {
-	u, err := f.usage()
+	u, counted, err := f.measure()
 	if f.group == nil {
 		return u, err
 	}
-	last, lerr := f.group.Final(f.counted)
+	last, lerr := f.group.Final(counted)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.peak.PeakRSSKiB = max(f.peak.PeakRSSKiB, last.Anonymous/1024)
@@ -46,11 +47,18 @@ func (f *family) lastUsage() (host.Usage, error) {
 // usage adds what the ended ones used, as the kernel told when they were
 // waited for, to what the living ones have used so far. Called with op held.
 func (f *family) usage() (host.Usage, error) {
+	u, _, err := f.measure()
+	return u, err
+}
+
+// measure is usage, with what the group told of it.
+func (f *family) measure() (host.Usage, cgroup.Usage, error) {
 	var living []Stat
+	var counted cgroup.Usage
 	if !f.spotless() {
 		var err error
 		if living, err = f.members(); err != nil {
-			return host.Usage{}, err
+			return host.Usage{}, counted, err
 		}
 	}
 	f.mu.Lock()
@@ -79,7 +87,7 @@ func (f *family) usage() (host.Usage, error) {
 	var groupErr error
 	if f.group != nil {
 		g, err := f.group.Usage()
-		groupErr, f.counted = err, g
+		groupErr, counted = err, g
 		if g.CPU {
 			// what a parent that ignores SIGCHLD never waited for is in the
 			// group's count alone
@@ -106,5 +114,5 @@ func (f *family) usage() (host.Usage, error) {
 	u.UserCPU, u.SysCPU = f.peak.UserCPU, f.peak.SysCPU // never back, though ticks are coarse
 	f.peak.PeakProcs = max(f.peak.PeakProcs, u.Procs)
 	u.PeakRSSKiB, u.ImageSizeKiB, u.PeakProcs = f.peak.PeakRSSKiB, f.peak.ImageSizeKiB, f.peak.PeakProcs
-	return u, groupErr
+	return u, counted, groupErr
 }
