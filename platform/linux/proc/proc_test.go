@@ -140,8 +140,6 @@ func TestPeakOfAShortJob(t *testing.T) {
 
 // A job of a tenth of a second in several processes, each of which is small beside all
 // of them: without a group only the largest is known, with one the sum of them.
-//
-// row: S0-071
 func TestPeakOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	eachTracking(t, func(t *testing.T, groups string) {
