@@ -138,7 +138,7 @@ func (r *record) facts() facts {
 	}
 	slices.Sort(back)
 	f["returned"] = strings.Join(back, ", ")
-	if r.Seen.Stdout != nil && r.Seen.Probe == nil {
+	if r.Seen.Stdout != nil && r.Seen.Probe == nil && r.Seen.Before == nil {
 		f["stdout"] = untimed(*r.Seen.Stdout)
 	}
 	if r.Seen.Trace != nil {

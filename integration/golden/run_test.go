@@ -31,7 +31,8 @@ type run struct {
 	released bool
 	last     time.Time // when it began or the last action was taken
 	acted    int
-	left     int // processes that were to be left behind, while they ran
+	place    string // where it runs
+	left     int    // processes that were to be left behind, while they ran
 }
 
 func (r *run) submit() {
@@ -157,6 +158,7 @@ func (r *run) scratches() []string {
 
 // snapshot notes what is only to be seen while the job runs.
 func (r *run) snapshot(dir string) {
+	r.place = dir
 	r.left = r.remaining()
 	b, err := os.ReadFile(filepath.Join(dir, "_condor_stdout"))
 	if err != nil {
@@ -191,7 +193,7 @@ func (r *run) remaining() int {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		b, err := os.ReadFile(path)
-		if err == nil && bytes.HasPrefix(b, []byte("xl_")) && bytes.Contains(b, []byte(r.ep.Dir+"/")) {
+		if err == nil && bytes.HasPrefix(b, []byte("xl_")) && bytes.Contains(b, []byte(r.place+"\x00")) {
 			n++
 		}
 	}
@@ -228,7 +230,7 @@ func (r *run) finish() {
 	}
 	slices.Sort(back)
 	r.seen["returned"] = strings.Join(back, ", ")
-	if b, err := os.ReadFile(filepath.Join(r.dir, "out")); err == nil && r.Seen.Probe == nil && r.Seen.Stdout != nil {
+	if b, err := os.ReadFile(filepath.Join(r.dir, "out")); err == nil && r.Seen.Probe == nil && r.Seen.Stdout != nil && r.Seen.Before == nil {
 		r.seen["stdout"] = untimed(string(b))
 	}
 	if b, err := os.ReadFile(filepath.Join(r.path("traces"), r.ID)); err == nil {

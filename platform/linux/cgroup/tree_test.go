@@ -285,6 +285,9 @@ func TestOOMIsCounted(t *testing.T) {
 		if err != nil || !u.Memory || u.OOMKills < 1 || u.Peak < 16<<20 || u.Peak > 40<<20 {
 			t.Errorf("usage %+v, %v", u, err)
 		}
+		if u.Over.Hits < 1 || u.Over.Limit != 32<<20 {
+			t.Errorf("it came to its own limit, and is said to have come %d times to %d bytes", u.Over.Hits, u.Over.Limit)
+		}
 	})
 }
 
