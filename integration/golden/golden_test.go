@@ -25,7 +25,7 @@ import (
 const batch = 16
 
 // sampled are the groups of cases that are not run unless there is time.
-var sampled = map[string]bool{"logname": true, "environment": true, "usage": true}
+var sampled = map[string]bool{"logname": true, "environment": true, "usage": true, "identity": true}
 
 // TestRecorded runs the recorded cases on our Execution Point.
 //
