@@ -94,7 +94,8 @@ type activation struct {
 	flow    outputFlow
 	awaited
 	timers
-	ended bool // the last word is said
+	exitTold bool // that the job has exited
+	ended    bool // the last word is said
 }
 
 // setup is what is there for the job.
@@ -392,7 +393,7 @@ func (a *activation) perform(duties []duty) {
 		case dutyRejoin:
 			a.lease.Stop()
 			a.source.Rejoined()
-			a.changed()
+			a.rejoined()
 		case dutyBoundFarewell:
 			a.farewell = time.AfterFunc(a.host.Farewell(), a.cancel)
 		case dutySpare:

@@ -307,6 +307,23 @@ func TestShadowReconnect(t *testing.T) {
 			if text, err := os.ReadFile(filepath.Join(p.submit, "result")); err != nil || string(text) != "42" {
 				t.Errorf("%q, %v", text, err)
 			}
+			var states []string // as they were told since it is back
+			exits := 0
+			for back, c := 0, p.shadow.Calls(); len(c) > 0; c = c[1:] {
+				switch ad := c[0].Request.Ad; c[0].Request.Call {
+				case shadow.CallSessions:
+					back++
+				case shadow.CallNotify:
+					exits++
+				case shadow.CallRegisterJobInfo:
+					if state, _ := ad.EvalString("JobState", nil); back == 2 {
+						states = append(states, state)
+					}
+				}
+			}
+			if exits > 1 || !exited && exits != 1 || exited && slices.Contains(states, "Running") || !slices.Contains(states, "Exited") {
+				t.Errorf("told %q since it is back, and of %d exits", states, exits)
+			}
 			if n := strings.Count(strings.Join(p.calls(), " "), "get_sec_session_info"); n != 2 {
 				t.Errorf("the sessions were asked for %d times: %v", n, p.calls())
 			}

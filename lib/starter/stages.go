@@ -150,6 +150,21 @@ func (a *activation) changed() {
 	}
 }
 
+// rejoined tells a shadow that came back how the job is now. That it has exited is
+// told as what it is, not as what happens now: the shadow ends there what it counts
+// as execution, and may have heard of it before.
+func (a *activation) rejoined() {
+	if a.life.phase < finishing || !a.life.ran {
+		a.changed()
+		return
+	}
+	if !a.life.held && !a.life.apart {
+		s := a.state(job.Exited)
+		s.Again = true
+		a.source.Changed(s)
+	}
+}
+
 // output says which output is wanted back.
 func (a *activation) output() job.Wanted {
 	e := a.life.evicted
@@ -200,7 +215,8 @@ func (a *activation) deliver() {
 		a.checkpoint()
 		return
 	}
-	if !a.scripts.after { // else the access point knows
+	if !a.scripts.after && !a.exitTold { // else the access point knows
+		a.exitTold = true
 		a.notify(job.Exited)
 	}
 	e := job.Ending{State: a.state(job.Exited), Wanted: wanted, Final: a.life.evicted == nil || a.life.evicted.final, Before: a.before}

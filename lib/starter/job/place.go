@@ -72,6 +72,7 @@ const (
 // State is how a job is at one moment.
 type State struct {
 	Moment  Moment
+	Again   bool       // it is no news: only the state is told
 	Usage   host.Usage // of its present run
 	Disk    sandbox.Usage
 	Started time.Time // the present run; zero before the first

@@ -40,7 +40,9 @@ func (j *Job) Changed(s job.State) {
 		}
 		j.conv.register(ad)
 	case job.Exited:
-		j.conv.executionExited()
+		if !s.Again {
+			j.conv.executionExited()
+		}
 		j.conv.register(j.condition(s, words[s.Moment]).exit().ad())
 	default:
 		c := j.condition(s, words[s.Moment])
