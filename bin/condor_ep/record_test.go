@@ -157,7 +157,7 @@ ipcmk -M 4096; ipcmk -S 2; ipcmk -Q
 			exec.Command("sh", "-c", "for k in m s q; do ipcs -$k | awk -v u="+tt.user+" -v k=$k '$3 == u { print k, $2 }'; done | while read k id; do ipcrm -$k $id; done").Run()
 		})
 		file := filepath.Join(s.dir, tt.user+"_history")
-		s.write(t, "ep.conf", "SLOT1_1_USER = "+tt.user+"\nSTARTD_HISTORY = "+file+"\n"+tt.conf)
+		s.write(t, "ep.conf", "MOUNT_UNDER_SCRATCH =\nMOUNT_PRIVATE_DEV_SHM = false\nSLOT1_1_USER = "+tt.user+"\nSTARTD_HISTORY = "+file+"\n"+tt.conf)
 		if status, said := s.run(t, "-config", "ep.conf", "job.sub"); status != exitOK {
 			t.Fatalf("%s: status %d\n%s", tt.user, status, said)
 		}
