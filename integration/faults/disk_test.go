@@ -209,7 +209,7 @@ func TestVolumeOfAJob(t *testing.T) {
 	if got := w.volumes(); len(got) != 1 {
 		t.Errorf("after a crash there are the volumes %v", got)
 	}
-	id = w.begin()
+	w.begin()
 	w.says("logical volumes of an earlier life were removed: slot1_", time.Minute)
 	w.clean()
 }

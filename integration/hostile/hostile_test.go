@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beProgram) == "" {
 		os.Exit(m.Run())
 	}
-	go func() { time.Sleep(life); os.Exit(99) }() // whatever it does
+	go func() { <-time.After(life); os.Exit(99) }() // whatever it does
 	name := os.Args[1]
 	if p, ok := programs[name]; ok {
 		p.do()

@@ -70,7 +70,7 @@ func bomblet() {
 	for range 2 {
 		_ = self("leaf", nil).Start()
 	}
-	time.Sleep(life)
+	<-time.After(life)
 }
 
 // touch takes memory and writes to each page of it.
@@ -109,16 +109,7 @@ func fill(path string) {
 }
 
 // starter is the number of the process that watches over the job.
-func starter() int {
-	for pid := os.Getppid(); pid > 1; {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if strings.Contains(string(line), "condor_starter") || !strings.Contains(string(line), os.Args[2]) {
-			return pid
-		}
-		break
-	}
-	return os.Getppid()
-}
+func starter() int { return os.Getppid() }
 
 // neighbours are the scratch directories of other jobs.
 func neighbours() []string {
@@ -160,9 +151,9 @@ var programs = map[string]program{
 		if err == nil {
 			fill(fmt.Sprintf("/proc/self/fd/%d", fd))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 	}, grouped: true, over: 34},
-	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); time.Sleep(time.Second) }, grouped: true, over: 34},
+	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); <-time.After(time.Second) }, grouped: true, over: 34},
 	"memory-cache": {do: func() { // which the kernel takes back: no reason to end a job
 		fill("cache")
 		if f, err := os.Open("cache"); err == nil {
@@ -205,7 +196,7 @@ var programs = map[string]program{
 	"race": {do: func() { // a child goes on while the scratch directory is removed
 		_ = os.MkdirAll("swap/a/b/c", 0o777)
 		_ = self("racer", &syscall.SysProcAttr{Setsid: true}).Start()
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 	}},
 	"specials": {do: func() {
 		_ = unix.Mkfifo("fifo", 0o666)
@@ -252,7 +243,7 @@ var programs = map[string]program{
 		}
 	}},
 	"neighbour": {do: func() {
-		time.Sleep(500 * time.Millisecond)
+		<-time.After(500 * time.Millisecond)
 		for _, dir := range neighbours() {
 			if os.Getenv("HOSTILE_APART") == "" {
 				continue // the same user's
@@ -269,7 +260,7 @@ var programs = map[string]program{
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		}, os.Environ()...).Start()
-		time.Sleep(500 * time.Millisecond)
+		<-time.After(500 * time.Millisecond)
 	}},
 	"groups": {do: func() {
 		text, _ := os.ReadFile("/proc/self/cgroup")
@@ -316,7 +307,7 @@ var programs = map[string]program{
 	}},
 	"closes": {do: func() {
 		_, _, _ = os.Stdin.Close(), os.Stdout.Close(), os.Stderr.Close()
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 	}},
 	"rewrites": {do: func() {
 		for _, name := range []string{".job.ad", ".machine.ad", ".update.ad", "../htcondor/.update.ad", "../user/.chirp.config", ".chirp.config"} {
@@ -344,14 +335,14 @@ var programs = map[string]program{
 		}
 		wait.Wait()
 	}},
-	"signalled": {do: func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL); time.Sleep(time.Second) }, signal: syscall.SIGKILL},
+	"signalled": {do: func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL); <-time.After(time.Second) }, signal: syscall.SIGKILL},
 	"fails":     {do: func() { os.Exit(7) }, exit: 7},
 }
 
 // parts are programs that those start.
 var parts = map[string]func(){
 	"bomblet":    bomblet,
-	"leaf":       func() { time.Sleep(life) },
+	"leaf":       func() { <-time.After(life) },
 	"fork-again": func() { _ = self("bomblet", &syscall.SysProcAttr{Setsid: true}).Start() },
 	"racer": func() { // swaps a directory and a link to what must stay
 		target := filepath.Join(os.TempDir(), os.Args[2]+"-target")
@@ -371,7 +362,7 @@ var parts = map[string]func(){
 		if unix.Mount("tmpfs", here, "tmpfs", 0, "") == nil {
 			_ = unix.Mount("/", filepath.Dir(here), "", unix.MS_BIND|unix.MS_REC, "")
 		}
-		time.Sleep(life)
+		<-time.After(life)
 	},
 	// victim is the job that behaves: all it has is there in the end, and it was left alone.
 	"victim": func() {
@@ -379,7 +370,7 @@ var parts = map[string]func(){
 			bad("%v", err)
 		}
 		for range 60 {
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		if list, err := os.ReadDir("."); err != nil || slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == "spoilt" }) {
 			bad("the victim's directory was written to: %v", err)
