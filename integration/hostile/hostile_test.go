@@ -8,7 +8,9 @@ package hostile
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beProgram) == "" {
 		os.Exit(m.Run())
 	}
-	go func() { <-time.After(life); os.Exit(99) }() // whatever it does
+	go func() { rest(life); os.Exit(99) }() // whatever it does
 	name := os.Args[1]
 	if p, ok := programs[name]; ok {
 		p.do()
@@ -170,7 +172,17 @@ func (s *stage) bound() {
 	s.t.Cleanup(func() {
 		for _, g := range s.guard {
 			_ = os.Remove(filepath.Join(g, "tool"))
-			_ = realpool.Until(context.Background(), 10*time.Second, 50*time.Millisecond, func(context.Context) error { return os.Remove(g) })
+		}
+		// The Execution Point leaves the base of its groups, as BASE_CGROUP is.
+		all, _ := filepath.Glob("/sys/fs/cgroup/*/" + s.word)
+		for _, g := range append(all, filepath.Join("/sys/fs/cgroup", s.word)) {
+			_ = realpool.Until(context.Background(), 10*time.Second, 50*time.Millisecond, func(context.Context) error {
+				_ = os.Remove(filepath.Join(g, "jobs"))
+				if err := os.Remove(g); !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				return nil
+			})
 		}
 	})
 }

@@ -41,6 +41,9 @@ type program struct {
 	exit   int
 }
 
+// rest lets a program be there for a while: it is a job, which waits for no event.
+func rest(d time.Duration) { <-time.After(d) }
+
 // self starts this program again, as another of its own.
 func self(name string, attr *syscall.SysProcAttr, env ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", name, os.Args[2])
@@ -70,7 +73,7 @@ func bomblet() {
 	for range 2 {
 		_ = self("leaf", nil).Start()
 	}
-	<-time.After(life)
+	rest(life)
 }
 
 // touch takes memory and writes to each page of it.
@@ -151,9 +154,9 @@ var programs = map[string]program{
 		if err == nil {
 			fill(fmt.Sprintf("/proc/self/fd/%d", fd))
 		}
-		<-time.After(time.Second)
+		rest(time.Second)
 	}, grouped: true, over: 34},
-	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); <-time.After(time.Second) }, grouped: true, over: 34},
+	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); rest(time.Second) }, grouped: true, over: 34},
 	"memory-cache": {do: func() { // which the kernel takes back: no reason to end a job
 		fill("cache")
 		if f, err := os.Open("cache"); err == nil {
@@ -196,7 +199,7 @@ var programs = map[string]program{
 	"race": {do: func() { // a child goes on while the scratch directory is removed
 		_ = os.MkdirAll("swap/a/b/c", 0o777)
 		_ = self("racer", &syscall.SysProcAttr{Setsid: true}).Start()
-		<-time.After(200 * time.Millisecond)
+		rest(200 * time.Millisecond)
 	}},
 	"specials": {do: func() {
 		_ = unix.Mkfifo("fifo", 0o666)
@@ -243,7 +246,7 @@ var programs = map[string]program{
 		}
 	}},
 	"neighbour": {do: func() {
-		<-time.After(500 * time.Millisecond)
+		rest(500 * time.Millisecond)
 		for _, dir := range neighbours() {
 			if os.Getenv("HOSTILE_APART") == "" {
 				continue // the same user's
@@ -260,7 +263,7 @@ var programs = map[string]program{
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		}, os.Environ()...).Start()
-		<-time.After(500 * time.Millisecond)
+		rest(500 * time.Millisecond)
 	}},
 	"groups": {do: func() {
 		text, _ := os.ReadFile("/proc/self/cgroup")
@@ -307,7 +310,7 @@ var programs = map[string]program{
 	}},
 	"closes": {do: func() {
 		_, _, _ = os.Stdin.Close(), os.Stdout.Close(), os.Stderr.Close()
-		<-time.After(200 * time.Millisecond)
+		rest(200 * time.Millisecond)
 	}},
 	"rewrites": {do: func() {
 		for _, name := range []string{".job.ad", ".machine.ad", ".update.ad", "../htcondor/.update.ad", "../user/.chirp.config", ".chirp.config"} {
@@ -335,14 +338,14 @@ var programs = map[string]program{
 		}
 		wait.Wait()
 	}},
-	"signalled": {do: func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL); <-time.After(time.Second) }, signal: syscall.SIGKILL},
+	"signalled": {do: func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL); rest(time.Second) }, signal: syscall.SIGKILL},
 	"fails":     {do: func() { os.Exit(7) }, exit: 7},
 }
 
 // parts are programs that those start.
 var parts = map[string]func(){
 	"bomblet":    bomblet,
-	"leaf":       func() { <-time.After(life) },
+	"leaf":       func() { rest(life) },
 	"fork-again": func() { _ = self("bomblet", &syscall.SysProcAttr{Setsid: true}).Start() },
 	"racer": func() { // swaps a directory and a link to what must stay
 		target := filepath.Join(os.TempDir(), os.Args[2]+"-target")
@@ -362,7 +365,7 @@ var parts = map[string]func(){
 		if unix.Mount("tmpfs", here, "tmpfs", 0, "") == nil {
 			_ = unix.Mount("/", filepath.Dir(here), "", unix.MS_BIND|unix.MS_REC, "")
 		}
-		<-time.After(life)
+		rest(life)
 	},
 	// victim is the job that behaves: all it has is there in the end, and it was left alone.
 	"victim": func() {
@@ -370,7 +373,7 @@ var parts = map[string]func(){
 			bad("%v", err)
 		}
 		for range 60 {
-			<-time.After(100 * time.Millisecond)
+			rest(100 * time.Millisecond)
 		}
 		if list, err := os.ReadDir("."); err != nil || slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == "spoilt" }) {
 			bad("the victim's directory was written to: %v", err)
