@@ -7,6 +7,7 @@ package mount
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,5 +53,27 @@ func TestHiddenNeedsOwnMounts(t *testing.T) {
 	}
 	if err := (Volumes{}).Unmount(dir, "nothing"); err != nil {
 		t.Errorf("nothing to unmount: %v", err)
+	}
+}
+
+// Where nothing is mounted there is nothing to take away, whatever rights there are.
+func TestUnmountOfNothing(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	if err := os.Mkdir(filepath.Join(top, "scratch"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	for _, name := range []string{"scratch", "nothing"} {
+		if err := (Volumes{}).Unmount(dir, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !elsewhere("/proc") || elsewhere("/proc/self") {
+		t.Error("/proc is of the file system of /, or /proc/self is not of that of /proc")
 	}
 }
