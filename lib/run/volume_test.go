@@ -115,6 +115,7 @@ func TestFullPool(t *testing.T) {
 		}
 		v.full = false // somebody gave something back
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		v.full = true
 		time.Sleep(65 * time.Second)
 		synctest.Wait()

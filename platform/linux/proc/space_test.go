@@ -132,7 +132,7 @@ func TestSpace(t *testing.T) {
 		want                []string // lines of the output, all of them
 		left                int
 	}{
-		{"without a space others are seen", "", `test -d /proc/2 && echo others; test $$ -gt 10 && echo numbers`, []string{"others", "numbers"}, 0},
+		{"without a space others are seen", "", `test -d /proc/$PPID && echo others; test $$ -gt 10 && echo numbers`, []string{"others", "numbers"}, 0},
 		{"private /tmp", "tmp", `echo x > /tmp/mine && ls -A /tmp; stat -c '%a %u' /tmp; id -u; ls /dev/shm/execpoint-test-none 2>/dev/null; exit 0`,
 			[]string{"mine", "700 65534", "65534"}, 0},
 		{"private /dev/shm", "shm", `echo x > /dev/shm/execpoint-space-test && ls -A /dev/shm; stat -fc %T /dev/shm; stat -c %a /dev/shm`,

@@ -87,6 +87,13 @@ func Join(s host.Space, thread int) error {
 		}
 		fds = append(fds, fd)
 	}
+	// Who enters mounts finds himself at their root, whatever directory is / for those
+	// who made them.
+	root, err := unix.Open("/proc/self/task/"+strconv.Itoa(thread)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return errs.E(op, errs.Broken, "root", err)
+	}
+	defer unix.Close(root)
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // who shares a root directory cannot enter another's mounts
 		return errs.E(op, errs.Broken, "unshare", err)
 	}
@@ -94,6 +101,12 @@ func Join(s host.Space, thread int) error {
 		if err := unix.Setns(fd, 0); err != nil {
 			return errs.E(op, errs.Broken, names[i], err)
 		}
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return errs.E(op, errs.Broken, "root", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return errs.E(op, errs.Broken, "root", err)
 	}
 	return nil
 }
