@@ -142,6 +142,13 @@ func programFile(list []call, text []byte) (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
+	// The child's own files take the numbers up to 3 before it executes this one.
+	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 4)
+	unix.Close(fd)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	fd = high
 	file := os.NewFile(uintptr(fd), InitName)
 	if _, err := file.Write(image(machine, code, list, text)); err != nil {
 		file.Close()
