@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +27,7 @@ import (
 // volumes is a pool that a test fills.
 type volumes struct {
 	host.Volumes
-	full    bool
+	full    atomic.Bool
 	stuck   error
 	breaks  bool
 	made    []string
@@ -49,10 +51,28 @@ func (v *volumes) Volume(name string, kib int64) host.Volume {
 	return host.Volume{Name: name, Device: "/dev/" + name, LimitKiB: kib, Hidden: true}
 }
 func (v *volumes) BreakSlots() bool                        { return v.breaks }
-func (v *volumes) Exhausted(context.Context) (bool, error) { return v.full, nil }
+func (v *volumes) Exhausted(context.Context) (bool, error) { return v.full.Load(), nil }
 
-func volumeNode(v host.Volumes) (*node, *bytes.Buffer) {
-	var log bytes.Buffer
+// shared is a log that one goroutine writes and another reads.
+type shared struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func volumeNode(v host.Volumes) (*node, *shared) {
+	var log shared
 	n := &node{
 		o: Options{Host: Host{Volumes: v}, Log: slog.New(slog.NewTextHandler(&log, nil))}, mail: mail{inbox: make(chan func(clock.Instant), 8), done: make(chan struct{})},
 		starter: starterSide{live: make(map[claim.ActivationID]*activation)},
@@ -102,7 +122,8 @@ func TestVolumeOfAnActivation(t *testing.T) {
 func TestFullPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		v := &volumes{full: true}
+		v := &volumes{}
+		v.full.Store(true)
 		n, log := volumeNode(v)
 		a := &activation{}
 		n.starter.live["slot1_1#1"] = a
@@ -113,10 +134,10 @@ func TestFullPool(t *testing.T) {
 		if len(n.mail.inbox) != 0 || !strings.Contains(log.String(), "Thin pool used by startd is out of space; writes will be paused until this is resolved.") {
 			t.Errorf("after a minute: %d letters, %s", len(n.mail.inbox), log)
 		}
-		v.full = false // somebody gave something back
+		v.full.Store(false) // somebody gave something back
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		v.full = true
+		v.full.Store(true)
 		time.Sleep(65 * time.Second)
 		synctest.Wait()
 		if len(n.mail.inbox) != 0 {
