@@ -118,7 +118,7 @@ type drain struct {
 
 	started, stopped time.Time
 	left             time.Duration // of the retirement of the jobs that ran at the beginning
-	sending          bool          // one of them has ended, and its starter still sends its output
+	ending           bool          // one of them is over, and its claim is not yet
 	badput           time.Duration // processor time lost since the EP began
 	unclaimed        time.Duration // processor time not used since the EP began
 	idle             float64       // processors that are not used now because of the drain
@@ -247,36 +247,39 @@ func (e *Engine) evaluateAll() {
 }
 
 // drainTime takes the drain's time, which holds until the next poll.
-func (e *Engine) drainTime() { e.drain.left, e.drain.sending = e.drainNow() }
+func (e *Engine) drainTime() { e.drain.left, e.drain.ending = e.drainNow() }
 
 // drainNow finds how long the jobs that ran at the beginning may still take, and
-// whether the output of one of them is being sent. One that was already told to
-// leave counts with the vacate time it has left.
-func (e *Engine) drainNow() (left time.Duration, sending bool) {
+// whether one of them is over and its claim is not yet: its output is being sent,
+// or the shadow has not given the claim back. One that was already told to leave
+// counts with the vacate time it has left.
+func (e *Engine) drainNow() (left time.Duration, ending bool) {
 	d := &e.drain
 	if !d.on || d.how != DrainGraceful || d.final {
 		return 0, false
 	}
 	for _, sl := range e.slots.all {
 		switch a := sl.act; {
-		case a == nil || a.Admitted:
+		case a == nil:
+			ending = ending || sl.pair == policy.ClaimedIdle
+		case a.Admitted:
 		case a.Phase == claim.Ended:
-			sending = true
+			ending = true
 		case a.Phase >= claim.Vacating:
 			left = max(left, a.limits.soft-e.now.Boot)
 		default:
 			left = max(left, policy.RetirementLeft(e.policyView(sl)))
 		}
 	}
-	return left, sending
+	return left, ending
 }
 
 // drainLeftFor is how long the drain leaves the job of a slot. A job that it let
-// in may stay while the output of one of the first jobs is sent, for as long as
-// that takes: until then the machine is not empty, and the drain's last part
-// has not begun.
+// in may stay while the claim of one of the first jobs ends, for as long as that
+// takes: until then the machine is not empty, and the drain's last part has not
+// begun.
 func (d *drain) drainLeftFor(a *activation) time.Duration {
-	if a != nil && a.Admitted && d.sending && !d.final {
+	if a != nil && a.Admitted && d.ending && !d.final {
 		return max(d.left, unknownEnd)
 	}
 	return d.left

@@ -4,6 +4,7 @@
 package ep
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,27 @@ func TestDrainWaitsForOutput(t *testing.T) {
 	s.run(6 * time.Second)
 	const want = "Claimed/Busy 13 Claimed/Retiring 18 Preempting/Vacating"
 	if got := s.path("slot2", from); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestDrainWaitsForClaim: the first job is over, and its shadow has not given the
+// claim back. Until the claim is gone nobody that was let in has to leave.
+func TestDrainWaitsForClaim(t *testing.T) {
+	t.Parallel()
+	const config = drainConfig + "NUM_SLOTS = 2\nPOLLING_INTERVAL = 1\nMAXJOBRETIREMENTTIME = 600\nMachineMaxVacateTime = 5\n"
+	s := admitting(t, config, steady(12*time.Second), script{runs: time.Hour, onSoft: -1})
+	from := len(s.moves)
+	s.run(6 * time.Second)
+	if got := s.pair(slot.ID{N: 1}); got != policy.ClaimedIdle {
+		t.Fatalf("slot1 is %v", got)
+	}
+	if got := s.pair(slot.ID{N: 2}); got != policy.ClaimedBusy {
+		t.Errorf("slot2 is %v", got)
+	}
+	s.run(12 * time.Second)
+	const want = "Claimed/Busy 13 Claimed/Retiring 18 Preempting/Vacating"
+	if got := s.path("slot2", from); !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
