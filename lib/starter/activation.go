@@ -391,7 +391,9 @@ func (a *activation) perform(duties []duty) {
 		case dutyLease:
 			a.lease = time.NewTimer(min(a.source.Lease(), leaseLook))
 		case dutyRejoin:
-			a.lease.Stop()
+			if a.lease != nil {
+				a.lease.Stop()
+			}
 			a.source.Rejoined()
 			a.rejoined()
 		case dutyBoundFarewell:

@@ -72,6 +72,7 @@ type life struct {
 	remote bool // a shadow is to be told
 	ran    bool // the job's main process was started
 	apart  bool // the conversation with the shadow is broken
+	leased bool // while it is, the clock of the job's lease runs
 	held   bool // the shadow knows that the job is to be held: it hears no more
 	lost   bool // the shadow did not come back in time
 	owed   duty // what could not be done while the shadow was away; 0 is nothing
@@ -379,24 +380,36 @@ func (l *life) unheard(d duty, now connection) []duty {
 		d = dutyOutput
 	}
 	l.owed = d
-	if !l.apart { // it is gone and nobody saw it yet
-		l.apart = true
-		return []duty{dutyLease}
-	}
-	return nil
+	return l.awaitShadow()
 }
 
-// parted says that the conversation with the shadow broke.
+// awaitShadow has the shadow awaited for as long as the job's lease lasts.
+func (l *life) awaitShadow() []duty {
+	l.apart = true
+	if l.leased {
+		return nil
+	}
+	l.leased = true
+	return []duty{dutyLease}
+}
+
+// parted says that the conversation with the shadow broke. One that is being told
+// how the job ended goes as soon as it has heard that: whether it did, and so whether
+// it is awaited, says the answer. To call it lost would cost its schedd the claim,
+// under which the next job starts already.
 func (l *life) parted() []duty {
 	if !l.remote || l.apart || l.held || l.phase == waiting || l.phase == over {
 		return nil
 	}
-	l.apart = true
-	if l.phase == preparing { // nothing is there yet that would be worth to wait
-		l.lost = true
+	switch {
+	case l.phase == preparing: // nothing is there yet that would be worth to wait
+		l.apart, l.lost = true, true
 		return l.evict(l.away())
+	case l.phase == telling && l.owed == 0:
+		l.apart = true
+		return nil
 	}
-	return []duty{dutyLease}
+	return l.awaitShadow()
 }
 
 // rejoined says that the shadow, or its successor, is back.
@@ -404,7 +417,7 @@ func (l *life) rejoined() []duty {
 	if !l.apart || l.phase == over {
 		return nil
 	}
-	l.apart = false
+	l.apart, l.leased = false, false
 	duties := []duty{dutyRejoin}
 	if l.owed != 0 {
 		duties = append(duties, l.owed)
@@ -415,7 +428,7 @@ func (l *life) rejoined() []duty {
 
 // leaseOver says that the job's lease ended while the shadow was away.
 func (l *life) leaseOver() []duty {
-	if !l.apart || l.phase == over {
+	if !l.apart || !l.leased || l.phase == over {
 		return nil
 	}
 	l.lost = true
