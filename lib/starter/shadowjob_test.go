@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -329,5 +330,9 @@ func (p *pool) back(address string) {
 // closed waits until nothing of the job is left.
 func (p *pool) closed() {
 	p.Helper()
-	<-p.machine.Families()[0].Done()
+	f := p.machine.Families()[0]
+	<-f.Done()
+	for !f.Closed() && p.Context().Err() == nil {
+		runtime.Gosched()
+	}
 }
