@@ -19,6 +19,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/platform/linux/mount"
 )
 
 // Manager makes and removes volumes. It is safe for concurrent use.
@@ -274,8 +275,8 @@ func unmount(device string) error {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if point, ok := mountOf(lines.Text(), device); ok {
-			points = append(points, point)
+		if p, ok := mount.ParsePoint(lines.Text()); ok && p.Source == device {
+			points = append(points, p.Dir)
 		}
 	}
 	err = lines.Err()

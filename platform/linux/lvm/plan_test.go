@@ -200,14 +200,3 @@ func FuzzReports(f *testing.F) {
 		}
 	})
 }
-
-// Lines of mountinfo name the device and the directory with blanks escaped.
-func FuzzMountOf(f *testing.F) {
-	f.Add("36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext4 /dev/mapper/vg-a rw,errors=continue", "/dev/mapper/vg-a")
-	f.Add("36 35 98:0 / / rw - ext4 /dev/root rw", "/dev/root")
-	f.Fuzz(func(t *testing.T, line, device string) {
-		if point, ok := mountOf(line, device); ok && (point == "" || !strings.Contains(line, " - ")) {
-			t.Errorf("%q is mounted at %q by %q", device, point, line)
-		}
-	})
-}

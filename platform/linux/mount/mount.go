@@ -3,9 +3,6 @@
 
 //go:build linux
 
-// Package mount puts a job's file system in the place of its scratch directory, looks
-// how full it is and takes it away. It owns the options of such a mount and who sees
-// it. It must never mount anywhere but on a directory that it is given.
 package mount
 
 import (

@@ -1,18 +1,26 @@
 // Copyright 2026 The execpoint Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lvm
+package mount
 
 import "strings"
 
-// mountOf reads where a device is mounted by a line of mountinfo.
-func mountOf(line, device string) (string, bool) {
+// Point is what mountinfo says of one mount.
+type Point struct {
+	Number string // of the file system's device, "8:1"
+	Dir    string // where it is mounted
+	Type   string // "ext4"
+	Source string // "/dev/sda1", for one that lies on a device
+}
+
+// ParsePoint reads a line of mountinfo; false if it is none.
+func ParsePoint(line string) (Point, bool) {
 	before, after, ok := strings.Cut(line, " - ")
 	left, right := strings.Fields(before), strings.Fields(after)
-	if !ok || len(left) < 5 || len(right) < 2 || unescape(right[1]) != device {
-		return "", false
+	if !ok || len(left) < 5 || len(right) < 2 {
+		return Point{}, false
 	}
-	return unescape(left[4]), true
+	return Point{Number: left[2], Dir: unescape(left[4]), Type: unescape(right[0]), Source: unescape(right[1])}, true
 }
 
 // unescape undoes \040 and the like.
