@@ -55,6 +55,9 @@ type Spec struct {
 	// mounts there; nil leaves the directory on that of Execute.
 	Volume  *host.Volume
 	Mounter host.Mounter
+	// Quotas has the file system of Execute count what is in the scratch directory,
+	// where it can; nil is to walk alone. One of its own is counted as a whole.
+	Quotas host.Quotas
 }
 
 // Mode returns the mode that a word of JOB_EXECDIR_PERMISSIONS stands for:
@@ -71,7 +74,7 @@ func Mode(word string) fs.FileMode {
 }
 
 // Sandbox is one job's directory. It is not safe for concurrent use, except
-// that Usage may run beside anything but Close and Remove.
+// that Usage and Counted may run beside anything but Close and Remove.
 type Sandbox struct {
 	dir     string
 	name    string
@@ -82,6 +85,7 @@ type Sandbox struct {
 	as      func(func() error) error
 	ledger  *os.File
 	volume  volume
+	quota   quota
 	// recorded is how many bytes were written to the record.
 	recorded int
 }
@@ -128,6 +132,9 @@ func Create(spec Spec) (*Sandbox, error) {
 			if err := s.mount(dir, spec); err != nil {
 				return fail(errors.Join(err, s.unmount(), removeAll(s.execute, name)))
 			}
+		}
+		if sub.name == scratchDir && spec.Volume == nil {
+			s.count(dir, spec.Quotas)
 		}
 		if u := spec.Owner; u != nil && sub.name != ownDir {
 			if err := dir.Lchown(sub.name, int(u.UID), int(u.GID)); err != nil {
@@ -226,6 +233,7 @@ func (s *Sandbox) Close() {
 		}
 	}
 	s.volume.close()
+	s.quota.close()
 	s.ledger, s.scratch, s.user, s.own, s.execute = nil, nil, nil, nil, nil
 }
 

@@ -29,8 +29,9 @@ type Usage struct {
 }
 
 // Usage measures the scratch directory: by what a file system of its own says, or by
-// the files' sizes. Files that vanish
-// meanwhile are not counted; directories that cannot be read neither.
+// the files' sizes. Files that vanish meanwhile are not counted; directories that cannot
+// be read neither. Where there is more than is looked at, what its file system counts is
+// told, if that is more.
 func (s *Sandbox) Usage() Usage {
 	if u, ok := s.volume.usage(); ok {
 		return u
@@ -38,6 +39,11 @@ func (s *Sandbox) Usage() Usage {
 	w := walk{left: maxWalk}
 	if s.scratch != nil {
 		w.dir(s.scratch, ".", 0)
+	}
+	if w.Cut {
+		if u, ok := s.Counted(); ok {
+			w.KiB, w.Files = max(w.KiB, u.KiB), max(w.Files, u.Files)
+		}
 	}
 	return w.Usage
 }
