@@ -52,3 +52,17 @@ func TestLogicalVolumes(t *testing.T) {
 		})
 	}
 }
+
+// TestQuotas runs what is about projects of file systems, in a machine with an empty
+// disk.
+func TestQuotas(t *testing.T) {
+	for pkg, m := range map[string]guest.Machine{
+		"platform/linux/quota": {Disks: []int{400}},
+		"integration/faults":   {Disks: []int{400}, Memory: 2048, Programs: []string{"condor_startd", "condor_starter"}, Limit: 10 * time.Minute},
+	} {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			guest.Run(t, m, pkg, "Projects|QuotaOfAJob")
+		})
+	}
+}

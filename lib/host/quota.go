@@ -18,7 +18,7 @@ type Quotas interface {
 // Counter is what a file system counts of one directory. A user of the machine can
 // take his own files out of the count, or others' of his into it: Linux lets an owner
 // choose the project of his files. It tells how use changes, and what is believed is
-// what was seen. It is not safe for concurrent use.
+// what was seen. Methods are safe for concurrent use, but for Close.
 type Counter interface {
 	// Name says for a log by what it is counted.
 	Name() string

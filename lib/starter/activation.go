@@ -64,6 +64,9 @@ type Host struct {
 	Files chirp.System
 	// Mounter mounts the scratch directory's own file system; nil where jobs get none.
 	Mounter host.Mounter
+	// Quotas has file systems count what is in scratch directories; nil where that is
+	// not known.
+	Quotas host.Quotas
 	// Log is the starter's log, nil for none, until a plan asks for one that
 	// OpenLog opens; touched is when it was last written before, zero for a new one.
 	Log     *slog.Logger
@@ -429,7 +432,7 @@ func (a *activation) makeSandbox() error {
 	p, self := a.plan, a.host.Census.Self()
 	box, err := sandbox.Create(sandbox.Spec{
 		Execute: p.Execute, Starter: self, Mode: p.Settings.Permissions, Owner: p.RunAs, As: a.asUser,
-		Volume: p.Volume, Mounter: a.host.Mounter,
+		Volume: p.Volume, Mounter: a.host.Mounter, Quotas: a.host.Quotas,
 	})
 	if err != nil {
 		return err
@@ -457,6 +460,7 @@ func (a *activation) makeSandbox() error {
 	if a.talk != nil {
 		a.problem(a.talk.open(box))
 	}
+	a.sayCounted()
 	a.say(protocol.Sandbox{Dir: box.Scratch()})
 	return nil
 }
@@ -525,7 +529,7 @@ func (a *activation) measured() bool { return a.life.phase == running || a.scrip
 func (a *activation) usage() {
 	u, err := a.family.Usage()
 	a.problem(err)
-	a.record.Usage, a.disk = u, a.diskLooks.look(a.box.Usage, a.disk)
+	a.record.Usage, a.disk = u, a.diskLooks.look(a.box)
 	all := a.source.Total(u)
 	a.say(protocol.Usage{Usage: all, DiskKiB: a.disk.KiB})
 	a.changed()

@@ -38,14 +38,14 @@ func TestWalksTakeLittle(t *testing.T) {
 				var walked time.Duration
 				var fresh time.Time
 				began := time.Now()
-				walk := func() sandbox.Usage {
+				at := &directory{walk: func() sandbox.Usage {
 					time.Sleep(tt.walk)
 					walked += tt.walk
 					fresh = time.Now()
 					return sandbox.Usage{Files: is.Files + 1}
-				}
+				}}
 				for time.Since(began) < 4*time.Hour {
-					is = d.look(walk, is)
+					is = d.look(at)
 					if age := time.Since(fresh); age > tt.most {
 						t.Fatalf("the figure is %v old", age)
 					}
@@ -57,6 +57,75 @@ func TestWalksTakeLittle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// directory is a scratch directory.
+type directory struct {
+	walk    func() sandbox.Usage
+	counted *sandbox.Usage // nil where the file system does not count
+}
+
+func (d *directory) Usage() sandbox.Usage { return d.walk() }
+func (d *directory) Counted() (sandbox.Usage, bool) {
+	if d.counted == nil {
+		return sandbox.Usage{}, false
+	}
+	return *d.counted, true
+}
+
+// Where the file system counts, each figure is fresh, and walks are ten times as rare
+// while little changes. What is taken out of the count, or put into it from elsewhere,
+// does not stay in the figures.
+func TestCountedScratch(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		there, counted, walks := sandbox.Usage{KiB: 10 * gib, Files: 100_000}, sandbox.Usage{KiB: 11 * gib, Files: 100_500}, 0
+		at := &directory{counted: &counted, walk: func() sandbox.Usage {
+			walks++
+			time.Sleep(time.Second)
+			return there
+		}}
+		change := func(kib int64, files int) {
+			there.KiB, there.Files = there.KiB+kib, there.Files+files
+			counted.KiB, counted.Files = counted.KiB+kib, counted.Files+files
+		}
+		var d diskLooks
+		step := func(what string, after time.Duration, want sandbox.Usage, walked int) {
+			t.Helper()
+			time.Sleep(after)
+			walks = 0
+			if is := d.look(at); is != want || walks != walked {
+				t.Errorf("%s: %+v by %d walks, want %+v by %d", what, is, walks, want, walked)
+			}
+		}
+		step("at first", 0, there, 1)
+		change(512*1024, 1000)
+		step("some more at once", time.Second, there, 0)
+		change(20*gib, 10)
+		step("much more at once", time.Second, there, 0)
+		step("much more, when it is time", 100*time.Second, there, 1)
+		change(100*1024, 0)
+		step("little more, when it would be time", 500*time.Second, there, 0)
+		change(-30*gib, -100_000)
+		step("much less", time.Second, there, 1)
+		step("nothing new", 999*time.Second, there, 0)
+		step("nothing new for long", 2*time.Second, there, 1)
+		// The job's user takes a file out of the count, and writes to it.
+		counted.KiB -= counted.KiB / 2
+		step("a file hides", 101*time.Second, there, 1)
+		there.KiB += 5 * gib
+		step("hidden growth", 999*time.Second, sandbox.Usage{KiB: there.KiB - 5*gib, Files: there.Files}, 0)
+		step("hidden growth is seen", 2*time.Second, there, 1)
+		// Another user has his files counted here.
+		counted.KiB += 100 * gib
+		step("what others use", 101*time.Second, there, 1)
+		counted.KiB -= 110 * gib
+		step("never below nothing", time.Second, sandbox.Usage{Files: there.Files}, 0)
+		step("it is looked at again", 101*time.Second, there, 1)
+		at.counted = nil
+		step("the count is not to be had", 100*time.Second+1, there, 1)
+	})
 }
 
 // A job has outgrown its volume when it has used its share of it, or when nothing more

@@ -30,6 +30,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/leftover"
 	"github.com/execpoint/execpoint/platform/linux/mount"
 	"github.com/execpoint/execpoint/platform/linux/proc"
+	"github.com/execpoint/execpoint/platform/linux/quota"
 	"github.com/execpoint/execpoint/platform/linux/sharedport"
 	"github.com/execpoint/execpoint/platform/linux/space"
 	"github.com/execpoint/execpoint/platform/linux/syslog"
@@ -96,6 +97,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 		Groups:  func(place host.GroupPlace) error { return s.OpenGroups("/sys/fs/cgroup", place) },
 		Space:   space.Able,
 		Mounter: mount.Volumes{},
+		Quotas:  quota.Projects{},
 		Stop: func() <-chan struct{} {
 			ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGQUIT)
 			return ctx.Done()
