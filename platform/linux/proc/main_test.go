@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 }
 
 // scenario runs one in a process of its own and decodes what it says.
-func scenario[T any](t *testing.T, name string, args ...string) T {
+func scenario[T any](t testing.TB, name string, args ...string) T {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {

@@ -37,6 +37,7 @@ type outcome struct {
 	Alive     bool
 	Text      string
 	Errno     int
+	Gone      time.Duration // from the order to end until nothing is left
 }
 
 func scenarios() map[string]func([]string) (outcome, error) {
@@ -44,6 +45,7 @@ func scenarios() map[string]func([]string) (outcome, error) {
 		"run": scenarioRun, "errno": scenarioErrno, "suspend": scenarioSuspend, "kill": scenarioKill,
 		"bound": scenarioBound, "measure": scenarioMeasure, "props": scenarioProps, "beside": scenarioBeside, "limits": scenarioLimits, "look": scenarioLook,
 		"space": scenarioSpace, "bomb": scenarioBomb, "spacebeside": scenarioSpaceBeside, "stay": scenarioStay, "spaceself": scenarioSpaceSelf,
+		"looks": scenarioLooks, "avalanche": scenarioAvalanche,
 	}
 }
 
