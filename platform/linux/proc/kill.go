@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
@@ -29,12 +30,19 @@ func (f *family) killAll() (int, error) {
 	deadline := time.Now().Add(killPatience)
 	killed := map[host.ProcID]bool{}
 	byGroup := 0
+	defer first()()
 	if p := f.room.init(); !p.over() {
-		// The kernel kills all of a namespace with its first process, however fast
-		// they fork. Those of a group that stands still die when it goes on, below.
-		members, _ := f.members() // for the count alone
-		for _, m := range members {
-			killed[m.id()] = true
+		// The kernel kills all of a namespace with its first process, however fast they
+		// fork, once that has a processor: thousands that fork leave it none for long.
+		// With a group all of them are dying before. Those of a group that stands still
+		// die when it goes on, below.
+		if f.group != nil {
+			byGroup, _ = f.group.Kill() // below it is asked again
+		} else {
+			members, _ := f.members() // for the count alone
+			for _, m := range members {
+				killed[m.id()] = true
+			}
 		}
 		p.kill(f.spawner)
 	}
@@ -80,6 +88,30 @@ func (f *family) killAll() (int, error) {
 	}
 }
 
+// first has this goroutine come before all others that want a processor, where it may,
+// until it calls what it is given: who kills one after the other has to be faster than
+// thousands that fork. Niceness is no help, for where the kernel shares processors out to
+// sessions (sched_autogroup) each of those can have a session of its own.
+func first() (over func()) {
+	runtime.LockOSThread()
+	was, err := unix.SchedGetAttr(0, 0)
+	if err != nil || urgent(0) != nil {
+		return runtime.UnlockOSThread
+	}
+	return func() {
+		if unix.SchedSetAttr(0, was, 0) == nil {
+			runtime.UnlockOSThread() // else the thread ends with the goroutine
+		}
+	}
+}
+
+// urgent has a thread come before all that are not real-time. What it starts does not.
+func urgent(tid int) error {
+	return unix.SchedSetAttr(tid, &unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 1,
+	}, 0)
+}
+
 // undying names what of the family lives on.
 func (f *family) undying(killed map[host.ProcID]bool) error {
 	living := map[host.ProcID]bool{}
@@ -110,14 +142,16 @@ func undying(living map[host.ProcID]bool) error {
 	return &host.Undying{Procs: procs}
 }
 
-// killTree stops the tree, so that it cannot grow, and then kills it. It
-// returns how many were there.
+// killTree kills the tree, and returns how many were there. Who has been sent SIGKILL
+// forks no more, and what a starter's job has forked before becomes the starter's. Others
+// lose what has lost its parent: they stop the tree first, so that it cannot grow. To wait
+// until thousands have stopped takes longer than to kill them.
 func (f *family) killTree(killed map[host.ProcID]bool) (int, error) {
 	members, err := f.members()
 	if err != nil || len(members) == 0 {
 		return 0, err
 	}
-	if len(members) > 1 {
+	if len(members) > 1 && f.spawner.role != Starter {
 		// what appears faster than it can be stopped is met again next time
 		stopped, _ := f.stop()
 		for _, id := range stopped {

@@ -184,6 +184,10 @@ func (p *pidSpace) over() bool {
 func (p *pidSpace) kill(s *Spawner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.inits[p.pid] == p {
+		// It kills the others when it gets a processor, for which thousands may wait.
+		_ = urgent(p.pid) // who may not waits
+	}
 	switch {
 	case s.inits[p.pid] != p: // it is over
 	case p.pidfd >= 0:
