@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/platform/linux/space"
 )
 
@@ -253,8 +254,9 @@ func TestSpacesWithoutRoot(t *testing.T) {
 	}
 }
 
-// BenchmarkSpace is BenchmarkActivation with what a job sees of its own: to the first
-// instruction, from the standby.
+// BenchmarkSpace is BenchmarkActivation with what keeps a job in its place, side by side:
+// to the first instruction, from the standby. Limits are those that a slot has by default,
+// and cores.
 func BenchmarkSpace(b *testing.B) {
 	if err := space.Able(); err != nil {
 		b.Skip(err)
@@ -270,16 +272,29 @@ func BenchmarkSpace(b *testing.B) {
 	if err := errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(visible, program, 0o755)); err != nil { //nolint:gosec // for others to execute
 		b.Fatal(err)
 	}
-	for _, c := range []struct{ name, config string }{
-		{"nothing", "MOUNT_UNDER_SCRATCH =\nMOUNT_PRIVATE_DEV_SHM = false\n"},
-		{"mounts", ""},
-		{"mounts,pids", "USE_PID_NAMESPACES = true\n"},
-		{"mounts,pids,net", "USE_PID_NAMESPACES = true\nNO_JOB_NETWORKING = true\n"},
+	const noMounts, noGroup, pids = "MOUNT_UNDER_SCRATCH =\nMOUNT_PRIVATE_DEV_SHM = false\n", "BASE_CGROUP =\n", "USE_PID_NAMESPACES = true\n"
+	const group = "BASE_CGROUP = " + benchBase + "\n"
+	for _, c := range []struct {
+		name, config string
+		limits       protocol.SlotLimits
+	}{
+		{name: "nothing", config: noGroup + noMounts},
+		{name: "group", config: group + "CGROUP_MEMORY_LIMIT_POLICY = none\n" + noMounts},
+		{name: "limits", config: group + noMounts, limits: slotLimits},
+		{name: "mounts", config: noGroup},
+		{name: "pids", config: noGroup + noMounts + pids},
+		{name: "mounts,pids", config: noGroup + pids},
+		{name: "mounts,pids,net", config: noGroup + pids + "NO_JOB_NETWORKING = true\n"},
+		{name: "limits,mounts,pids", config: group + pids, limits: slotLimits},
 	} {
 		b.Run(c.name, func(b *testing.B) {
+			groupsGoAfter(b)
 			plan := benchPlan(b, dir, visible, "", 1, "")
-			plan.Settings = settingsOf(b, "BIN =\nBASE_CGROUP =\n"+c.config)
+			plan.Limits, plan.Settings = c.limits, settingsOf(b, "BIN =\n"+c.config)
 			activations(b, benchLauncher(b, exe, 1), plan, dir)
 		})
 	}
 }
+
+// slotLimits are those of a slot of one core.
+var slotLimits = protocol.SlotLimits{Cpus: 1, MemoryMiB: 1024, SwapKiB: 2 << 20, WholeMiB: 4096, Cores: []int{0}}
