@@ -194,14 +194,14 @@ done; sleep 1000`, shells, gate)))
 		if n = u.Procs; err != nil || time.Now().After(until) {
 			return outcome{}, fmt.Errorf("%d processes: %w", n, err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		pause()
 	}
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0)
 	if err != nil {
 		return outcome{}, err
 	}
 	open.Close()
-	time.Sleep(2 * time.Second)
+	<-time.After(2 * time.Second) // in which it is at its worst
 	began := time.Now()
 	if out.Killed, err = f.Kill(); err != nil {
 		return out, err

@@ -74,15 +74,28 @@ func newDir(t *testing.T, path string) *os.File {
 // books a moment later.
 func uses(t *testing.T, c host.Counter, what string, least, most int64, files int) {
 	t.Helper()
-	var f host.Fill
-	var err error
-	for range 100 {
-		if f, err = c.Used(); err == nil && f.UsedBytes >= least && f.UsedBytes <= most && f.Files == files {
-			return
+	eventually(t, what, func() error {
+		f, err := c.Used()
+		if err == nil && (f.UsedBytes < least || f.UsedBytes > most || f.Files != files) {
+			err = fmt.Errorf("%+v; want %d to %d bytes and %d files", f, least, most, files)
 		}
-		time.Sleep(50 * time.Millisecond)
+		return err
+	})
+}
+
+// eventually asks until there is no error.
+func eventually(t *testing.T, what string, ask func() error) {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	err := ask()
+	for n := 0; err != nil && n < 100; n++ {
+		<-again.C
+		err = ask()
 	}
-	t.Errorf("%s: %+v, %v; want %d to %d bytes and %d files", what, f, err, least, most, files)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
 }
 
 // TestProjects has both file systems count directories, by what new kernels take and by
@@ -149,15 +162,13 @@ func TestProjects(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for range 100 {
-					if e, err := again.read(First); err == nil && e.free() {
-						break
+				eventually(t, "what is gone", func() error {
+					e, err := again.read(First)
+					if err == nil && !e.free() {
+						err = fmt.Errorf("%+v", e)
 					}
-					time.Sleep(50 * time.Millisecond)
-				}
-				if e, err := again.read(First); err != nil || !e.free() {
-					t.Errorf("what is gone: %+v, %v", e, err)
-				}
+					return err
+				})
 				if err := errors.Join(os.Remove(again.dir.Name()), again.dir.Close()); err != nil {
 					t.Error(err)
 				}
