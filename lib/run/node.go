@@ -114,6 +114,7 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
 	}
+	n.tellTracking()
 	n.tellDoubts(o.Config)
 	interval, err := o.Config.Duration("PERIODIC_EXPR_INTERVAL")
 	if err != nil {

@@ -37,6 +37,7 @@ type starterSide struct {
 	launching chan struct{}                   // one for each starter that is started and given its plan
 	abilities abilities
 	gids      *gids
+	tracking  tracking // as the log was told last
 }
 
 // division is how the machine was divided. The ledger is the engine's; here it is only

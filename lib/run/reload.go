@@ -95,6 +95,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starte
 	n.starter.settings.Store(settings)
 	n.setRecords(next)
 	n.performAll(now, effects)
+	n.tellTracking()
 	n.tellDoubts(next)
 	n.reconfigureHooks(now, next)
 	n.reconfigureBackfill(now, next)

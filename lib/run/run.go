@@ -53,6 +53,9 @@ type Host struct {
 	GroupName func(gid uint32) (string, error)
 	// Access reaches files with the rights of such a user; nil with Account.
 	Access host.Access
+	// Tracking says what the machine has to keep the processes of a job together, with
+	// control groups at that place; nil where that is not known.
+	Tracking func(host.GroupPlace) host.Tracking
 	// Cores are the processors that this program may use, by their numbers; nil where
 	// they are not known, and jobs cannot be kept on some.
 	Cores func() []int

@@ -129,11 +129,7 @@ func (s *Spawner) Running(pid int) bool {
 // (/sys/fs/cgroup). Where that cannot be the error says why, and
 // families go on without. It is called before the first Spawn, if at all.
 func (s *Spawner) OpenGroups(root string, place host.GroupPlace) error {
-	own, err := os.ReadFile(filepath.Join(s.table.root, "self/cgroup"))
-	if err != nil {
-		return errs.E("proc.OpenGroups", errs.Unsupported, "", err)
-	}
-	tree, err := cgroup.Open(cgroup.Options{Root: root, Base: place.Base, Self: own, Delegated: place.Delegated})
+	tree, err := s.tree(root, place)
 	if err != nil {
 		return err
 	}
@@ -141,6 +137,23 @@ func (s *Spawner) OpenGroups(root string, place host.GroupPlace) error {
 	defer s.mu.Unlock()
 	s.groups = tree
 	return nil
+}
+
+// GroupsAt is the version of the groups that OpenGroups would open, or why it would not.
+func (s *Spawner) GroupsAt(root string, place host.GroupPlace) (version int, err error) {
+	tree, err := s.tree(root, place)
+	if err != nil {
+		return 0, err
+	}
+	return tree.Version(), nil
+}
+
+func (s *Spawner) tree(root string, place host.GroupPlace) (*cgroup.Tree, error) {
+	own, err := os.ReadFile(filepath.Join(s.table.root, "self/cgroup"))
+	if err != nil {
+		return nil, errs.E("proc.OpenGroups", errs.Unsupported, "", err)
+	}
+	return cgroup.Open(cgroup.Options{Root: root, Base: place.Base, Self: own, Delegated: place.Delegated})
 }
 
 // progress returns a channel that is closed at the next end of a child.

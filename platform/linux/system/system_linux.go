@@ -30,6 +30,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/lockfile"
 	"github.com/execpoint/execpoint/platform/linux/mount"
 	"github.com/execpoint/execpoint/platform/linux/proc"
+	"github.com/execpoint/execpoint/platform/linux/space"
 )
 
 // System is the operating system as our programs use it.
@@ -40,6 +41,9 @@ type System struct {
 
 	root linux.Root
 	more []machine.Scanner
+	// families are what Spawner is, for an Execution Point; nil in a program that only
+	// looks, and makes no group.
+	families *proc.Spawner
 }
 
 // New is for a program that is an Execution Point. There is one in a process.
@@ -58,7 +62,11 @@ func systemOf(role proc.Role, more []machine.Scanner) (*System, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &System{Self: self, root: linux.DefaultRoot(), Census: s, Spawner: s, more: more}, nil
+	sys := &System{Self: self, root: linux.DefaultRoot(), Census: s, Spawner: s, more: more}
+	if role == proc.Startd {
+		sys.families = s
+	}
+	return sys, nil
 }
 
 // Scanners detect the machine.
@@ -94,6 +102,13 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 	if others != nil {
 		groupName = account.GroupName
 	}
+	var tracking func(host.GroupPlace) host.Tracking
+	if p.families != nil {
+		tracking = p.tracking
+		// By its group a job of a dead starter is found that nothing else tells from others.
+		delegated, _ := snap.Bool("CREATE_CGROUP_WITHOUT_ROOT")                                                        // its error is told of the knob
+		_ = p.families.OpenGroups(groupsRoot, host.GroupPlace{Base: snap.String("BASE_CGROUP"), Delegated: delegated}) // tracking says why
+	}
 	return run.Host{
 		Clock: c, Sampler: detect.NewSampler(detect.Host(p.root), c, watch, execute), Spawner: p.Spawner, Census: p.Census, Private: account.Directories{}.Private,
 		// Read never fails: it ends the program instead.
@@ -101,6 +116,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 		Errno:  proc.Errno,
 		Hangup: int(syscall.SIGHUP), Terminate: int(syscall.SIGTERM), Peer: linux.PeerUser, Account: others, GroupName: groupName, Access: files,
 		Cores:       linux.Cores,
+		Tracking:    tracking,
 		Mounter:     mount.Volumes{},
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, launch.Channel, error) {
@@ -111,6 +127,17 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 			return child, parent, nil
 		},
 	}, nil
+}
+
+// groupsRoot is where control groups are mounted.
+const groupsRoot = "/sys/fs/cgroup"
+
+// tracking tries, as a starter will, whether a job can have a control group and
+// namespaces of its own.
+func (p *System) tracking(place host.GroupPlace) host.Tracking {
+	has := host.Tracking{NoSpaces: space.Able()}
+	has.Groups, has.NoGroups = p.families.GroupsAt(groupsRoot, place)
+	return has
 }
 
 // Others finds users of the machine, and acts for them; nil where this program
