@@ -15,6 +15,8 @@ import (
 
 // The log says once by what the processes of jobs are kept together and what that
 // misses, and again only when a configuration changes it.
+//
+// row: S0-071
 func TestTrackingIsTold(t *testing.T) {
 	t.Parallel()
 	l := newSite(t, "BASE_CGROUP =\n").live()

@@ -20,7 +20,7 @@ type Usage struct {
 	User     time.Duration // version 2 only, as is Sys
 	Sys      time.Duration
 	Memory   bool  // the memory figures are known
-	RSS      int64 // anonymous memory now, bytes
+	RSS      int64 // memory of processes now and what they share, each page once, bytes
 	Peak     int64 // the most memory charged so far, page cache included, bytes; 0 if the kernel does not keep it
 	OOMKills int64 // processes killed for memory
 	Over     Over  // why that was, where OOMKills is not 0
@@ -60,7 +60,7 @@ func (g *Group) usage1() (Usage, error) {
 		u.CPU, u.Total, all = err == nil, time.Duration(ns), errors.Join(all, err)
 	}
 	if dir := g.Dir("memory"); dir != "" {
-		rss, err := readField(dir, "memory.stat", "total_rss")
+		rss, err := readMemory(dir, "total_rss", "total_shmem")
 		peak, perr := readNumber(dir, "memory.max_usage_in_bytes")
 		oom, oerr := readField(dir, "memory.oom_control", "oom_kill")
 		u.Memory, u.RSS, u.Peak, u.OOMKills = err == nil, rss, peak, oom
@@ -106,7 +106,7 @@ func (g *Group) usage2() (Usage, error) {
 	if !exists(dir, "memory.stat") {
 		return u, all
 	}
-	rss, err := readField(dir, "memory.stat", "anon")
+	rss, err := readMemory(dir, "anon", "shmem")
 	oom, oerr := readField(dir, "memory.events", "oom_kill")
 	u.Memory, u.RSS, u.OOMKills = err == nil, rss, oom
 	if oom > 0 {
@@ -125,6 +125,22 @@ func (g *Group) usage2() (Usage, error) {
 		err = errors.Join(err, perr)
 	}
 	return u, errors.Join(all, err, oerr)
+}
+
+// readMemory is what processes have, without the page cache. The kernel counts a page
+// that several of them have once. What lies in a tmpfs or is shared by name is theirs as
+// well, and ends at the same limit; HTCondor counts it on version 2 alone.
+func readMemory(dir, own, shared string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	if err != nil {
+		return 0, err
+	}
+	n, ok, err := Field(text, own)
+	if err == nil && !ok {
+		err = errors.New("memory.stat has no line " + own)
+	}
+	m, _, merr := Field(text, shared) // old kernels do not say
+	return n + m, errors.Join(err, merr)
 }
 
 func readNumber(dir, file string) (int64, error) {
