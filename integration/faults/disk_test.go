@@ -215,11 +215,13 @@ func TestVolumeOfAJob(t *testing.T) {
 }
 
 // TestVolumeThatIsSeen has the mount seen by others, which a starter that is killed
-// leaves: it is taken away. One whose volume somebody else uses breaks its slot.
+// leaves: it is taken away. One whose volume somebody else uses breaks its slot, until
+// it is used no more.
 //
 // row: S4-081, S4-082
 func TestVolumeThatIsSeen(t *testing.T) {
-	w := onVolumes(t, "LVM_HIDE_MOUNT = False\nLVM_USE_THIN_PROVISIONING = True\nLVM_THIN_LV_EXTRA_SIZE_MB = 20\n")
+	w := onVolumes(t, "LVM_HIDE_MOUNT = False\nLVM_USE_THIN_PROVISIONING = True\nLVM_THIN_LV_EXTRA_SIZE_MB = 20\n"+
+		"STARTD_CLEANUP_REMINDER_TIMER_INTERVAL = 3\nAGGRESSIVE_CLEANUP_REMINDER = True\n")
 	id := w.begin()
 	p := w.peer(nil, w.at, id)
 	said := filepath.Join(w.dir, "submit")
@@ -245,8 +247,13 @@ func TestVolumeThatIsSeen(t *testing.T) {
 	w.must(os.WriteFile(said+"/release2", nil, 0o644))
 	w.done("the job", ended, realpool.Patience)
 	w.says("Could not clean up Logical Volume", time.Minute)
-	held.Close()
 	if got := w.volumes(); len(got) != 1 {
+		t.Errorf("volumes: %v", got)
+	}
+	w.says("a job's volume can still not be removed", time.Minute)
+	held.Close()
+	w.says("the slot is whole again", time.Minute)
+	if got := w.volumes(); len(got) != 0 {
 		t.Errorf("volumes: %v", got)
 	}
 }

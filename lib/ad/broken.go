@@ -4,6 +4,7 @@
 package ad
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/claim"
@@ -20,6 +21,8 @@ type Breakage struct {
 	Client claim.Client
 	Job    *classad.Ad // nil if unknown
 	Held   slot.Quantities
+	// Activation is the one that broke it.
+	Activation claim.ActivationID
 }
 
 // maxBreakages bounds what the daemon's ad tells: the latest ones.
@@ -31,6 +34,11 @@ func (m *Machine) Broke(b Breakage) {
 		m.breakages = m.breakages[1:]
 	}
 	m.breakages = append(m.breakages, b)
+}
+
+// Mended forgets what an activation broke.
+func (m *Machine) Mended(act claim.ActivationID) {
+	m.breakages = slices.DeleteFunc(m.breakages, func(b Breakage) bool { return b.Activation == act })
 }
 
 // knownBreakage reports whether a job broke the slot of that name; otherwise

@@ -300,7 +300,7 @@ func (e *Engine) starterGone(ev StarterExited) {
 		e.schedule.setTimer(sl.cur.Lease.Until)
 	}
 	if a.outcome.broken != nil {
-		e.breakSlot(sl, *a.outcome.broken, a.Job)
+		e.breakSlot(sl, *a.outcome.broken, ev.Activation, a.Job)
 	}
 	if a.outcome.fault != nil {
 		// Only now: its sandbox, which may have filled the disk, is removed.

@@ -4,6 +4,7 @@
 package ep
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func (s *stage) ruin(exit Exit, immortal int) Grant {
 		s.t.Fatal(r.Err)
 	}
 	act := s.activate(r.Granted.Claim, ad)
+	s.broke = act
 	s.run(time.Second)
 	delete(s.starters, act)
 	s.step(JobEnded{Activation: act, Exit: exit})
@@ -137,6 +139,68 @@ func TestVolumeThatStays(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"SlotBrokenCode": "5", "SlotBrokenReason": `"Could not clean up Logical Volume"`},
 		shows(s.eng.SlotAd(slot1), "SlotBrokenCode", "SlotBrokenReason")); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestVolumeThatGoesLater has the volume removed by a later try: its slot is whole
+// again, whether it is still there or not. A slot that a process broke stays broken.
+//
+// row: S4-082
+func TestVolumeThatGoesLater(t *testing.T) {
+	t.Parallel()
+	volume := Exit{Broken: &slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}}
+	for _, c := range []struct {
+		name, config string
+		exit         Exit
+		heals        bool
+	}{
+		{"deleted", "", volume, true},
+		{"kept", "CONTINUE_TO_ADVERTISE_BROKEN_DYNAMIC_SLOTS = true", volume, true},
+		{"static", "NUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = 100%\nSLOT_TYPE_1_PARTITIONABLE = false", volume, true},
+		{"a process", "", Exit{Broken: &slot.BrokenReason{Code: slot.BrokenHungProcess, Reason: "Could not terminate all job processes"}}, false},
+	} {
+		s := newStage(t, 4, c.config)
+		amounts := []string{"Cpus", "TotalSlotCpus", "Memory", "SlotBrokenCode"}
+		was := shows(s.eng.SlotAd(slot1), amounts...)
+		g := s.ruin(c.exit, 0)
+		act := s.broke
+		if c.name == "static" {
+			s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: g.Claim} })
+		}
+		s.run(time.Minute)
+		// Another has the number of the slot that is gone meanwhile.
+		var next *Grant
+		if c.name == "deleted" {
+			next = s.request(ClaimRequested{Slot: slot1}, job(t, steady(time.Hour), "RequestCpus = 1")).Granted
+			if next == nil || next.Slot != g.Slot {
+				t.Fatalf("%s: got %+v", c.name, next)
+			}
+		}
+		var mended []SlotMended
+		for range 2 { // the second tells nothing new
+			effects := slices.Clone(s.eng.Step(s.now, VolumeRemoved{Activation: act}))
+			s.perform(effects)
+			for _, eff := range effects {
+				if e, ok := eff.(SlotMended); ok {
+					mended = append(mended, e)
+				}
+			}
+		}
+		if next != nil {
+			s.ask(func(ref Ref) Event { return ReleaseRequested{Ref: ref, Claim: next.Claim} })
+		}
+		s.run(time.Minute)
+		if err := s.eng.ledger.Check(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		d := cmp.Diff(was, shows(s.eng.SlotAd(slot1), amounts...))
+		told := s.eng.DaemonAd(nil).Eval("BrokenReasons", &classad.Env{}).Kind() != classad.KindUndefined
+		if (d == "") != c.heals || (len(mended) == 1) != c.heals || told == c.heals {
+			t.Errorf("%s: mended %+v, the daemon's ad tells of it: %v\n%s", c.name, mended, told, d)
+		}
+		if len(mended) == 1 && mended[0].Name != g.Slot.String() {
+			t.Errorf("%s: %+v", c.name, mended[0])
+		}
 	}
 }
 

@@ -59,11 +59,18 @@ type Leftovers struct {
 }
 
 // SlotBroke says that a slot takes no job any more, and that what it held is lost
-// to all others until the EP starts again.
+// to all others until the EP starts again, or until SlotMended.
 type SlotBroke struct {
 	Slot slot.ID
 	Name string // "slot1_1"
 	Why  slot.BrokenReason
+	Held slot.Quantities
+}
+
+// SlotMended says that what broke a slot is gone, and that what it held is of use again.
+type SlotMended struct {
+	Slot slot.ID
+	Name string
 	Held slot.Quantities
 }
 
@@ -188,6 +195,7 @@ type ShutdownComplete struct{}
 func (Reply) effect()            {}
 func (ClaimIDChanged) effect()   {}
 func (SlotBroke) effect()        {}
+func (SlotMended) effect()       {}
 func (StartStarter) effect()     {}
 func (OrderStarter) effect()     {}
 func (KillStarter) effect()      {}

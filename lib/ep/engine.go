@@ -237,6 +237,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.jobEnded(ev)
 	case StarterExited:
 		e.starterExited(ev)
+	case VolumeRemoved:
+		e.volumeRemoved(ev)
 	case ExecuteTested:
 		e.executeTested(ev)
 	case DeactivateRequested:

@@ -170,6 +170,10 @@ type StarterExited struct {
 	Broken *slot.BrokenReason
 }
 
+// VolumeRemoved says that the volume of an activation, which could not be removed at its
+// end, is gone now.
+type VolumeRemoved struct{ Activation claim.ActivationID }
+
 // DeactivateRequested asks to end the job under a claim and to keep the claim.
 // A Reply that says Closing has given the claim back, unless it was only asked.
 type DeactivateRequested struct {
@@ -293,6 +297,7 @@ func (JobContinued) event()        {}
 func (OutputMoved) event()         {}
 func (JobEnded) event()            {}
 func (StarterExited) event()       {}
+func (VolumeRemoved) event()       {}
 func (DeactivateRequested) event() {}
 func (ReleaseRequested) event()    {}
 func (WorkEnded) event()           {}

@@ -6,12 +6,9 @@ package ep
 import (
 	"time"
 
-	"github.com/execpoint/execpoint/lib/ad"
 	"github.com/execpoint/execpoint/lib/claim"
-	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/policy"
-	"github.com/execpoint/execpoint/lib/slot"
 )
 
 func (e *Engine) suspendJob(sl *slotState) {
@@ -135,18 +132,4 @@ func (e *Engine) dueOf(sl *slotState) {
 			e.schedule.setTimer(c.Lease.Until)
 		}
 	}
-}
-
-// breakSlot takes the slot out of use because of what its job left behind.
-func (e *Engine) breakSlot(sl *slotState, why slot.BrokenReason, job *classad.Ad) {
-	if sl.s.Broken != nil {
-		return
-	}
-	if err := e.ledger.Break(sl.s.ID, why); err != nil {
-		panic(err) // a slot with a starter is in the ledger
-	}
-	sl.cur.Released = true
-	e.emit(SlotBroke{Slot: sl.s.ID, Name: sl.name, Why: why, Held: sl.s.Total})
-	sl.ad.Resources()
-	e.ads.Broke(ad.Breakage{Tag: sl.name, Why: why, At: e.now, Client: sl.cur.Client, Job: job, Held: sl.s.Total})
 }

@@ -19,7 +19,8 @@ type slotTable struct {
 	byClaim      map[string]*slotState // by the public part of the claim's id
 	byOffer      map[string]*slotState // by that of the id that the slot offers
 	byActivation map[claim.ActivationID]*slotState
-	ending       []*slotState // dynamic slots to be given back at the end of the step
+	ending       []*slotState                    // dynamic slots to be given back at the end of the step
+	broken       map[claim.ActivationID]breakage // what volumes broke
 }
 
 func newSlotTable() slotTable {
@@ -28,6 +29,7 @@ func newSlotTable() slotTable {
 		byClaim:      make(map[string]*slotState),
 		byOffer:      make(map[string]*slotState),
 		byActivation: make(map[claim.ActivationID]*slotState),
+		broken:       make(map[claim.ActivationID]breakage),
 	}
 }
 

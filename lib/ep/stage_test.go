@@ -75,6 +75,7 @@ type stage struct {
 	moves    []Transitioned
 	at       []time.Duration // of moves, since the start
 	ended    []ClaimEnded
+	broke    claim.ActivationID // of ruin
 	orders   []OrderStarter
 	killed   []KillStarter
 	complete bool

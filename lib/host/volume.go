@@ -23,6 +23,9 @@ type Volumes interface {
 	Hidden() bool
 	// BreakSlots reports whether a volume that cannot be removed breaks its slot.
 	BreakSlots() bool
+	// Unique reports whether no name is used again: only then is a name still that of
+	// the same volume later.
+	Unique() bool
 	// Exhausted reports whether what all volumes take from is used up, so that their
 	// writes stand still.
 	Exhausted(ctx context.Context) (bool, error)

@@ -40,10 +40,11 @@ const (
 	EPVacateClaim
 	EPDrain
 	EPResourceBreak
+	EPResourceMend
 )
 
 var epEventNames = [...]string{"EP_STARTUP", "EP_READY", "EP_RECONFIG", "EP_SHUTDOWN", "EP_REQUEST_CLAIM", "EP_RELEASE_CLAIM",
-	"EP_ACTIVATE_CLAIM", "EP_DEACTIVATE_CLAIM", "EP_VACATE_CLAIM", "EP_DRAIN", "EP_RESOURCE_BREAK"}
+	"EP_ACTIVATE_CLAIM", "EP_DEACTIVATE_CLAIM", "EP_VACATE_CLAIM", "EP_DRAIN", "EP_RESOURCE_BREAK", "EP_RESOURCE_MEND"}
 
 // String returns the name in the log.
 func (k EPEventKind) String() string {

@@ -31,6 +31,7 @@ func TestEPEventText(t *testing.T) {
 		{EPVacateClaim, 1, 1, "Code = 1011\nReason = \"PREEMPT expression evaluated to True\"\n",
 			"108 (001.001.000) 2026-11-20 15:05:39.373 EP_VACATE_CLAIM\n  Code = 1011\n  Reason = \"PREEMPT expression evaluated to True\"\n...\n"},
 		{EPResourceBreak, 1, 2, "Code = 4\nResources = [Cpus = 1]\n", "110 (001.002.000) 2026-11-20 15:05:39.373 EP_RESOURCE_BREAK\n  Code = 4\n  Resources = [ Cpus = 1 ]\n...\n"},
+		{EPResourceMend, 1, 2, "Resources = [Cpus = 1]\n", "111 (001.002.000) 2026-11-20 15:05:39.373 EP_RESOURCE_MEND\n  Resources = [ Cpus = 1 ]\n...\n"},
 		{EPDeactivateClaim, 12, 3, "ClaimId = \"secret\"\n", "107 (012.003.000) 2026-11-20 15:05:39.373 EP_DEACTIVATE_CLAIM\n...\n"},
 	} {
 		ad, err := classad.ParseAd(tt.attrs, classad.Old)

@@ -89,8 +89,13 @@ func (n *node) start(e ep.StartStarter) {
 		}
 		<-h.Exited()
 		st, err := h.Exit()
-		broken := n.takeVolume(plan)
-		n.mail.post(func(now clock.Instant) { n.exited(now, e.Activation, st, broken, err) })
+		broken, stays := n.takeVolume(plan)
+		n.mail.post(func(now clock.Instant) {
+			n.exited(now, e.Activation, st, broken, err)
+			if stays {
+				n.retryVolume(e.Activation, plan)
+			}
+		})
 	})
 }
 

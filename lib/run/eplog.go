@@ -102,10 +102,20 @@ func (n *node) tellOrder(now clock.Instant, a *activation, e ep.OrderStarter) {
 
 // tellBroke says that a slot is broken, and what it held.
 func (n *node) tellBroke(now clock.Instant, e ep.SlotBroke) {
-	n.o.Log.Warn("the slot is broken: what it holds is lost until the Execution Point starts again", "slot", e.Name, "code", int(e.Why.Code), "why", e.Why.Reason)
+	until := "the Execution Point starts again"
+	if e.Why.Code == slot.BrokenVolume {
+		until = "its volume is removed"
+	}
+	n.o.Log.Warn("the slot is broken: what it holds is lost until "+until, "slot", e.Name, "code", int(e.Why.Code), "why", e.Why.Reason)
 	n.tell(now, observe.EPResourceBreak, e.Slot, func(a *classad.Ad) {
 		a.SetInt("Code", int64(e.Why.Code))
 		a.SetString("Reason", e.Why.Reason)
 		a.SetValue("Resources", classad.AdValue(ad.HeldBy(e.Held)))
 	})
+}
+
+// tellMended says that a slot is whole again, and what is of use again.
+func (n *node) tellMended(now clock.Instant, e ep.SlotMended) {
+	n.o.Log.Info("the slot is whole again", "slot", e.Name)
+	n.tell(now, observe.EPResourceMend, e.Slot, func(a *classad.Ad) { a.SetValue("Resources", classad.AdValue(ad.HeldBy(e.Held))) })
 }

@@ -64,6 +64,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.claimIDChanged(e)
 	case ep.SlotBroke:
 		n.tellBroke(now, e)
+	case ep.SlotMended:
+		n.moved = true
+		n.tellMended(now, e)
+		n.cron.slotsChanged()
 	case ep.RunBenchmarks:
 		n.runBenchmarks(now)
 	case ep.StopBenchmarks:

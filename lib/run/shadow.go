@@ -9,6 +9,7 @@ import (
 	"net"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
@@ -52,7 +53,9 @@ func (n *node) launchWith(e ep.StartStarter, plan *protocol.Plan, nc net.Conn) (
 	}
 	h, err := n.starter.launcher.Launch(context.Background(), plan, nc)
 	if err != nil {
-		_ = n.takeVolume(plan)
+		if _, stays := n.takeVolume(plan); stays {
+			n.mail.post(func(clock.Instant) { n.retryVolume(e.Activation, plan) })
+		}
 		return nil, launchFailure{err}
 	}
 	return h, nil

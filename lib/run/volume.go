@@ -32,21 +32,76 @@ func (n *node) giveVolume(e ep.StartStarter, plan *protocol.Plan) error {
 }
 
 // takeVolume removes the file system of an activation of which nothing runs any more.
-// It returns why the slot cannot be used again, nil if it can.
-func (n *node) takeVolume(plan *protocol.Plan) *slot.BrokenReason {
+// It returns why the slot cannot be used, nil if it can, and whether the volume stays.
+func (n *node) takeVolume(plan *protocol.Plan) (broken *slot.BrokenReason, stays bool) {
 	v := n.o.Host.Volumes
 	if v == nil || plan.Volume == nil {
-		return nil
+		return nil, false
 	}
 	err := v.Remove(context.Background(), plan.Volume.Name)
 	if err == nil {
-		return nil
+		return nil, false
 	}
-	n.o.Log.Error("a job's volume cannot be removed; the next start of the startd tries again", "slot", plan.SlotName, "volume", plan.Volume.Name, "err", err)
+	n.o.Log.Error("a job's volume cannot be removed; that is tried again later, and at the next start of the startd", "slot", plan.SlotName, "volume", plan.Volume.Name, "err", err)
 	if !v.BreakSlots() {
-		return nil
+		return nil, true
 	}
-	return &slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}
+	return &slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}, true
+}
+
+// retryVolume tries again and again to remove a volume, beside the owner: whoever used
+// it may be gone by then, or an administrator may have removed it. Then its slot is whole
+// again.
+func (n *node) retryVolume(act claim.ActivationID, plan *protocol.Plan) {
+	every, err := n.o.Config.Duration("STARTD_CLEANUP_REMINDER_TIMER_INTERVAL")
+	if err != nil || every <= 0 {
+		return
+	}
+	if !n.o.Host.Volumes.Unique() {
+		return // the slot's next job may have one of that name
+	}
+	always, _ := n.o.Config.Bool("AGGRESSIVE_CLEANUP_REMINDER") // its error is told of the knob
+	v, name := n.o.Host.Volumes, plan.Volume.Name
+	n.mail.around.Go(func() {
+		ctx, cancel := n.mail.lasting()
+		defer cancel()
+		for tick := 0; ; {
+			next := tick + 1
+			if !always {
+				next = nextTry(tick)
+			}
+			timer := time.NewTimer(time.Duration(next-tick) * every)
+			tick = next
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			if err := v.Remove(ctx, name); err != nil {
+				n.o.Log.Warn("a job's volume can still not be removed", "slot", plan.SlotName, "volume", name, "err", err)
+				continue
+			}
+			n.o.Log.Info("a job's volume is removed at last", "slot", plan.SlotName, "volume", name)
+			n.mail.post(func(now clock.Instant) { n.step(now, ep.VolumeRemoved{Activation: act}) })
+			return
+		}
+	})
+}
+
+// nextTry is at which tick of HTCondor's timer it is tried again, after one: at powers of
+// two until 32, then at each 60th, and after a day of minutes at each 1440th.
+func nextTry(tick int) int {
+	const hour, day = 60, 24 * 60
+	switch {
+	case tick == 0:
+		return 1
+	case 2*tick <= hour:
+		return 2 * tick
+	case tick < day:
+		return (tick/hour + 1) * hour
+	}
+	return (tick/day + 1) * day
 }
 
 const (

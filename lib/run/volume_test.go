@@ -18,6 +18,7 @@ import (
 
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/clock"
+	"github.com/execpoint/execpoint/lib/config"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
@@ -30,6 +31,7 @@ type volumes struct {
 	full    atomic.Bool
 	stuck   error
 	breaks  bool
+	reused  bool // names are
 	made    []string
 	removed []string
 }
@@ -51,6 +53,7 @@ func (v *volumes) Volume(name string, kib int64) host.Volume {
 	return host.Volume{Name: name, Device: "/dev/" + name, LimitKiB: kib, Hidden: true}
 }
 func (v *volumes) BreakSlots() bool                        { return v.breaks }
+func (v *volumes) Unique() bool                            { return !v.reused }
 func (v *volumes) Exhausted(context.Context) (bool, error) { return v.full.Load(), nil }
 
 // shared is a log that one goroutine writes and another reads.
@@ -88,7 +91,7 @@ func TestVolumeOfAnActivation(t *testing.T) {
 	t.Parallel()
 	n, _ := volumeNode(nil)
 	var plan protocol.Plan
-	if err := n.giveVolume(ep.StartStarter{}, &plan); err != nil || plan.Volume != nil || n.takeVolume(&plan) != nil {
+	if err := n.giveVolume(ep.StartStarter{}, &plan); err != nil || plan.Volume != nil || first(n.takeVolume(&plan)) != nil {
 		t.Errorf("without volumes: %+v, %v", plan.Volume, err)
 	}
 	v := &volumes{breaks: true}
@@ -97,22 +100,86 @@ func TestVolumeOfAnActivation(t *testing.T) {
 	if err := n.giveVolume(e, &plan); err != nil || *plan.Volume != v.Volume("slot1_1+1_1", 5000) {
 		t.Errorf("%+v, %v", plan.Volume, err)
 	}
-	if why := n.takeVolume(&plan); why != nil || !slices.Equal(v.removed, []string{"slot1_1+1_1"}) {
+	if why, stays := n.takeVolume(&plan); why != nil || stays || !slices.Equal(v.removed, []string{"slot1_1+1_1"}) {
 		t.Errorf("%+v, removed %v", why, v.removed)
 	}
 	v.stuck = errors.New("in use")
-	if why := n.takeVolume(&plan); why == nil || *why != (slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}) {
+	if why, stays := n.takeVolume(&plan); why == nil || !stays || *why != (slot.BrokenReason{Code: slot.BrokenVolume, Reason: "Could not clean up Logical Volume"}) {
 		t.Errorf("%+v", why)
 	}
 	if !strings.Contains(log.String(), "in use") {
 		t.Errorf("the log says %s", log)
 	}
 	v.breaks = false
-	if why := n.takeVolume(&plan); why != nil {
+	if why, stays := n.takeVolume(&plan); why != nil || !stays {
 		t.Errorf("%+v", why)
 	}
 	if err := n.giveVolume(e, &protocol.Plan{}); err == nil {
 		t.Error("a volume that cannot be made is no error")
+	}
+}
+
+func first(why *slot.BrokenReason, _ bool) *slot.BrokenReason { return why }
+
+// A volume that stays is tried again, at longer and longer intervals.
+func TestNextTry(t *testing.T) {
+	t.Parallel()
+	var got []int
+	for tick := 0; len(got) < 9; {
+		tick = nextTry(tick)
+		got = append(got, tick)
+	}
+	if want := []int{1, 2, 4, 8, 16, 32, 60, 120, 180}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if a, b := nextTry(1440), nextTry(1380); a != 2880 || b != 1440 {
+		t.Errorf("after a day %d, before %d", a, b)
+	}
+}
+
+// It is tried until it goes, and the engine hears of it.
+func TestVolumeThatGoesLater(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		conf   string
+		reused bool
+		after  time.Duration // until the third try, 0 for none
+	}{
+		{"", false, 4 * 62 * time.Second},
+		{"AGGRESSIVE_CLEANUP_REMINDER = true\nSTARTD_CLEANUP_REMINDER_TIMER_INTERVAL = 5", false, 15 * time.Second},
+		{"STARTD_CLEANUP_REMINDER_TIMER_INTERVAL = 0", false, 0},
+		{"", true, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			v := &volumes{stuck: errors.New("in use"), reused: tt.reused}
+			n, _ := volumeNode(v)
+			var err error
+			if n.o.Config, err = config.Parse("test", tt.conf, config.Options{Subsystem: "STARTD"}); err != nil {
+				t.Fatal(err)
+			}
+			n.retryVolume("slot1#1", &protocol.Plan{Volume: &host.Volume{Name: "v"}})
+			if tt.after == 0 {
+				time.Sleep(24 * time.Hour)
+				synctest.Wait()
+				if len(v.removed) != 0 {
+					t.Errorf("%q: tried %d times", tt.conf, len(v.removed))
+				}
+				return
+			}
+			time.Sleep(tt.after - time.Second)
+			synctest.Wait()
+			if len(v.removed) != 2 || len(n.mail.inbox) != 0 {
+				t.Errorf("%q: tried %d times, %d letters", tt.conf, len(v.removed), len(n.mail.inbox))
+			}
+			v.stuck = nil
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if len(v.removed) != 3 || len(n.mail.inbox) != 1 {
+				t.Errorf("%q: tried %d times, %d letters", tt.conf, len(v.removed), len(n.mail.inbox))
+			}
+			n.mail.around.Wait()
+			close(n.mail.done)
+		})
 	}
 }
 

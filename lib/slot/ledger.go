@@ -265,6 +265,23 @@ func (l *Ledger) Mend(id ID) error {
 	return nil
 }
 
+// Recover makes what one broken dynamic slot took from its parent free again, once that
+// slot has been returned. Others that broke stay lost.
+func (l *Ledger) Recover(parent ID, q Quantities) error {
+	const op = "slot.Recover"
+	p, ok := l.Slot(parent)
+	if !ok {
+		return errs.E(op, errs.NotFound, parent.String(), nil)
+	}
+	if misfit := q.Misfit(p.Lost); misfit != "" {
+		return errs.E(op, errs.Conflict, p.Name(), fmt.Errorf("so much is not lost: %s", misfit))
+	}
+	p.Lost = minus(p.Lost, q)
+	l.refit(p)
+	l.settleDebts(p)
+	return nil
+}
+
 // CouldEverFit reports whether some slot could satisfy the request were the
 // machine idle. The error (kind Exhausted) compares with the largest sound
 // slot: "RequestMemory 9000000 > 16384 of the largest slot".

@@ -166,6 +166,7 @@ func TestRefusals(t *testing.T) {
 		{"return what is not there", func() error { return led.Return(ID{2, 2}) }, errs.NotFound},
 		{"break what is not there", func() error { return led.Break(ID{2, 2}, BrokenReason{}) }, errs.NotFound},
 		{"mend what is not there", func() error { return led.Mend(ID{9, 0}) }, errs.NotFound},
+		{"recover what is not there", func() error { return led.Recover(ID{9, 0}, Quantities{}) }, errs.NotFound},
 	} {
 		if err := c.err(); !errs.Is(err, c.kind) {
 			t.Errorf("%s: %v, want kind %v", c.what, err, c.kind)
@@ -275,6 +276,17 @@ func TestBreakAndMend(t *testing.T) {
 	if b, _ := e.Total.Find("Bolts"); !slices.Equal(b.Assets, []string{"y"}) || e.ID != d.ID {
 		t.Fatalf("%s got %v", e.ID, b.Assets)
 	}
+	// The one is whole again, the other is not.
+	step(led.Break(e.ID, BrokenReason{BrokenUnclean, "left a file"}))
+	step(led.Return(e.ID))
+	if err := led.Recover(p.ID, Quantities{Cpus: 3}); !errs.Is(err, errs.Conflict) {
+		t.Fatal(err)
+	}
+	step(led.Recover(p.ID, d.Total))
+	if b, _ := p.Lost.Find("Bolts"); p.Free.Cpus != 3 || p.Lost.Cpus != 1 || !slices.Equal(b.Assets, []string{"y"}) {
+		t.Fatalf("free %v, lost %v", p.Free, p.Lost)
+	}
+	e = carve(t, led, r)
 	step(led.Break(p.ID, BrokenReason{BrokenUnclean, "no more"}))
 	if _, err := led.Carve(p.ID, Request{}); !errs.Is(err, errs.Broken) {
 		t.Fatal(err)
@@ -341,7 +353,7 @@ func TestLedgerConserves(t *testing.T) {
 	rapidtest.Check(t, func(t *rapid.T) {
 		led, cpus := randomLedger(t)
 		for range rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "offline", "reclaim", "occupy", "resize"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "recover", "offline", "reclaim", "occupy", "resize"}).Draw(t, "step") {
 			case "carve":
 				if carveAtRandom(t, led) {
 					carved++
@@ -356,6 +368,8 @@ func TestLedgerConserves(t *testing.T) {
 				}
 			case "mend":
 				_ = led.Mend(anySlot(t, led))
+			case "recover":
+				_ = led.Recover(anySlot(t, led), Quantities{Cpus: float64(rapid.IntRange(0, 2).Draw(t, "cpus")), MemoryMiB: int64(rapid.IntRange(0, 10).Draw(t, "memory"))})
 			case "offline":
 				led.SetOffline(randomOutages(t))
 				outages++

@@ -207,6 +207,9 @@ func (m *Manager) Hidden() bool { return m.Hide }
 // BreakSlots implements host.Volumes.
 func (m *Manager) BreakSlots() bool { return m.Settings.BreakSlots }
 
+// Unique implements host.Volumes.
+func (m *Manager) Unique() bool { return m.UniqueNames }
+
 // Volume implements host.Volumes.
 func (m *Manager) Volume(name string, shareKiB int64) host.Volume {
 	return host.Volume{
