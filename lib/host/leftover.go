@@ -43,6 +43,8 @@ type AuditSpec struct {
 	Scratch string
 	// Remove is for an account that is for jobs alone. Else all is left as it is.
 	Remove bool
+	// Shared says that others use the account, as its owner does: see Audit.Shared.
+	Shared bool
 	// Files says that files of the user are looked for, too: all that the job's owner
 	// wants of them is in the scratch directory.
 	Files bool
@@ -54,4 +56,7 @@ type Audit struct {
 	More  int        `json:"more,omitempty"` // that were found and are not listed
 	// Cut says that there was more to look at than an audit may take.
 	Cut bool `json:"cut,omitempty"`
+	// Shared says that others use the account. What has come there in the time of the job
+	// may be theirs, so nothing of it was removed, and only what is in memory was looked for.
+	Shared bool `json:"shared,omitempty"`
 }

@@ -6,7 +6,6 @@ package starter
 import (
 	"errors"
 
-	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
@@ -33,32 +32,35 @@ func (a *activation) inForce() *protocol.LimitsInForce {
 	return in
 }
 
-// audit looks for what the job left outside of its scratch directory, where that can be
-// told from what is others': under root, as a user that is not the submitter's own
-// account. Of an account that is for jobs alone what is found is removed. Where a job
-// works in a directory that is shared with its owner, its results may lie anywhere, and
-// files are not looked for. HTCondor looks for nothing of all this.
+// audit looks for what the job left outside of its scratch directory, under root. Of an
+// account that is for jobs alone what is found is removed. Of the submitter's own account,
+// and of one that others use, only what is in memory is looked for, and named: the kernel
+// does not say whether a process of the job made it. Where a job works in a directory that
+// is shared with its owner, its results may lie anywhere, and files are not looked for.
+// HTCondor looks for nothing of all this.
 func (a *activation) audit() {
 	u := a.plan.RunAs
-	if a.host.Audit == nil || u == nil || a.family == nil || a.job == nil || a.submitterIs(u) {
+	if a.host.Audit == nil || u == nil || a.family == nil || a.job == nil {
 		return
 	}
 	found, err := a.host.Audit(host.AuditSpec{
 		User: u, Since: a.record.Ran.Stages.Began, Scratch: a.box.Scratch(), Remove: a.plan.Dedicated, Files: a.job.Moves,
+		Shared: a.submitterIs(u),
 	})
-	if errs.Is(err, errs.Conflict) {
-		return
-	}
 	a.problem(err)
 	left := &a.record.Left
 	left.Looked, left.Audit = protocol.LookedReport, found
-	if a.plan.Dedicated {
+	if a.plan.Dedicated && !found.Shared {
 		left.Looked = protocol.LookedRemove
 	}
 	if a.log == nil {
 		return
 	}
 	for _, l := range found.Found {
+		if found.Shared && !l.Removed {
+			a.log.Info("something came outside of the scratch directory while the job ran, by it or by others of its account", "kind", l.Kind, "name", l.Name, "bytes", l.Bytes)
+			continue
+		}
 		a.log.Warn("the job left something outside of its scratch directory", "kind", l.Kind, "name", l.Name, "bytes", l.Bytes, "removed", l.Removed)
 	}
 }

@@ -227,11 +227,17 @@ func left(say sayer, k *protocol.Kept) {
 		return
 	case k.Left.Looked == "":
 		say("What it left outside its scratch directory was not looked for.")
+	case len(a.Found)+a.More == 0 && a.Shared:
+		say("In memory it left nothing; files were not looked for, as others use its account.")
 	case len(a.Found)+a.More == 0:
 		say("It left nothing outside its scratch directory.")
 	}
 	for _, f := range a.Found {
-		line := "It left " + f.Kind + " " + f.Name
+		line := "It left "
+		if a.Shared && !f.Removed && f.Problem == "" {
+			line = "It or another of its account left "
+		}
+		line += f.Kind + " " + f.Name
 		if f.Bytes > 0 {
 			line += " of " + words.Size(f.Bytes)
 		}
@@ -241,7 +247,7 @@ func left(say sayer, k *protocol.Kept) {
 		case f.Problem != "":
 			line += ", not removed: " + stopless(f.Problem)
 		default:
-			line += ", not removed, for its account is not for jobs alone"
+			line += notOurs(a.Shared)
 		}
 		say("%s.", line)
 	}
@@ -251,6 +257,14 @@ func left(say sayer, k *protocol.Kept) {
 	if a.Cut {
 		say("There was more to look at than is looked at.")
 	}
+}
+
+// notOurs says why something was not removed.
+func notOurs(shared bool) string {
+	if shared {
+		return ", not removed"
+	}
+	return ", not removed, for its account is not for jobs alone"
 }
 
 func verb(n int) string {

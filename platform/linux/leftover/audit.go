@@ -48,20 +48,21 @@ type audit struct {
 	looks    int
 }
 
-// Audit looks for what a job left, none of whose processes lives. Conflict is an
-// account that somebody else uses at the moment: nothing tells apart whose things are.
+// Audit looks for what a job left, none of whose processes lives. Where somebody else
+// uses the account at the moment nothing tells apart whose things are: what of System V and
+// in /dev/shm has come since the job began is named then, and left.
 func (f *Finder) Audit(spec host.AuditSpec) (host.Audit, error) {
 	const op = "leftover.Audit"
 	if spec.User == nil || spec.User.UID == 0 || spec.User.UID == uint32(os.Getuid()) {
 		return host.Audit{}, errs.E(op, errs.Denied, "", errors.New("not the things of root, nor our own"))
 	}
-	if f.used(spec.User.UID) {
-		return host.Audit{}, errs.E(op, errs.Conflict, spec.User.Name, errors.New("others use the account"))
+	if spec.Shared = spec.Shared || f.used(spec.User.UID); spec.Shared {
+		spec.Remove = false
 	}
 	a := &audit{AuditSpec: spec, deadline: time.Now().Add(patience)}
 	err := f.objects(a)
 	err = errors.Join(err, f.mounts(a))
-	if spec.Files {
+	if a.out.Shared = spec.Shared; spec.Files || spec.Shared {
 		err = errors.Join(err, f.files(a))
 	}
 	if err != nil {
@@ -88,6 +89,12 @@ func (f *Finder) used(uid uint32) bool {
 		}
 	}
 	return false
+}
+
+// lives reports whether there is a process of that number.
+func (f *Finder) lives(pid int) bool {
+	_, err := os.Lstat(filepath.Join(f.Proc, strconv.Itoa(pid)))
+	return err == nil
 }
 
 // dead reports whether a process is one that only waits to be waited for.
@@ -131,6 +138,9 @@ func (f *Finder) objects(a *audit) error {
 		for _, o := range objects {
 			if a.over() || o.Owner != a.User.UID || o.Was != a.User.UID || o.Changed.Before(a.Since.Truncate(time.Second)) {
 				continue
+			}
+			if a.Shared && o.Creator > 0 && f.lives(o.Creator) {
+				continue // no process of the job does
 			}
 			l := host.Leftover{Kind: t.kind, Name: strconv.Itoa(o.ID), Bytes: o.Bytes}
 			if a.Remove {

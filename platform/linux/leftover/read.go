@@ -15,6 +15,7 @@ import (
 type Object struct {
 	ID         int
 	Owner, Was uint32 // the user whose it is, and the one who made it
+	Creator    int    // the process that made it; of shared memory alone
 	Bytes      int64
 	Changed    time.Time // when it was made, or given to somebody
 }
@@ -52,6 +53,8 @@ func Objects(text []byte) ([]Object, error) {
 				o.Owner = uint32(n)
 			case "cuid":
 				o.Was = uint32(n)
+			case "cpid":
+				o.Creator = int(n)
 			case "size", "cbytes":
 				o.Bytes = n
 			case "ctime":

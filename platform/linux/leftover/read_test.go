@@ -20,7 +20,7 @@ const (
 func TestObjects(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Object{
-		shmText: {ID: 3, Owner: 1103, Was: 1104, Bytes: 4096, Changed: time.Unix(1782000000, 0)},
+		shmText: {ID: 3, Owner: 1103, Was: 1104, Creator: 100, Bytes: 4096, Changed: time.Unix(1782000000, 0)},
 		semText: {ID: 7, Owner: 1103, Was: 1103, Changed: time.Unix(1782000001, 0)},
 		msgText: {ID: 9, Owner: 1103, Was: 1103, Bytes: 11, Changed: time.Unix(1782000002, 0)},
 	} {
