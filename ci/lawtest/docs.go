@@ -4,6 +4,7 @@
 package lawtest
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -49,6 +50,46 @@ func DocPaths(name, text string, read func(path string) (string, bool)) []string
 	}
 	return broken
 }
+
+var aTest = regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz)[A-Z]\w*\b`)
+
+// DocTests wants every test that a Markdown document names to be there, so that a
+// promise does not outlive its proof. there says whether a package has a test of that name.
+// The package that is meant stands in `code` before it, or before the list that it is in;
+// without one any will do.
+func DocTests(name, text string, there func(pkg, test string) bool) []string {
+	var broken []string
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		for cell := range strings.SplitSeq(line, "|") {
+			pkg, end := "", 0
+			listed := false // a test stands before
+			for _, at := range quotedOrTest.FindAllStringIndex(cell, -1) {
+				if between := strings.TrimSpace(cell[end:at[0]]); between != "" && (between != "," || !listed) {
+					pkg = ""
+				}
+				end, listed = at[1], false
+				word := strings.Trim(cell[at[0]:at[1]], "`")
+				if folder, _, _ := strings.Cut(word, ":"); ours.MatchString(folder) && !strings.ContainsAny(folder, "*…<{[ ") {
+					if pkg = strings.TrimSuffix(folder, "/"); strings.HasSuffix(pkg, ".go") {
+						pkg = path.Dir(pkg)
+					}
+				}
+				for _, test := range aTest.FindAllString(word, -1) {
+					listed = true
+					if !there(pkg, test) {
+						broken = append(broken, fmt.Sprintf("%s:%d: names the test %s, which %s does not have", name, n, test, cmp.Or(pkg, "the tree")))
+					}
+				}
+			}
+		}
+	}
+	return broken
+}
+
+// quotedOrTest finds code and the tests beside it.
+var quotedOrTest = regexp.MustCompile("`[^`]+`|" + aTest.String())
 
 var required = regexp.MustCompile(`^(?:require\s+)?([A-Za-z0-9.\-]+\.[A-Za-z0-9./\-]+) v\S+( // indirect)?$`)
 

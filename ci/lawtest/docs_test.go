@@ -29,6 +29,29 @@ func TestDocPaths(t *testing.T) {
 	}
 }
 
+func TestDocTests(t *testing.T) {
+	t.Parallel()
+	there := func(pkg, test string) bool {
+		return test == "TestA" && (pkg == "" || pkg == "lib/a") || test == "BenchmarkB" && (pkg == "" || pkg == "lib/b")
+	}
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"| it holds | `lib/a` `TestA`, `lib/b` BenchmarkB |", nil},
+		{"`lib/a/x_test.go:TestA` and TestA; Testing is not one, nor is Tests", nil},
+		{"| `lib/a` | `BenchmarkB` |\n`lib/a` has none, BenchmarkB is elsewhere", nil},
+		{"`lib/b`, `TestA`", nil}, // two of a list
+		{"`lib/b` BenchmarkB, `TestA`", []string{"docs/b.md:1: names the test TestA, which lib/b does not have"}},
+		{"\n`lib/b` `TestA`", []string{"docs/b.md:2: names the test TestA, which lib/b does not have"}},
+		{"`TestGone`", []string{"docs/b.md:1: names the test TestGone, which the tree does not have"}},
+	} {
+		if got := DocTests("docs/b.md", tt.text, there); !slices.Equal(got, tt.want) {
+			t.Errorf("%q\ngot  %q\nwant %q", tt.text, got, tt.want)
+		}
+	}
+}
+
 func TestModulesExplained(t *testing.T) {
 	t.Parallel()
 	const gomod = "module example.org/m\n\ngo 1.26\n\nrequire (\n\tgolang.org/x/sys v0.1.0\n\texample.org/x v1.0.0\n\texample.org/y v1.0.0 // indirect\n)\n\nrequire example.org/z v1.2.3\n"

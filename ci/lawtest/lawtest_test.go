@@ -5,6 +5,7 @@ package lawtest
 
 import (
 	"bytes"
+	"go/ast"
 	"os"
 	"path"
 	"path/filepath"
@@ -58,6 +59,7 @@ func TestRepository(t *testing.T) {
 		}
 		return string(text), true
 	}
+	there := testsOf(files)
 	err = source.Walk(root, func(name string) error {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
@@ -72,6 +74,9 @@ func TestRepository(t *testing.T) {
 		}
 		if strings.HasSuffix(name, ".md") && name != "docs/coverage.md" {
 			broken = append(broken, DocPaths(name, string(text), read)...)
+			if !strings.Contains(name, "/testdata/") && name != "CONTRIBUTING.md" && name != "docs/knobs.md" { // examples, and knobs
+				broken = append(broken, DocTests(name, string(text), there)...)
+			}
 		}
 		return nil
 	})
@@ -81,4 +86,19 @@ func TestRepository(t *testing.T) {
 	for _, b := range broken {
 		t.Error(b)
 	}
+}
+
+// testsOf says which packages have which tests; "" is any of them.
+func testsOf(files []source.File) func(pkg, test string) bool {
+	type key struct{ pkg, test string }
+	there := make(map[key]bool)
+	for _, f := range files {
+		for _, d := range f.AST.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && f.IsTest() {
+				there[key{f.Dir(), fn.Name.Name}] = true
+				there[key{"", fn.Name.Name}] = true
+			}
+		}
+	}
+	return func(pkg, test string) bool { return there[key{pkg, test}] }
 }
