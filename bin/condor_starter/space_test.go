@@ -19,13 +19,15 @@ import (
 )
 
 // newSpaceStage is a stage whose EXECUTE is below none of the directories of the default list.
+// Without root its starters have a user namespace.
 func newSpaceStage(t *testing.T, configuration string) *stage {
 	t.Helper()
-	if err := space.Able(); err != nil {
+	if err := able(); err != nil {
 		t.Skip(err)
 	}
 	s := newStage(t)
-	execute, err := os.MkdirTemp("/var", "execpoint-test-")
+	s.ownUsers = os.Geteuid() != 0
+	execute, err := os.MkdirTemp(roomy(), "execpoint-test-")
 	if err == nil {
 		err = os.Chmod(execute, 0o755)
 	}
@@ -40,6 +42,22 @@ func newSpaceStage(t *testing.T, configuration string) *stage {
 	s.execute, s.plan.Execute = execute, execute
 	s.configure(configuration)
 	return s
+}
+
+// able says why starters that these tests start cannot make spaces.
+func able() error {
+	if os.Geteuid() != 0 {
+		return space.TryUsers()
+	}
+	return space.Able()
+}
+
+// roomy is a directory that is below none that jobs have of their own.
+func roomy() string {
+	if home, err := os.UserHomeDir(); err == nil && os.Geteuid() != 0 {
+		return home
+	}
+	return "/var"
 }
 
 // mounts prints where the job has mounts that the machine has not, in the order in
@@ -127,7 +145,7 @@ func TestSpaces(t *testing.T) {
 				temp = got.dir()
 			}
 			want := counted(t, c.mounts) + strings.Join([]string{temp, temp, temp}, " ") + "\n" +
-				strings.NewReplacer("UID", fmt.Sprint(s.plan.RunAs.UID), "ME", me).Replace(c.want)
+				strings.NewReplacer("UID", s.uid(), "ME", me).Replace(c.want)
 			if out := s.read("out"); out != want || c.want != "" && c.code == 0 && got.record.Status.Code > 1 || (c.script == "" || c.code != 0) && got.record.Status != status {
 				t.Errorf("%v, said\n%swant\n%s%s", got.record, out, want, s.read("err"))
 			}
@@ -141,6 +159,14 @@ func TestSpaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// uid is the number of the jobs' user.
+func (s *stage) uid() string {
+	if s.plan.RunAs == nil {
+		return fmt.Sprint(os.Geteuid())
+	}
+	return fmt.Sprint(s.plan.RunAs.UID)
 }
 
 // An expression that gives no list holds the job and says so; in HTCondor the job starts

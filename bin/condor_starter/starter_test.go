@@ -81,6 +81,7 @@ type stage struct {
 	submit, execute string
 	attrs           map[string]string // of the job ad, old syntax
 	plan            *protocol.Plan
+	ownUsers        bool // starters begin in a user namespace
 }
 
 func newStage(t *testing.T) *stage {
@@ -262,8 +263,9 @@ func (t told) dir() string {
 // run lives the whole activation and looks that nothing is left of it.
 func (s *stage) run() told {
 	s.Helper()
-	h := s.launch(launcher(s, proc.Guest, 0))
-	return s.follow(h, nil)
+	l := launcher(s, proc.Guest, 0)
+	l.UseOwnUsers(s.ownUsers)
+	return s.follow(s.launch(l), nil)
 }
 
 // follow reads all reports; each, if set, is called with every one.

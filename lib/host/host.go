@@ -127,6 +127,10 @@ type SpawnSpec struct {
 	// OwnMounts has nobody else see what the family mounts. What others mount and
 	// unmount it sees once it has its mounts follow theirs.
 	OwnMounts bool
+	// OwnUsers has the process begin in a user namespace of its own, as the user that it
+	// is, with the rights in there that it needs to give families a Space. It has no
+	// other right for it, and what it starts has not even those.
+	OwnUsers bool
 
 	Bond Bond
 	Nice int // added to the parent's niceness; only positive values have an effect

@@ -42,6 +42,8 @@ type Spec struct {
 	Log          *slog.Logger // nil is silence
 	// OwnMounts has starters mount what nobody else sees.
 	OwnMounts bool
+	// OwnUsers has starters begin in a user namespace of their own (host.SpawnSpec).
+	OwnUsers bool
 	// Mounter takes away what a starter that died had mounted where others see it;
 	// nil where none does.
 	Mounter host.Mounter
@@ -168,12 +170,24 @@ func (l *Launcher) Close() {
 // Use has further starters be another program. Those that run stay; those that
 // wait for a plan are ended.
 func (l *Launcher) Use(path string, args []string) {
+	l.use(func(s *Spec) { s.Path, s.Args = path, args })
+}
+
+// UseOwnUsers is Use for Spec.OwnUsers.
+func (l *Launcher) UseOwnUsers(on bool) {
+	l.use(func(s *Spec) { s.OwnUsers = on })
+}
+
+// use changes how further starters are started.
+func (l *Launcher) use(change func(*Spec)) {
 	l.mu.Lock()
-	if path == l.spec.Path && slices.Equal(args, l.spec.Args) || l.closed {
+	next := l.spec
+	change(&next)
+	if same := next.Path == l.spec.Path && slices.Equal(next.Args, l.spec.Args) && next.OwnUsers == l.spec.OwnUsers; same || l.closed {
 		l.mu.Unlock()
 		return
 	}
-	l.spec.Path, l.spec.Args = path, args
+	l.spec = next
 	l.used++
 	idle := l.standby
 	l.standby = nil
@@ -248,7 +262,7 @@ func start(spec Spec) (*Handle, error) {
 	family, err := spec.Spawner.Spawn(host.SpawnSpec{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env,
 		Stdin: stdinR, Stdout: stdoutW, Stderr: spec.Stderr,
-		Bond: host.Independent, OwnMounts: spec.OwnMounts,
+		Bond: host.Independent, OwnMounts: spec.OwnMounts, OwnUsers: spec.OwnUsers,
 	})
 	stdinR.Close()
 	stdoutW.Close()

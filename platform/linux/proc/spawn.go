@@ -236,6 +236,13 @@ func (s *Spawner) fork(spec host.SpawnSpec, f *family, group *cgroup.Group) erro
 	if spec.OwnMounts {
 		attr.Sys.Cloneflags |= syscall.CLONE_NEWNS
 	}
+	if spec.OwnUsers {
+		space.Users(attr.Sys)
+	} else if s.lent {
+		if err := space.Unlend(); err != nil { // this thread; the next that needs rights is lent them anew
+			return err
+		}
+	}
 	if u := spec.User; u != nil {
 		groups := u.Groups
 		if spec.TrackGID != 0 {

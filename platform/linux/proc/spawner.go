@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/platform/linux/cgroup"
+	"github.com/execpoint/execpoint/platform/linux/space"
 )
 
 // Role says what the process is that uses the spawner.
@@ -51,6 +52,7 @@ type Spawner struct {
 	groups *cgroup.Tree
 	self   Stat
 	boot   func() string
+	lent   bool // this process has rights that are not for what it starts
 
 	// mu is held while a process is started, so that its end cannot be seen
 	// before it is known.
@@ -98,6 +100,7 @@ func New(o Options) (*Spawner, error) {
 		}
 	}
 	if o.Role == Starter {
+		s.lent = space.Lent()
 		unignore(unix.SIGHUP, unix.SIGINT) // the two that Go leaves ignored if they were
 		unix.Umask(0o022)
 	}

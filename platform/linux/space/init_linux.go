@@ -41,32 +41,45 @@ type Init struct {
 // environment. It must be waited for as every child.
 func StartInit(s host.Space, u *host.Identity, env []string) (*Init, error) {
 	const op = "space.StartInit"
-	fail := func(what string, err error) (*Init, error) { return nil, errs.E(op, errs.Broken, what, err) }
-	file, err := programFile(initCalls(ProcOf(s), u))
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if Lent() {
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount /proc; it gives it back then
+	}
+	// No Pdeathsig here: the syscall package takes a parent in another PID namespace
+	// for one that is dead. The calls have one.
+	in, err := execute(initCalls(ProcOf(s), u), env, attr)
 	if err != nil {
-		return fail("memfd", err)
+		return nil, errs.E(op, errs.Broken, "execute", err)
+	}
+	return in, nil
+}
+
+// execute starts a program of these calls. Its descriptor 3 is the pipe that Ready reads.
+func execute(c *calls, env []string, attr *syscall.SysProcAttr) (*Init, error) {
+	c.end()
+	file, err := programFile(c.list, c.text)
+	if err != nil {
+		return nil, err
 	}
 	defer file.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fail(os.DevNull, err)
+		return nil, err
 	}
 	defer null.Close()
 	ready, says, err := os.Pipe()
 	if err != nil {
-		return fail("pipe", err)
+		return nil, err
 	}
 	defer says.Close()
 	in := &Init{PidFD: -1, ready: ready}
-	// No Pdeathsig here: the syscall package takes a parent in another PID namespace
-	// for one that is dead. The calls have one.
+	attr.PidFD = &in.PidFD
 	in.PID, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), []string{InitName}, &syscall.ProcAttr{
-		Dir: "/", Env: env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), says.Fd()},
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &in.PidFD},
+		Dir: "/", Env: env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), says.Fd()}, Sys: attr,
 	})
 	if err != nil {
 		ready.Close()
-		return fail("execute", err)
+		return nil, err
 	}
 	return in, nil
 }
@@ -80,47 +93,78 @@ func (in *Init) Ready() bool {
 	return n == 1 && err == nil
 }
 
-// initCalls are the calls of an Init, and the texts that they speak of.
-func initCalls(procAt string, u *host.Identity) (list []call, text []byte) {
-	const calls = 11 // at most; the texts stand behind as many
-	at := func(b []byte) uint64 {
-		for len(text)%8 != 0 {
-			text = append(text, 0)
-		}
-		text = append(text, b...)
-		return textAt(calls, len(text)-len(b))
+// calls are those of a program while it is made: the texts that they speak of stand
+// behind mostCalls of them.
+type calls struct {
+	list []call
+	text []byte
+}
+
+const mostCalls = 12
+
+// at is the address of b in the program.
+func (c *calls) at(b []byte) uint64 {
+	for len(c.text)%8 != 0 {
+		c.text = append(c.text, 0)
 	}
-	words := func(s string) uint64 { return at(append([]byte(s), 0)) }
-	do := func(number int64, args ...uint64) {
-		c := call{Number: number}
-		copy(c.Args[:], args)
-		list = append(list, c)
+	c.text = append(c.text, b...)
+	return textAt(mostCalls, len(c.text)-len(b))
+}
+
+func (c *calls) word(s string) uint64 { return c.at(append([]byte(s), 0)) }
+
+func (c *calls) do(number int64, args ...uint64) {
+	one := call{Number: number}
+	copy(one.Args[:], args)
+	c.list = append(c.list, one)
+}
+
+// end ends the list: the program waits for children from there on.
+func (c *calls) end() {
+	children := c.at(children)
+	c.do(-1, children)
+	for len(c.list) < mostCalls {
+		c.do(-1, children)
 	}
-	children := at(binary.LittleEndian.AppendUint64(nil, 1<<(unix.SIGCHLD-1)))
-	kind := words("proc")
-	do(unix.SYS_MOUNT, kind, words(procAt), kind, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+}
+
+// children is the set of signals of which one tells of a child.
+var children = binary.LittleEndian.AppendUint64(nil, 1<<(unix.SIGCHLD-1))
+
+// mountProc mounts what shows the processes of the namespace that the program is in.
+func (c *calls) mountProc(at string) {
+	kind := c.word("proc")
+	c.do(unix.SYS_MOUNT, kind, c.word(at), kind, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+}
+
+// ready tells the starter of the program that all before it is done.
+func (c *calls) ready() { c.do(unix.SYS_WRITE, 3, c.word("p"), 1) }
+
+// initCalls are the calls of an Init.
+func initCalls(procAt string, u *host.Identity) *calls {
+	c := new(calls)
+	c.mountProc(procAt)
 	if u != nil {
 		var groups []byte
 		for _, g := range u.Groups {
 			groups = binary.LittleEndian.AppendUint32(groups, g)
 		}
-		do(unix.SYS_SETGROUPS, uint64(len(u.Groups)), at(groups))
-		do(unix.SYS_SETRESGID, uint64(u.GID), uint64(u.GID), uint64(u.GID))
-		do(unix.SYS_SETRESUID, uint64(u.UID), uint64(u.UID), uint64(u.UID))
+		c.do(unix.SYS_SETGROUPS, uint64(len(u.Groups)), c.at(groups))
+		c.do(unix.SYS_SETRESGID, uint64(u.GID), uint64(u.GID), uint64(u.GID))
+		c.do(unix.SYS_SETRESUID, uint64(u.UID), uint64(u.UID), uint64(u.UID))
+	} else if Lent() {
+		head := binary.LittleEndian.AppendUint64(nil, unix.LINUX_CAPABILITY_VERSION_3)
+		c.do(unix.SYS_CAPSET, c.at(head), c.at(make([]byte, 24))) // none are left
 	}
 	// After the change of the user, which sets these two back. Should the thread be
 	// dead already, nobody reads what is written below, and that fails.
-	do(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
-	do(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uint64(unix.SIGKILL))
-	do(unix.SYS_PRCTL, unix.PR_SET_NAME, words(InitName))
-	do(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, children, 0, 8)
-	do(unix.SYS_WRITE, 3, kind, 1)
-	do(unix.SYS_CLOSE, 3)
-	do(-1, children)
-	for len(list) < calls {
-		list = append(list, call{Number: -1, Args: [5]uint64{children}})
-	}
-	return list, text
+	c.do(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
+	c.do(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uint64(unix.SIGKILL))
+	c.do(unix.SYS_PRCTL, unix.PR_SET_NAME, c.word(InitName))
+	c.do(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, c.at(children), 0, 8)
+	c.ready()
+	c.do(unix.SYS_CLOSE, 3)
+	return c
 }
 
 // programFile is the program with these calls, as a file in memory.

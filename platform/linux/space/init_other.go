@@ -24,5 +24,10 @@ func StartInit(host.Space, *host.Identity, []string) (*Init, error) {
 	return nil, errs.E("space.StartInit", errs.Unsupported, runtime.GOARCH, errors.New("there is no init for PID namespaces on this processor"))
 }
 
+// TryUsers fails: a starter could not make all of a space.
+func TryUsers() error {
+	return errs.E("space.TryUsers", errs.Unsupported, runtime.GOARCH, errors.New("there is no init for PID namespaces on this processor"))
+}
+
 // Ready is never called.
 func (*Init) Ready() bool { return false }

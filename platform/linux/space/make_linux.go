@@ -17,24 +17,6 @@ import (
 	"github.com/execpoint/execpoint/platform/linux/access"
 )
 
-// Able says why this process cannot make spaces; nil is that it can. HTCondor asks
-// the same: the rights of root, and the capability that a container may lack.
-func Able() error {
-	const op = "space.Able"
-	if os.Geteuid() != 0 {
-		return errs.E(op, errs.Unsupported, "", errors.New("mounts and namespaces need the rights of root"))
-	}
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var caps [2]unix.CapUserData
-	if err := unix.Capget(&head, &caps[0]); err != nil {
-		return errs.E(op, errs.Broken, "capget", err)
-	}
-	if caps[0].Effective&(1<<unix.CAP_SYS_ADMIN) == 0 {
-		return errs.E(op, errs.Unsupported, "", errors.New("mounts and namespaces need CAP_SYS_ADMIN, which this process lacks"))
-	}
-	return nil
-}
-
 // Make gives the calling thread the space s. Sources are opened with the rights of u,
 // nil being those of the process. After an error the thread is of no use.
 func Make(s host.Space, u *host.Identity) error {
