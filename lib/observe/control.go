@@ -141,6 +141,8 @@ type Status struct {
 	Jobs    *JobCount `json:"jobs,omitempty"` // of the embedded access point, if there is one
 
 	Draining *Draining `json:"draining,omitempty"`
+	// NotContained says what of jobs this EP cannot contain, and why.
+	NotContained []string `json:"not_contained,omitempty"`
 	// Ending says why the EP ends, "" if it does not.
 	Ending string `json:"ending,omitempty"`
 }

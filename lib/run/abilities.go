@@ -54,6 +54,7 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	if s.any.settings.Space.NoNetwork {
 		starter.WithoutNetwork(ad)
 	}
+	s.contain.advertise(ad)
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.starter.abilities.answers.Said(known.Programs)

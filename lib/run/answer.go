@@ -79,6 +79,9 @@ func (n *node) status(now clock.Instant) *observe.Status {
 		s.Program = "condor_ep run"
 		s.Jobs = &observe.JobCount{Idle: c.Idle, Running: c.Running + c.Suspended, Held: c.Held, Done: c.Done, Total: c.Total}
 	}
+	for _, u := range n.starter.settings.Load().contain.not {
+		s.NotContained = append(s.NotContained, u.String())
+	}
 	for v := range n.eng.Views() {
 		q := v.Free
 		sl := observe.Slot{

@@ -73,12 +73,14 @@ func (p processes) Launch(ctx context.Context, plan *protocol.Plan, nc net.Conn)
 	return h, nil
 }
 
-// newLauncher is the launcher of a run, and our own below it.
-func newLauncher(o Options) (l Launcher, own processes) {
+// newLauncher is the launcher of a run, and our own below it. ownUsers has starters begin
+// in a user namespace.
+func newLauncher(o Options, ownUsers bool) (l Launcher, own processes) {
 	own = processes{launch.NewLauncher(launch.Spec{
 		Spawner: o.Host.Spawner, Census: o.Host.Census, Private: o.Host.Private, Path: o.StarterPath, Args: o.StarterArgs, Env: role.Of(o.StarterEnv, o.Self),
 		Stderr: o.StarterLog, Standby: o.Standby, Log: o.Log, Channel: o.Host.Channel,
 		OwnMounts: o.Host.Volumes != nil && o.Host.Volumes.Hidden(), Mounter: o.Host.Mounter,
+		OwnUsers: ownUsers,
 	})}
 	if o.Launcher == nil {
 		return own, own

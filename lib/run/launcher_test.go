@@ -34,7 +34,7 @@ func (o *other) Close() { o.closed++ }
 func TestLauncher(t *testing.T) {
 	t.Parallel()
 	o := Options{Host: Host{Spawner: noSpawner{}}, Starters: Starters{StarterPath: "/nonexistent"}}
-	l, _ := newLauncher(o)
+	l, _ := newLauncher(o, false)
 	// What failed is nil, not an interface that holds a nil.
 	if s, err := l.Launch(t.Context(), &protocol.Plan{}, nil); s != nil || !errs.Is(err, errs.Broken) {
 		t.Errorf("%v, %v", s, err)
@@ -45,7 +45,7 @@ func TestLauncher(t *testing.T) {
 		own = l
 		return in
 	}
-	l, _ = newLauncher(o)
+	l, _ = newLauncher(o, false)
 	if _, err := l.Launch(t.Context(), &protocol.Plan{}, nil); err == nil || err.Error() != "another launcher" {
 		t.Error(err)
 	}

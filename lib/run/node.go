@@ -93,6 +93,8 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 			o.Inventory.Attrs.SetString("CondorVersion", v)
 		}
 		n.able(o.Inventory.Attrs, settings)
+	} else {
+		settings.contain.advertise(o.Inventory.Attrs)
 	}
 	over := n.waiting("a first reading of how busy the machine and how full its file systems are")
 	sample, err := o.Host.Sampler.Sample(ctx)
@@ -116,6 +118,7 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	}
 	n.tellTracking()
 	n.tellDoubts(o.Config)
+	n.tellUncontained(nil, settings)
 	interval, err := o.Config.Duration("PERIODIC_EXPR_INTERVAL")
 	if err != nil {
 		return nil, errs.E("run.Run", errs.Invalid, "", err)
@@ -128,7 +131,7 @@ func newNode(ctx context.Context, o Options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.starter.launcher, n.starter.own = newLauncher(o)
+	n.starter.launcher, n.starter.own = newLauncher(o, settings.contain.users)
 	n.beginRecords()
 	n.tellStart(now)
 	for _, eff := range effects {

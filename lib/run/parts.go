@@ -36,6 +36,7 @@ type starterSide struct {
 	settings  atomic.Pointer[starterSettings] // of the starters that begin now
 	launching chan struct{}                   // one for each starter that is started and given its plan
 	abilities abilities
+	users     triedUsers
 	gids      *gids
 	tracking  tracking // as the log was told last
 }

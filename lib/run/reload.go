@@ -52,6 +52,7 @@ func (n *node) reload() {
 				if n.o.Starter != nil {
 					n.starter.own.Use(path, args)
 				}
+				n.starter.own.UseOwnUsers(settings.contain.users)
 				n.seekAbilities()
 			}
 			if n.reloads.again {
@@ -92,6 +93,7 @@ func (n *node) loaded(now clock.Instant, next *config.Snapshot, settings *starte
 	_ = n.setIntervals(next) // it is usable
 	interval, _ := next.Duration("PERIODIC_EXPR_INTERVAL")
 	n.ap.Configure(now, interval, jobpolicy.SystemFrom(next))
+	n.tellUncontained(n.starter.settings.Load(), settings)
 	n.starter.settings.Store(settings)
 	n.setRecords(next)
 	n.performAll(now, effects)

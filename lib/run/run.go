@@ -68,6 +68,10 @@ type Host struct {
 	Volumes host.Volumes
 	Mounter host.Mounter
 
+	// Rootless is how a program without the rights of root contains jobs; nil for one
+	// that has them, and where nobody can tell.
+	Rootless *Rootless
+
 	// Channel makes the standard input of a starter, through which the shadow's
 	// connection is passed; nil where none can be, and no job of a pool can run.
 	Channel func() (child *os.File, parent launch.Channel, err error)

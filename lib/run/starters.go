@@ -16,6 +16,8 @@ type starterSettings struct {
 	any    typeSettings
 	byType map[int]typeSettings
 	types  map[int]int // of slots by their number
+
+	contain containment
 }
 
 // typeSettings are those for the slots of one type.
@@ -41,6 +43,7 @@ func (n *node) startersOf(s *config.Snapshot) (*starterSettings, error) {
 			return nil, err
 		}
 	}
+	all.contain = n.containmentOf(all)
 	return all, nil
 }
 

@@ -18,15 +18,23 @@ type SpaceSettings struct {
 	PerJob     bool   // PER_JOB_NAMESPACES: false makes no mounts, and no process numbers either, which need one
 	PIDs       bool   // USE_PID_NAMESPACES
 	NoNetwork  bool   // NO_JOB_NETWORKING
-	Encrypt    bool   // ENCRYPT_EXECUTE_DIRECTORY, which no system is asked for here: it makes /tmp private all the same
+	// Asked says that the owner has set one of these so that jobs get something of their
+	// own. Root gives jobs what the defaults say. Without root all of it takes a user
+	// namespace, in which set-uid programs do not work and only one account is known.
+	// So jobs that ran before keep running where nobody asked.
+	Asked   bool
+	Encrypt bool // ENCRYPT_EXECUTE_DIRECTORY, which no system is asked for here: it makes /tmp private all the same
 }
 
 // space reads them.
 func (r *reader) space() SpaceSettings {
-	return SpaceSettings{
+	s := SpaceSettings{
 		Under: r.String("MOUNT_UNDER_SCRATCH"), PrivateShm: r.Bool("MOUNT_PRIVATE_DEV_SHM"), PerJob: r.Bool("PER_JOB_NAMESPACES"),
 		PIDs: r.Bool("USE_PID_NAMESPACES"), NoNetwork: r.Bool("NO_JOB_NETWORKING"), Encrypt: r.Bool("ENCRYPT_EXECUTE_DIRECTORY"),
 	}
+	asked := r.written("PER_JOB_NAMESPACES") || s.PIDs || s.PrivateShm && r.written("MOUNT_PRIVATE_DEV_SHM") || s.Under != "" && r.written("MOUNT_UNDER_SCRATCH")
+	s.Asked = s.NoNetwork || s.PerJob && asked
+	return s
 }
 
 // Dirs are the directories of MOUNT_UNDER_SCRATCH for a job (MY, and without a prefix)

@@ -57,8 +57,34 @@ func TestSpaceDefaults(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	all := "USE_PID_NAMESPACES = true\nNO_JOB_NETWORKING = true\nMOUNT_PRIVATE_DEV_SHM = false\nPER_JOB_NAMESPACES = false\nMOUNT_UNDER_SCRATCH =\n"
-	if got, want := spaceOf(t, all), (SpaceSettings{PIDs: true, NoNetwork: true}); got != want {
+	if got, want := spaceOf(t, all), (SpaceSettings{PIDs: true, NoNetwork: true, Asked: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Asked is what the owner writes, be it what the defaults say; these alone are not.
+func TestSpaceAsked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false,
+		"MOUNT_UNDER_SCRATCH = \"/tmp,/var/tmp\"\nMOUNT_PRIVATE_DEV_SHM = true\nPER_JOB_NAMESPACES = true\n": true, // as the defaults, but written
+		"PER_JOB_NAMESPACES = True\n":                                     true,
+		"MOUNT_UNDER_SCRATCH = \"/tmp\"\n":                                true,
+		"MOUNT_UNDER_SCRATCH =\n":                                         false,
+		"MOUNT_PRIVATE_DEV_SHM = True\n":                                  true,
+		"MOUNT_PRIVATE_DEV_SHM = False\n":                                 false,
+		"USE_PID_NAMESPACES = True\n":                                     true,
+		"USE_PID_NAMESPACES = False\n":                                    false,
+		"NO_JOB_NETWORKING = True\n":                                      true,
+		"PER_JOB_NAMESPACES = False\nNO_JOB_NETWORKING = True\n":          true, // no mount is needed for it
+		"PER_JOB_NAMESPACES = False\nUSE_PID_NAMESPACES = True\n":         false,
+		"PER_JOB_NAMESPACES = False\nMOUNT_UNDER_SCRATCH = \"/tmp\"\n":    false,
+		"ENCRYPT_EXECUTE_DIRECTORY = True\n":                              false,
+		"STARTER.USE_PID_NAMESPACES = True\nUSE_PID_NAMESPACES = False\n": true,
+	} {
+		if got := spaceOf(t, text).Asked; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ func Print(w io.Writer, s *observe.Status, now time.Time) {
 			fmt.Fprintf(w, "  %s is broken: %s\n", words.Printable(sl.Name), words.Printable(sl.Broken))
 		}
 	}
+	for _, what := range s.NotContained {
+		fmt.Fprintf(w, "  not contained: %s\n", words.Printable(what))
+	}
 	if s.Draining != nil {
 		fmt.Fprintln(w, "  "+words.Printable(drain(s.Draining, now)))
 		if s.Draining.Start != "" {

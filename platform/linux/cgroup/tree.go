@@ -173,6 +173,15 @@ func (t *Tree) passControllers(controllers ...string) {
 	}
 }
 
+// Has reports whether the jobs' groups have a controller.
+func (t *Tree) Has(controller string) bool {
+	if t.version == 2 {
+		have, err := os.ReadFile(filepath.Join(t.parts[0].base, "cgroup.subtree_control"))
+		return err == nil && slices.Contains(strings.Fields(string(have)), controller)
+	}
+	return slices.ContainsFunc(t.parts, func(h hierarchy) bool { return h.has(controller) })
+}
+
 // Create makes the group called name. One that exists from before is removed
 // first, so that its peaks are not taken for this job's. One that still holds
 // processes is a Conflict: they may be somebody's.

@@ -67,6 +67,9 @@ func scenario[T any](t testing.TB, name string, args ...string) T {
 	ctx := t.Context()
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), scenarioEnv+"="+name)
+	if spaces.MatchString(t.Name()) {
+		withUsers(cmd)
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

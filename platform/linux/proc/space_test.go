@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,8 +31,64 @@ var nobody = &host.Identity{Name: "nobody", UID: 65534, GID: 65534, Groups: []ui
 
 func needsSpaces(t testing.TB) {
 	t.Helper()
-	if err := space.Able(); err != nil {
+	able := space.Able
+	if os.Geteuid() != 0 {
+		able = space.TryUsers
+	}
+	if err := able(); err != nil {
 		t.Skip(err)
+	}
+}
+
+// spaces are the tests whose starters make spaces. Without root they begin in a user
+// namespace.
+var spaces = regexp.MustCompile("^TestSpace")
+
+func withUsers(cmd *exec.Cmd) {
+	if os.Geteuid() == 0 {
+		return
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	space.Users(cmd.SysProcAttr)
+}
+
+// jobUser is who jobs run as: without root it is who runs the tests.
+func jobUser() *host.Identity {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return nobody
+}
+
+// TestAsAUser has an ordinary user run those tests.
+//
+// row: S4-083
+func TestAsAUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the tests themselves are an ordinary user's here")
+	}
+	dir := spaceDir(t)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "test")
+	if err := os.WriteFile(program, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run="+spaces.String(), "-test.v")
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(dir, "tmp")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody.UID, Gid: nobody.GID}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "namespace") {
+			t.Log(strings.TrimSpace(line))
+		}
 	}
 }
 
@@ -39,7 +96,7 @@ func needsSpaces(t testing.TB) {
 // shm, pids, net.
 func spaceSpec(s *Spawner, dir, words, script string) host.SpawnSpec {
 	spec := shell(script)
-	spec.Dir, spec.User, spec.Space = "/", nobody, &host.Space{}
+	spec.Dir, spec.User, spec.Space = "/", jobUser(), &host.Space{}
 	spec.Env = append(spec.Env, "MARK=space")
 	spec.Marker = "MARK=space"
 	for word := range strings.SplitSeq(words, ",") {
@@ -115,6 +172,12 @@ func spaceDir(t testing.TB) string {
 		}
 	}
 	tmp := filepath.Join(dir, "tmp")
+	if os.Geteuid() != 0 {
+		if err := os.Mkdir(tmp, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
 	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Chown(dir, int(nobody.UID), int(nobody.GID)), os.Chown(tmp, int(nobody.UID), int(nobody.GID))); err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +190,10 @@ func spaceDir(t testing.TB) string {
 func TestSpace(t *testing.T) {
 	t.Parallel()
 	needsSpaces(t)
+	uid := "65534"
+	if os.Geteuid() != 0 {
+		uid = strconv.Itoa(os.Geteuid())
+	}
 	for _, c := range []struct {
 		name, words, script string
 		want                []string // lines of the output, all of them
@@ -134,13 +201,13 @@ func TestSpace(t *testing.T) {
 	}{
 		{"without a space others are seen", "", `test -d /proc/$PPID && echo others; test $$ -gt 10 && echo numbers`, []string{"others", "numbers"}, 0},
 		{"private /tmp", "tmp", `echo x > /tmp/mine && ls -A /tmp; stat -c '%a %u' /tmp; id -u; ls /dev/shm/execpoint-test-none 2>/dev/null; exit 0`,
-			[]string{"mine", "700 65534", "65534"}, 0},
+			[]string{"mine", "700 " + uid, uid}, 0},
 		{"private /dev/shm", "shm", `echo x > /dev/shm/execpoint-space-test && ls -A /dev/shm; stat -fc %T /dev/shm; stat -c %a /dev/shm`,
 			[]string{"execpoint-space-test", "tmpfs", "1777"}, 0},
 		{"no network but lo, which is up", "net", `tail -n +3 /proc/net/dev | wc -l | tr -d ' '; grep -c 'lo:' /proc/net/dev; grep 0100007F /proc/net/fib_trie >/dev/null || grep -c 127.0.0.1 /proc/net/fib_trie >/dev/null && echo up`,
 			[]string{"1", "1", "up"}, 0},
 		{"numbers of its own", "pids", `echo $$; cd /proc; echo [0-9]*; cat 1/comm; stat -c %u 1; kill -9 1; echo alive; cat /proc/1/environ 2>/dev/null; test -r /proc/1/mem || echo closed`,
-			[]string{"2", "1 2", "condor_pid_ns_i", "65534", "alive", "closed"}, 0},
+			[]string{"2", "1 2", "condor_pid_ns_i", uid, "alive", "closed"}, 0},
 		{"what it leaves dies with it", "pids", `(setsid sleep 1000 &); (sleep 1001 &); exit 3`, nil, 2},
 		{"everything", "tmp,shm,pids,net", `echo $$ > /tmp/a; echo b > /dev/shm/b; cat /tmp/a /dev/shm/b; tail -n +3 /proc/net/dev | wc -l | tr -d ' '`, []string{"2", "b", "1"}, 0},
 		{"read-only", "ro", `touch /usr/x 2>&1 | grep -c 'Read-only'; grep ' /usr ' /proc/self/mountinfo | cut -d' ' -f6 | cut -d, -f1`, []string{"1", "ro"}, 0},
@@ -187,6 +254,9 @@ func TestSpaceSources(t *testing.T) {
 			return errors.Join(os.RemoveAll(dir), os.Symlink(filepath.Dir(secret), dir), os.Rename(secret, filepath.Join(filepath.Dir(secret), "tmp")))
 		},
 	} {
+		if name == "a link on the way" && os.Geteuid() != 0 {
+			continue // it leads where the user could go himself
+		}
 		dir := spaceDir(t)
 		if err := make(filepath.Join(dir, "tmp")); err != nil {
 			t.Fatal(err)
@@ -264,7 +334,7 @@ func scenarioSpaceBeside(args []string) (outcome, error) {
 	}
 	defer os.Remove(out.Name())
 	guest := shell("cat /tmp/job; cat /proc/2/comm; tail -n +3 /proc/net/dev | wc -l | tr -d ' '; (setsid sleep 1000 &)")
-	guest.Beside, guest.User, guest.Dir, guest.Stdout, guest.Stderr = f, nobody, "/tmp", out, out
+	guest.Beside, guest.User, guest.Dir, guest.Stdout, guest.Stderr = f, jobUser(), "/tmp", out, out
 	guest.Env = append(guest.Env, "MARK=guest")
 	guest.Marker = "MARK=guest"
 	g, err := s.Spawn(guest)
@@ -332,6 +402,7 @@ func TestSpaceKilled(t *testing.T) {
 		dir := spaceDir(t)
 		cmd := exec.Command(os.Args[0], "none", dir)
 		cmd.Env = append(os.Environ(), scenarioEnv+"=stay", "OF="+dir)
+		withUsers(cmd)
 		if err := bound.Start(cmd); err != nil {
 			t.Fatal(err)
 		}

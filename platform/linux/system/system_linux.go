@@ -24,6 +24,7 @@ import (
 	"github.com/execpoint/execpoint/platform/linux"
 	"github.com/execpoint/execpoint/platform/linux/access"
 	"github.com/execpoint/execpoint/platform/linux/account"
+	"github.com/execpoint/execpoint/platform/linux/cgroup"
 	"github.com/execpoint/execpoint/platform/linux/detect"
 	"github.com/execpoint/execpoint/platform/linux/handover"
 	"github.com/execpoint/execpoint/platform/linux/idle"
@@ -118,6 +119,7 @@ func (p *System) Host(execute string, snap *config.Snapshot) (run.Host, error) {
 		Cores:       linux.Cores,
 		Tracking:    tracking,
 		Mounter:     mount.Volumes{},
+		Rootless:    p.rootless(),
 		Descriptors: func() (host.Descriptors, error) { return linux.Descriptors(p.root) },
 		Channel: func() (*os.File, launch.Channel, error) {
 			child, parent, err := handover.New()
@@ -138,6 +140,27 @@ func (p *System) tracking(place host.GroupPlace) host.Tracking {
 	has := host.Tracking{NoSpaces: space.Able()}
 	has.Groups, has.NoGroups = p.families.GroupsAt(groupsRoot, place)
 	return has
+}
+
+// rootless is how this program contains jobs without the rights of root, nil with them.
+func (p *System) rootless() *run.Rootless {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return &run.Rootless{
+		Users: space.TryUsers,
+		Memory: func(place host.GroupPlace) error {
+			own, err := os.ReadFile(filepath.Join(p.root.Proc, "self/cgroup"))
+			if err != nil {
+				return err
+			}
+			tree, err := cgroup.Open(cgroup.Options{Root: p.root.Cgroup, Base: place.Base, Self: own, Delegated: place.Delegated})
+			if err == nil && !tree.Has("memory") {
+				err = errs.E("system.Rootless", errs.Unsupported, place.Base, errors.New("the memory controller is not handed down to the groups of jobs"))
+			}
+			return err
+		},
+	}
 }
 
 // Others finds users of the machine, and acts for them; nil where this program
