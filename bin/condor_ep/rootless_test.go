@@ -29,6 +29,7 @@ type rootless struct {
 	place
 	program string
 	cred    *syscall.Credential // nil is who runs the test
+	group   string              // the control group in which condor_ep begins, "" for that of the test
 }
 
 func newRootless(t *testing.T) *rootless {
@@ -87,6 +88,9 @@ func (r *rootless) cmd(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	r.give(t)
 	cmd := exec.Command(r.program, args...)
+	if r.group != "" {
+		cmd = exec.Command("/bin/sh", append([]string{"-c", `echo 0 >"$0/cgroup.procs" && exec "$@"`, r.group, r.program}, args...)...)
+	}
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), beTool+"=1", "HOME="+r.dir, "TMPDIR="+r.tmp, run.BaseVariable+"="+filepath.Join(r.tmp, "runs"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: r.cred}
@@ -125,6 +129,10 @@ func TestRootless(t *testing.T) {
 	t.Parallel()
 	r := newRootless(t)
 	allowed := r.allows(t)
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const all = "Accounts,Mounts,Processes,Network"
 	for _, tt := range []struct {
 		name, config string
@@ -142,7 +150,7 @@ func TestRootless(t *testing.T) {
 		alive := filepath.Join(r.dir, "alive")
 		out, said, err := r.run(t, tt.config, `has() { awk -v at=$1 '$5 == at' /proc/self/mountinfo | wc -l; }
 for d in /tmp /dev/shm; do : > $d/`+mark+`; done
-test $$ = 2 && echo own pids; test $(tail -n +3 /proc/net/dev | wc -l) = 1 && grep -q 127.0.0.1 /proc/net/fib_trie && echo own net
+test $$ = 2 && echo own pids; test $(readlink /proc/self/ns/net) != '`+network+`' && test $(tail -n +3 /proc/net/dev | wc -l) = 1 && grep -q 127.0.0.1 /proc/net/fib_trie && echo own net
 sed -n 's/^ExecpointNotContained = //p' $_CONDOR_MACHINE_AD
 id -u; id -g
 `+strings.ReplaceAll(escape, "ALIVE", alive))
@@ -192,6 +200,57 @@ id -u; id -g
 		}
 	}
 	r.nothingLeft(t)
+}
+
+// A group that was delegated to the user keeps the memory of its jobs, and of all their
+// processes, though the Execution Point itself was started in it.
+//
+// row: S4-083
+func TestRootlessMemory(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	dir := "/sys/fs/cgroup" + strings.TrimSpace(strings.TrimPrefix(string(own), "0::"))
+	if os.Geteuid() == 0 || err != nil || strings.Count(string(own), "\n") != 1 || syscall.Access(dir, 2) != nil {
+		t.Skip("needs an ordinary user with a delegated group of version 2")
+	}
+	r := newRootless(t)
+	// As systemd has it for a service: the Execution Point begins alone in its group, and
+	// in a new one each time. So this process leaves the one that is to be divided.
+	within := func(name string) string { return filepath.Join(dir, name) }
+	err = os.Mkdir(within("tests"), 0o755)
+	if err == nil {
+		err = os.WriteFile(within("tests/cgroup.procs"), []byte("0"), 0)
+	}
+	if err == nil {
+		err = os.WriteFile(within("cgroup.subtree_control"), []byte("+memory"), 0)
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	n := 0
+	begin := func(config, script string) (string, string, error) {
+		t.Helper()
+		n++
+		r.group = within(fmt.Sprintf("ep%d", n))
+		if err := os.Mkdir(r.group, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return r.run(t, config, script)
+	}
+	for config, want := range map[string]string{
+		"CREATE_CGROUP_WITHOUT_ROOT = True\n":                            "Accounts,Mounts,Processes,Network",
+		"CREATE_CGROUP_WITHOUT_ROOT = True\nUSE_PID_NAMESPACES = True\n": "Accounts",
+	} {
+		config += "MODIFY_REQUEST_EXPR_REQUESTMEMORY = RequestMemory\n"
+		out, said, err := begin(config, `sed -n 's/^ExecpointNotContained = //p' $_CONDOR_MACHINE_AD
+cat /sys/fs/cgroup$(dirname $(sed -n 's/^0:://p' /proc/self/cgroup))/memory.max`)
+		if err != nil || out != `"`+want+"\"\n33554432\n" {
+			t.Errorf("%s: %v\n%s%s", config, err, out, said)
+		}
+		out, said, err = begin(config, "head -c 100000000 /dev/zero | tail -c 99999999 | wc -c; sleep 5; echo lives")
+		if log := r.read(t, "job.log"); err == nil || !strings.Contains(log, "Code 34 Subcode 102") || strings.Contains(out, "lives") {
+			t.Errorf("%s: %v\n%s%s%s", config, err, out, said, log)
+		}
+	}
 }
 
 // atRest says whether a file goes on to change: nil is that it does not.

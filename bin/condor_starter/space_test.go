@@ -132,6 +132,11 @@ func TestSpaces(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpaceStage(t, c.config)
+			for dir := range strings.FieldsSeq(c.mounts) { // a small machine lacks some
+				if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+					t.Skip(err)
+				}
+			}
 			me := "execpoint-" + filepath.Base(s.execute)
 			s.set("RequestMemory", "128").set("Environment", `"me=`+me+`"`)
 			s.sh(mounts + `echo $TMPDIR $TEMP $TMP; ` + strings.ReplaceAll(c.script, "STARTER", fmt.Sprint(os.Getpid())))

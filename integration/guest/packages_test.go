@@ -66,3 +66,17 @@ func TestQuotas(t *testing.T) {
 		})
 	}
 }
+
+// TestRootless has an ordinary user run what an Execution Point without root gives its
+// jobs, with a group of version 2 of the user's own.
+func TestRootless(t *testing.T) {
+	for pkg, run := range map[string]string{
+		"platform/linux/space": "TryUsers", "platform/linux/proc": "^TestSpace(|Beside|Killed)$",
+		"bin/condor_starter": "^TestSpace", "bin/condor_ep": "^TestRootless",
+	} {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			guest.Run(t, guest.Machine{Cgroups: guest.V2, User: guest.Tester, Delegated: true}, pkg, run)
+		})
+	}
+}

@@ -52,6 +52,7 @@ type Tree struct {
 	version int
 	parts   []hierarchy
 	above   string // version 2: the directory below which the base is, which is not ours
+	given   bool   // version 2: above was delegated to us
 }
 
 // Version is 1 or 2.
@@ -92,6 +93,30 @@ func Open(o Options) (*Tree, error) {
 	return t, nil
 }
 
+// daemonsName is the group of the Execution Point itself below one that was delegated.
+const daemonsName = "condor_daemons"
+
+// MakeWay moves this process, and with it all that it starts from then on, to a group
+// below the one that was delegated: the kernel hands controllers down only from a group
+// that has no processes itself. HTCondor's starter does not, and its jobs have no limits
+// there. It does nothing where it is done, and on version 1.
+func MakeWay(o Options) error {
+	const op = "cgroup.MakeWay"
+	t := find(o)
+	if t == nil || t.version != 2 || !o.Delegated || t.parts[0].home != t.above {
+		return nil
+	}
+	dir := filepath.Join(t.above, daemonsName)
+	err := os.Mkdir(dir, 0o755)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = writeFile(filepath.Join(dir, "cgroup.procs"), "0")
+	}
+	if err != nil {
+		return errs.E(op, errs.Denied, dir, err)
+	}
+	return nil
+}
+
 // find looks at the mounts by the files that the kernel puts there.
 func find(o Options) *Tree {
 	own := ParseMembership(o.Self)
@@ -101,8 +126,11 @@ func find(o Options) *Tree {
 		at := mount
 		if o.Delegated {
 			at = home
+			if filepath.Base(home) == daemonsName { // MakeWay
+				at = filepath.Dir(home)
+			}
 		}
-		return &Tree{version: 2, above: at, parts: []hierarchy{{base: filepath.Join(at, base), home: home}}}
+		return &Tree{version: 2, above: at, given: o.Delegated, parts: []hierarchy{{base: filepath.Join(at, base), home: home}}}
 	}
 	if o.Version != 1 && exists(o.Root, "cgroup.controllers") {
 		return v2(o.Root)
@@ -151,16 +179,23 @@ func makeBase(dir string) error {
 
 // passControllers hands to the jobs' groups the controllers that the base has
 // got from above, through each group that the base's name has made. What cannot be
-// had is done without; what is above is not touched.
+// had is done without; what is above is not touched, unless it was delegated.
 func (t *Tree) passControllers(controllers ...string) {
 	base := t.parts[0].base
 	rel, err := filepath.Rel(t.above, base)
 	if err != nil {
 		return
 	}
+	var dirs []string
+	if t.given {
+		dirs = append(dirs, t.above)
+	}
 	dir := t.above
 	for part := range strings.SplitSeq(rel, "/") {
 		dir = filepath.Join(dir, part)
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
 		have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 		if err != nil {
 			return

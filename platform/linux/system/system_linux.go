@@ -154,9 +154,16 @@ func (p *System) rootless() *run.Rootless {
 			if err != nil {
 				return err
 			}
-			tree, err := cgroup.Open(cgroup.Options{Root: p.root.Cgroup, Base: place.Base, Self: own, Delegated: place.Delegated})
+			o := cgroup.Options{Root: p.root.Cgroup, Base: place.Base, Self: own, Delegated: place.Delegated}
+			if place.Base != "" {
+				if err := cgroup.MakeWay(o); err != nil {
+					return err
+				}
+			}
+			tree, err := cgroup.Open(o)
 			if err == nil && !tree.Has("memory") {
-				err = errs.E("system.Rootless", errs.Unsupported, place.Base, errors.New("the memory controller is not handed down to the groups of jobs"))
+				err = errs.E("system.Rootless", errs.Unsupported, place.Base, errors.New(
+					"the memory controller is not handed down to the groups of jobs; a group that has processes of others hands none down"))
 			}
 			return err
 		},
