@@ -200,6 +200,11 @@ func TestSpacesHeld(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			for _, dir := range []string{"/media", "/srv", "/usr/local"} { // a small machine lacks some
+				if _, err := os.Stat(dir); err != nil && strings.Contains(c.config, dir) {
+					t.Skip(err)
+				}
+			}
 			s := newSpaceStage(t, c.config)
 			s.sh("echo ran")
 			c.change(s)

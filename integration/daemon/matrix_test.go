@@ -236,6 +236,7 @@ var unlike = map[string]string{
 	// What our starter is.
 	"Has* StarterAbilityList MappingMethod":         "not all that the original's starter can do; those for s3 and gs have no plugin here",
 	"CondorVersion CondorPlatform ExecpointVersion": "who made it",
+	"ExecpointNotContained":                         "HTCondor's startd does not say what it cannot keep jobs from",
 	// Allowed differences.
 	"DetectedDisk":                                                           "ours is that of the volume; the original repeats DISK",
 	"ExpectedMachine*DrainingCompletion":                                     "with nothing to drain ours is now, and the original's since when there has been nothing",

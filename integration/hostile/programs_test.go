@@ -213,6 +213,13 @@ var programs = map[string]program{
 	}},
 	"kills": {do: func() {
 		_ = unix.Kill(-1, unix.SIGKILL) // all it may, and it lives itself
+		if os.Getenv("HOSTILE_SPACE") != "" {
+			all, _ := filepath.Glob("/proc/[0-9]*")
+			if len(all) > 2 { // it and the first process
+				bad("killed all it may, and sees %q", all)
+			}
+			_ = unix.Kill(1, unix.SIGKILL) // the kernel drops it, or ends this too
+		}
 		if os.Getenv("HOSTILE_APART") != "" {
 			try(unix.Kill(starter(), unix.SIGSTOP), "stopped its starter %d", starter())
 			try(unix.Kill(starter(), unix.SIGKILL), "killed its starter %d", starter())
@@ -340,6 +347,19 @@ var programs = map[string]program{
 	}},
 	"signalled": {do: func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL); rest(time.Second) }, signal: syscall.SIGKILL},
 	"fails":     {do: func() { os.Exit(7) }, exit: 7},
+	"escapes": {do: func() { // all that is known to get away from who watches
+		_ = self("fork-away", &syscall.SysProcAttr{Setsid: true}).Run()
+	}},
+	"spies": {do: func() {
+		rest(500 * time.Millisecond)
+		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range all {
+			b, err := os.ReadFile(path)
+			if err == nil && os.Getenv("HOSTILE_SPACE") != "" && !strings.Contains(string(b), "spies") && len(b) > 0 && !strings.Contains(string(b), "pid_ns_init") {
+				bad("sees %q", b)
+			}
+		}
+	}},
 }
 
 // parts are programs that those start.
@@ -347,6 +367,10 @@ var parts = map[string]func(){
 	"bomblet":    bomblet,
 	"leaf":       func() { rest(life) },
 	"fork-again": func() { _ = self("bomblet", &syscall.SysProcAttr{Setsid: true}).Start() },
+	"fork-away": func() {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+		_ = self("leaf", &syscall.SysProcAttr{Setsid: true}).Start()
+	},
 	"racer": func() { // swaps a directory and a link to what must stay
 		target := filepath.Join(os.TempDir(), os.Args[2]+"-target")
 		if b, err := os.ReadFile("/proc/self/cwd/target"); err == nil {
