@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -105,8 +106,22 @@ func (r *rootless) run(t *testing.T, config, script string) (out, said string, e
 	r.write(t, "job.sh", "#!/bin/sh\n"+script)
 	r.write(t, "out", "")
 	r.write(t, "job.sub", "executable = job.sh\noutput = out\nerror = err\nlog = job.log\nshould_transfer_files = YES\ntransfer_output_files =\nrequest_memory = 32\nrequest_cpus = 1\nrequest_disk = 10\n+WantJobNetworking = false\nqueue\n")
-	b, err := r.cmd(t, "run", "-config", "ep.conf", "job.sub").CombinedOutput()
-	return r.read(t, "out"), string(b), err
+	var b bytes.Buffer
+	cmd := r.cmd(t, "run", "-config", "ep.conf", "job.sub")
+	cmd.Stdout, cmd.Stderr = &b, &b
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.Minute
+	if strings.Contains(config, "NO_JOB_NETWORKING = True") && !r.allows(t) {
+		limit = 5 * time.Second // no job starts, and the run waits for a machine that can
+	}
+	late := time.AfterFunc(limit, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	later := time.AfterFunc(limit+20*time.Second, func() { _ = cmd.Process.Kill() })
+	err = cmd.Wait()
+	late.Stop()
+	later.Stop()
+	return r.read(t, "out"), b.String(), err
 }
 
 // escape leaves a process that is in a session of its own, has forked twice, is deaf to
@@ -294,6 +309,9 @@ func TestRootlessStarterKilled(t *testing.T) {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
+	if out, err := r.cmd(t, "status").CombinedOutput(); err != nil || !strings.Contains(string(out), "\n  not contained: Accounts: a job runs as the user of this") || strings.Contains(string(out), "Processes: ") {
+		t.Errorf("status: %v\n%s", err, out)
+	}
 	for _, pid := range append(childrenOf(t, cmd.Process.Pid), cmd.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -319,4 +337,50 @@ func childrenOf(t *testing.T, pid int) (all []int) {
 		}
 	}
 	return all
+}
+
+// TestRootlessRefused is TestRootless where the system allows no user namespace: it is
+// run in one that may have none below it.
+//
+// row: S4-083
+func TestRootlessRefused(t *testing.T) {
+	t.Parallel()
+	const within = "EXECPOINT_TEST_REFUSED"
+	if os.Getenv(within) != "" {
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+			t.Fatal(err)
+		}
+		r := newRootless(t)
+		if r.allows(t) {
+			t.Fatal("it is allowed")
+		}
+		out, said, err := r.run(t, "USE_PID_NAMESPACES = True\n", "sed -n 's/^ExecpointNotContained = //p' $_CONDOR_MACHINE_AD; sleep 1")
+		if err != nil || !strings.HasPrefix(out, `"Accounts,Mounts,Processes,Network`) {
+			t.Errorf("%v\n%s%s", err, out, said)
+		}
+		log, err := os.ReadFile(filepath.Join(r.tmp, "log", "StartLog"))
+		if want := "not contained: Processes: "; err != nil || strings.Count(string(log), want) != 1 || !strings.Contains(string(log), "the sysctl user.max_user_namespaces is 0") {
+			t.Errorf("%v, the log does not say %q once:\n%s", err, want, log)
+		}
+		out, said, _ = r.run(t, "NO_JOB_NETWORKING = True\n", "echo ran")
+		if out != "" {
+			t.Errorf("a job ran that was to have no network: %s%s", out, said)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, who may set limits of a namespace")
+	}
+	all := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), within+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: all, GidMappings: all, GidMappingsEnableSetgroups: true}
+	out, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Skip(err)
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

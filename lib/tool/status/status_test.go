@@ -63,8 +63,8 @@ func TestPrint(t *testing.T) {
 	if b.Len() > 0 {
 		t.Errorf("no status is %q", &b)
 	}
-	Print(&b, &observe.Status{Name: "a", PID: 1, Started: now, Slots: []observe.Slot{{Name: "slot1", Broken: "no memory"}}, Ending: "told to"}, now)
-	if want := "  slot1 is broken: no memory\n  ending: told to\n"; !strings.HasSuffix(b.String(), want) {
+	Print(&b, &observe.Status{Name: "a", PID: 1, Started: now, Slots: []observe.Slot{{Name: "slot1", Broken: "no memory"}}, NotContained: []string{"Memory: none\x1b"}, Ending: "told to"}, now)
+	if want := "  slot1 is broken: no memory\n  not contained: Memory: none\\x1b\n  ending: told to\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("got\n%swant at the end\n%s", &b, want)
 	}
 }
