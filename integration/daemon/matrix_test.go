@@ -360,6 +360,13 @@ func (a *arena) visit(jobs [2]submitted) {
 			if err != nil || !strings.Contains(out, "what came with the job") {
 				t.Errorf("condor_ssh_to_job of the job of %s: %q, %v\n%s", e.Name, out, err, realpool.Last(e.Log("StarterLog"), 6))
 			}
+			// As an ordinary user the visitor enters the job's user namespace, where there is one.
+			if a.master && e.Name == "ours" && strings.Contains(e.Log("StartLog"), "starters begin in a user namespace") {
+				if out, err := a.Run(t.Context(), "condor_ssh_to_job", j.id, "cat", "/proc/1/comm"); err != nil || !strings.Contains(out, "condor_pid_ns_i") {
+					t.Errorf("the visitor is not where the job is: %q, %v", out, err)
+				}
+				t.Log("the job has a user namespace")
+			}
 		})
 	}
 }

@@ -168,6 +168,9 @@ func (a *arena) point(kind string) *realpool.EP {
 	if a.unrelayed {
 		lines += "CCB_CLIENT_STREAMING = False\n"
 	}
+	if a.master && kind == "ours" {
+		lines += "USE_PID_NAMESPACES = True\n" // the original has them under root alone
+	}
 	e := a.NewEP(kind, 4, lines)
 	if a.method == "IDTOKENS" {
 		a.token(filepath.Join(e.Dir, "tokens.d"), kind+"@execpoint.test")
