@@ -101,7 +101,7 @@ func TestRecordsAsText(t *testing.T) {
 	}
 	p.write(t, "h", string(text))
 	var got strings.Builder
-	for _, id := range []string{"1.0", "2.0", "3.0", "4.0"} {
+	for _, id := range []string{"1.0", "2.0", "3.0", "4.0", "5.0"} {
 		status, stdout, stderr := p.ep(t, "history", "-file", "h", id)
 		if status != exitOK || stderr != "" {
 			t.Errorf("%s: status %d, %q", id, status, stderr)

@@ -314,6 +314,9 @@ type OverMemory struct {
 	// Own says that the family came to its own limit; else the machine, or what the
 	// Execution Point has of it, was short of memory.
 	Own bool `json:"own"`
+	// Part says that neither was so: a part of the family came to the limit that the
+	// family gave it, as a glidein gives one to each of its own jobs.
+	Part bool `json:"part,omitempty"`
 }
 
 // Remains is what is known about a family whose parent is gone, from the

@@ -20,6 +20,10 @@ import (
 // (STARTER_ALWAYS_HOLD_ON_OOM) HTCondor holds it all the same, and blames it for a
 // limit that it did not come to; only an owner who writes that knob has that here,
 // with the true reason.
+//
+// A job that divides what it has, as a glidein does, and of which a part comes to the
+// share that the job gave it, has come to no limit of ours: it goes on, and its record
+// tells. HTCondor holds it, for it counts the kills of all groups below the job's.
 
 // machineStarved is what HTCondor's starter says where a job left for the sake of others.
 const machineStarved = "Worker node is out of memory"
@@ -28,7 +32,7 @@ const machineStarved = "Worker node is out of memory"
 // if there are none, or it does not matter.
 func (a *activation) outOfMemory() []duty {
 	u := a.record.Usage
-	if u.OOMKills == 0 || u.OverMemory == nil {
+	if u.OOMKills == 0 || u.OverMemory == nil || u.OverMemory.Part {
 		return nil
 	}
 	hold := oomHold(u, a.plan.Settings.HoldOnOOM)

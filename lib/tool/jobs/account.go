@@ -206,8 +206,11 @@ func used(say sayer, k *protocol.Kept) {
 	}
 	if u.OOMKills > 0 {
 		why := "the machine was short of it"
-		if o := u.OverMemory; o != nil && o.Own {
+		switch o := u.OverMemory; {
+		case o != nil && o.Own:
 			why = "it came to its own limit of " + words.Size(o.LimitKiB<<10)
+		case o != nil && o.Part:
+			why = "a part of it came to a limit that the job itself had set"
 		}
 		say("The kernel killed %s of it for memory: %s.", processes(int(u.OOMKills)), why)
 	}

@@ -65,6 +65,9 @@ func (g *Group) Procs() ([]int, error) {
 func procsBelow(dir string, pids []int) ([]int, error) {
 	err := walk(dir, func(fd int) error {
 		text, err := readAt(fd, "cgroup.procs")
+		if errors.Is(err, unix.EOPNOTSUPP) { // threaded: its processes stand in a group above
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +35,9 @@ type Over struct {
 	// Hits is how often the group could not be given memory because of its own limit.
 	// 0 means that the whole machine, or a group above, was short of it.
 	Hits int64
+	// Below says that groups which the job made below its own came to limits that it
+	// gave them, and the job as a whole to none.
+	Below bool
 }
 
 // Usage reads the counters. A controller that is not there leaves its part
@@ -52,6 +56,52 @@ const noLimit = 1 << 60
 // nearly is the part of a limit within which a peak is at the limit.
 const nearly = 50
 
+func atLimit(peak, limit int64) bool { return limit < noLimit && peak >= limit-limit/nearly }
+
+// killsBelow adds up the processes that were killed for memory in the groups which the
+// job made below dir: version 1 counts them there alone, although it is the limit of dir
+// that they came to. full says that one of those groups came to a limit of its own.
+func killsBelow(dir string) (kills int64, full bool, err error) {
+	// Each group below adds a link. Mostly there is none, and many jobs are looked at.
+	if info, err := os.Stat(dir); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 2 {
+			return 0, false, nil
+		}
+	}
+	top := true
+	err = walk(dir, func(fd int) error {
+		if top {
+			top = false
+			return nil
+		}
+		text, err := readAt(fd, "memory.oom_control")
+		if err != nil {
+			return err
+		}
+		n, _, err := Field(text, "oom_kill")
+		if err != nil {
+			return err
+		}
+		kills += n
+		var figures [2]int64
+		for i, file := range [...]string{"memory.max_usage_in_bytes", "memory.limit_in_bytes"} {
+			text, err := readAt(fd, file)
+			if err != nil || len(text) == 0 {
+				return err // it is gone
+			}
+			if figures[i], err = Number(text); err != nil {
+				return err
+			}
+		}
+		full = full || atLimit(figures[0], figures[1])
+		return nil
+	}, nil)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return kills, full, err
+}
+
 func (g *Group) usage1() (Usage, error) {
 	var u Usage
 	var all error
@@ -63,8 +113,10 @@ func (g *Group) usage1() (Usage, error) {
 		rss, err := readMemory(dir, "total_rss", "total_shmem")
 		peak, perr := readNumber(dir, "memory.max_usage_in_bytes")
 		oom, oerr := readField(dir, "memory.oom_control", "oom_kill")
+		below, full, berr := killsBelow(dir)
+		oom += below
 		u.Memory, u.RSS, u.Peak, u.OOMKills = err == nil, rss, peak, oom
-		all = errors.Join(all, err, perr, oerr)
+		all = errors.Join(all, err, perr, oerr, berr)
 		if oom > 0 {
 			limit, lerr := readNumber(dir, "memory.limit_in_bytes")
 			if limit < noLimit {
@@ -73,10 +125,11 @@ func (g *Group) usage1() (Usage, error) {
 			// It counts each time that memory had to be taken back from the page cache as
 			// well: only at the limit nothing was left to take.
 			hits, herr := readNumber(dir, "memory.failcnt")
-			if limit < noLimit && peak >= limit-limit/nearly {
+			if atLimit(peak, limit) {
 				// Some kernels do not count what a limit of memory and swap together refuses.
 				u.Over.Hits = max(hits, 1)
 			}
+			u.Over.Below = full && u.Over.Hits == 0
 			all = errors.Join(all, lerr, herr)
 		}
 	}
@@ -115,8 +168,15 @@ func (g *Group) usage2() (Usage, error) {
 			u.Over.Limit, err = Number(text)
 			oerr = errors.Join(oerr, err)
 		}
-		var herr error
-		u.Over.Hits, herr = readField(dir, "memory.events", "oom")
+		// memory.events counts what happens in the groups that the job made, too.
+		// HTCondor holds a job for each kill there.
+		hits, herr := readField(dir, "memory.events", "oom")
+		u.Over.Hits = hits
+		if exists(dir, "memory.events.local") { // since 5.2
+			own, err := readField(dir, "memory.events.local", "oom")
+			u.Over.Hits, u.Over.Below = own, own == 0 && hits > 0
+			herr = errors.Join(herr, err)
+		}
 		oerr = errors.Join(oerr, herr)
 	}
 	if exists(dir, "memory.peak") { // since 5.19

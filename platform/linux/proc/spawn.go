@@ -118,9 +118,10 @@ func (s *Spawner) spawn(spec host.SpawnSpec) (*family, error) {
 	}
 	err := s.fork(spec, f, f.group)
 	if err != nil && f.group != nil {
+		without := takesNone(f.group, err)
 		rerr := f.group.Remove()
 		f.group = nil
-		if cannot(err) || errors.Is(err, unix.EINVAL) { // what a kernel says that cannot start a process in a group
+		if without {
 			err = s.fork(spec, f, nil)
 		} else {
 			err = errors.Join(err, rerr)
@@ -181,6 +182,29 @@ func cannot(err error) bool {
 		}
 	}
 	return false
+}
+
+// takesNone reports whether err, with which a process could not be started in g, says
+// that none can be: then all jobs of the machine go without. A program that may not be
+// executed fails with the same numbers, and its user may change that before a second
+// try, which would then run without limits. So where the number does not tell, a
+// program that cannot be there is tried in the group.
+func takesNone(g *cgroup.Group, err error) bool {
+	switch {
+	case !cannot(err) && !errors.Is(err, unix.EINVAL):
+		return false
+	case errors.Is(err, host.ErrLimit):
+		return true // it came to no program
+	case g.Version() == 1:
+		return false // the thread was in the group already
+	}
+	dir, err := g.OpenDir()
+	if err != nil {
+		return true
+	}
+	defer dir.Close()
+	_, err = syscall.ForkExec("/dev/null/none", []string{"none"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}})
+	return !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ENOENT)
 }
 
 // failed says what kept a process from being started.

@@ -100,7 +100,7 @@ func (f *family) measure() (host.Usage, cgroup.Usage, error) {
 		if g.Memory {
 			u.OOMKills = g.OOMKills
 			if g.OOMKills > 0 {
-				u.OverMemory = &host.OverMemory{LimitKiB: g.Over.Limit / 1024, PeakKiB: g.Peak / 1024, Own: g.Over.Hits > 0}
+				u.OverMemory = &host.OverMemory{LimitKiB: g.Over.Limit / 1024, PeakKiB: g.Peak / 1024, Own: g.Over.Hits > 0, Part: g.Over.Below}
 			}
 			u.RSSKiB = g.RSS / 1024
 			if g.Peak > 0 {
