@@ -80,3 +80,11 @@ func TestRootless(t *testing.T) {
 		})
 	}
 }
+
+// TestHostile runs programs that misbehave where their control groups are those of
+// version 2, which lets them do more with their own. The disk takes what they write: the
+// guest's own files are all in memory.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	guest.Run(t, guest.Machine{Memory: 2048, Disks: []int{2048}, Programs: []string{"condor_ep"}}, "integration/hostile", "^Test(OfRoot|InSpaces)$")
+}

@@ -7,6 +7,7 @@ package hostile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,12 +55,24 @@ type stage struct {
 	guard []string
 	owner *user.User // of the jobs
 	root  bool       // the Execution Point is root's
+	shape shape
 }
 
-// owners are accounts of whom one is there, and who own nothing that others need.
+// shape is how the Execution Point contains its jobs, where it is not as it is by
+// itself.
+type shape struct {
+	conf   string // of the Execution Point
+	job    string // of each job
+	shared bool   // /tmp, /var/tmp and /dev/shm are everybody's
+}
+
+// owners are accounts of whom one is there, and who own nothing that others need. another is
+// that of the first job, which the others are to leave alone.
 var owners = []string{"tester", "games"}
 
-func newStage(t *testing.T, root bool) *stage {
+const another = "nobody"
+
+func newStage(t *testing.T, root bool, as shape) *stage {
 	t.Helper()
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("race: the programs would take more memory than a slot has; the step pools of ci/check runs them")
@@ -72,11 +85,11 @@ func newStage(t *testing.T, root bool) *stage {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (&stage{t: t, owner: u}).lay()
+		return (&stage{t: t, owner: u, shape: as}).lay()
 	}
 	for _, name := range owners {
 		if u, err := user.Lookup(name); err == nil {
-			return (&stage{t: t, owner: u, root: root}).lay()
+			return (&stage{t: t, owner: u, root: root, shape: as}).lay()
 		}
 	}
 	t.Skipf("none of the users %q is there", owners)
@@ -106,25 +119,39 @@ func (s *stage) lay() *stage {
 	s.t.Cleanup(func() { s.must(os.RemoveAll(s.dir)) })
 	s.must(os.Chmod(s.dir, 0o755))
 	uid, gid := s.ids()
-	for _, sub := range []string{"submit", "tmp", "target"} {
+	// What links of the jobs lead to is root's where root cleans up: jobs cannot harm it.
+	for _, sub := range []string{"submit", "tmp", "target", "open"} {
 		path := filepath.Join(s.dir, sub)
 		s.must(os.Mkdir(path, 0o755))
-		if !s.root || sub == "submit" || sub == "target" {
+		if !s.root || sub == "submit" || sub == "open" {
 			s.must(os.Lchown(path, uid, gid))
 		}
 	}
-	for name, from := range map[string]string{"program": "/proc/self/exe", "condor_ep": tool(s.t)} {
+	for name, from := range map[string]string{"program": "/proc/self/exe", "open/program": "/proc/self/exe", "condor_ep": tool(s.t)} {
 		b, err := os.ReadFile(from)
 		s.must(err)
 		s.must(os.WriteFile(filepath.Join(s.dir, name), b, 0o755))
 	}
 	s.must(os.WriteFile(filepath.Join(s.dir, "target", "precious"), []byte("precious"), 0o644))
+	s.must(os.Lchown(filepath.Join(s.dir, "open", "program"), uid, gid))
 	s.bound()
 	return s
 }
 
-// roomy is a directory that is not below one that jobs have of their own.
+// inside is set in a virtual machine of integration/guest, to its control groups.
+var inside = os.Getenv("EXECPOINT_GUEST_INSIDE")
+
+// roomy is a directory that is not below one that jobs have of their own, on a file
+// system whose pages the kernel can write to a disk.
 func roomy() string {
+	if inside != "" {
+		if err := exec.Command("sh", "-c", "mkfs.ext4 -q /dev/vda && mkdir -p /srv && mount /dev/vda /srv").Run(); err == nil {
+			return "/srv"
+		}
+		if _, err := os.Stat("/srv/lost+found"); err == nil { // an earlier test mounted it
+			return "/srv"
+		}
+	}
 	if err := os.WriteFile("/var/spool/.hostile", nil, 0o600); err == nil {
 		_ = os.Remove("/var/spool/.hostile")
 		return "/var/spool"
@@ -135,7 +162,7 @@ func roomy() string {
 // tool is condor_ep: of the guest, or built now.
 func tool(t *testing.T) string {
 	t.Helper()
-	if path, err := exec.LookPath("condor_ep"); err == nil && os.Getenv("EXECPOINT_GUEST_INSIDE") != "" {
+	if path, err := exec.LookPath("condor_ep"); err == nil && inside != "" {
 		return path
 	}
 	path := filepath.Join(t.TempDir(), "condor_ep")
@@ -187,22 +214,41 @@ func (s *stage) bound() {
 	})
 }
 
-// run runs the jobs and returns what the tool says.
-func (s *stage) run(limit time.Duration, conf string, names []string) string {
+// run runs the jobs on so many slots and returns what the tool says.
+func (s *stage) run(limit time.Duration, slots int, names []string) string {
 	s.t.Helper()
-	apart := ""
+	env := beProgram + "=1 HOSTILE_TARGET=" + filepath.Join(s.dir, "target") + " HOSTILE_OPEN=" + filepath.Join(s.dir, "open")
 	if s.root {
-		apart = " HOSTILE_APART=1"
+		env += " HOSTILE_APART=1"
+	}
+	if inside != "" {
+		env += " HOSTILE_SLOW=1"
 	}
 	var sub strings.Builder
-	fmt.Fprintf(&sub, "executable = %s/program\ntransfer_executable = false\nshould_transfer_files = YES\ntransfer_output_files =\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 1024\n"+
-		"environment = \"%s=1%s\"\n", s.dir, beProgram, apart)
+	fmt.Fprintf(&sub, "transfer_executable = false\nshould_transfer_files = YES\ntransfer_output_files =\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 1024\n"+
+		"environment = \"%s\"\n%s", env, s.shape.job)
 	for _, name := range names {
-		fmt.Fprintf(&sub, "arguments = %s %s\noutput = %s.out\nerror = %s.err\nlog = %s.log\nqueue\n", name, s.word, name, name, name)
+		where := s.dir
+		if programs[name].open {
+			where = filepath.Join(s.dir, "open")
+		}
+		fmt.Fprintf(&sub, "executable = %s/program\narguments = %s %s\noutput = %s.out\nerror = %s.err\nlog = %s.log\n", where, name, s.word, name, name, name)
+		fmt.Fprintf(&sub, "run_as_owner = %t\n", name != victims[0])
+		if programs[name].lasts != 0 {
+			fmt.Fprintf(&sub, "allowed_execute_duration = %d\n", programs[name].lasts)
+		} else {
+			sub.WriteString("allowed_execute_duration =\n")
+		}
+		sub.WriteString("queue\n")
+	}
+	conf := s.shape.conf
+	if s.root {
+		conf += "NOBODY_SLOT_USER = " + another + "\n"
 	}
 	submit := filepath.Join(s.dir, "submit")
 	s.must(os.WriteFile(filepath.Join(submit, "job.sub"), []byte(sub.String()), 0o644))
-	s.must(os.WriteFile(filepath.Join(submit, "ep.conf"), []byte(fmt.Sprintf("NUM_CPUS = %d\nMEMORY = 8192\nDISK = 10000000\nSTARTD_NAME = hostile\nBASE_CGROUP = %s/jobs\nRunBenchmarks = False\nKILLING_TIMEOUT = 5\n%s", len(names)+1, s.word, conf)), 0o644))
+	s.must(os.WriteFile(filepath.Join(submit, "ep.conf"), []byte(fmt.Sprintf("NUM_CPUS = %d\nMEMORY = 8192\nDISK = 10000000\nSTARTD_NAME = hostile\nBASE_CGROUP = %s/jobs\nRunBenchmarks = False\nKILLING_TIMEOUT = 5\nMachineMaxVacateTime = 5\nSTARTD_HISTORY = %s\n%s",
+		slots, s.word, filepath.Join(submit, "history"), conf)), 0o644))
 	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 	defer cancel()
 	// The shell moves itself below the guard before it becomes the tool.
@@ -279,8 +325,8 @@ func (s *stage) look() machine {
 		}
 	}
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		if !s.root {
-			break // without rights to mount, these are everybody's
+		if !s.root || s.shape.shared {
+			break // these are everybody's
 		}
 		all, _ := filepath.Glob(filepath.Join(dir, s.word+"-*"))
 		m.files = append(m.files, all...)
@@ -304,30 +350,36 @@ func (s *stage) look() machine {
 	return m
 }
 
+// pure: the control groups are those of version 2.
+var pure = func() bool {
+	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
+	return err == nil
+}()
+
 // chosen are the programs that can be run here.
 func (s *stage) chosen(grouped bool) []string {
 	names := slices.Sorted(maps.Keys(programs))
 	return slices.DeleteFunc(names, func(name string) bool {
 		p := programs[name]
-		return p.multiplies && len(s.guard) == 0 || p.grouped && !grouped
+		return p.spaces && !s.spaces() || p.multiplies && len(s.guard) == 0 || p.grouped && !grouped || p.only2 && !(grouped && pure)
 	})
 }
 
-// judge looks at what all have of a run.
+// spaces reports whether jobs see and end no processes but their own.
+func (s *stage) spaces() bool {
+	return strings.Contains(s.shape.conf, "USE_PID_NAMESPACES = True")
+}
+
+// judge looks at what all have of a run: the record of each program, the others, and
+// the machine.
 func (s *stage) judge(names []string, before machine, said string) {
 	s.t.Helper()
-	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join(s.dir, "submit", name))
-		if err != nil {
-			return err.Error()
-		}
-		return string(b)
-	}
+	records := s.records()
 	for _, name := range names {
 		s.t.Run(name, func(t *testing.T) {
-			log, out := read(name+".log"), read(name+".out")
+			log, out := s.read(name+".log"), s.read(name+".out")
 			if strings.Contains(out, "BAD ") {
-				t.Errorf("it could do what it must not:\n%s", out)
+				t.Errorf("it could do what it must not:\n%.2000s", out)
 			}
 			p := programs[name]
 			want := "Normal termination (return value " + strconv.Itoa(p.exit) + ")"
@@ -337,13 +389,20 @@ func (s *stage) judge(names []string, before machine, said string) {
 			case p.signal != 0:
 				want = fmt.Sprintf("Abnormal termination (signal %d)", int(p.signal))
 			}
-			if !strings.Contains(log, want) {
+			if !strings.Contains(log, want) && !p.either(log) {
 				t.Errorf("its log does not say %q:\n%s%s", want, log, out)
 			}
+			s.record(t, name, p, records[name])
 		})
 	}
-	if out := read("victim.out"); !strings.Contains(out, "the victim is well") || strings.Contains(out, "BAD") {
-		s.t.Errorf("the victim says %q\n%s", out, read("victim.log"))
+	for _, name := range victims {
+		if out := s.read(name + ".out"); !strings.Contains(out, "the victim is well") || strings.Contains(out, "BAD") {
+			s.t.Errorf("the %s says %q\n%s", name, out, s.read(name+".log"))
+		}
+		s.record(s.t, name, program{}, records[name])
+		if n := strings.Count(s.read(name+".log"), "Job executing on host"); n != 1 {
+			s.t.Errorf("the %s began %d times", name, n)
+		}
 	}
 	if b, err := os.ReadFile(filepath.Join(s.dir, "target", "precious")); err != nil || string(b) != "precious" {
 		s.t.Errorf("what a link of a job led to is %q, %v", b, err)
@@ -363,22 +422,88 @@ func (s *stage) judge(names []string, before machine, said string) {
 	}
 }
 
-// TestOfRoot has root run the programs for an ordinary user.
-func TestOfRoot(t *testing.T) {
-	s := newStage(t, true)
+func (s *stage) read(name string) string {
+	b, err := os.ReadFile(filepath.Join(s.dir, "submit", name))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// victims behave. The first is there from the beginning, and the last gets a slot that
+// another job had before.
+var victims = []string{"victim", "victim-last"}
+
+// all runs the programs beside the victims, and those that allow no company alone. There
+// are fewer slots than jobs, so that most slots are offered a second time.
+func (s *stage) all(limit time.Duration, names []string) {
+	s.t.Helper()
 	before := s.look()
-	// One of them kills all of its user, so that it has no company.
-	names := slices.DeleteFunc(s.chosen(len(s.guard) > 0), func(name string) bool { return name == "kills" })
-	said := s.run(60*time.Second, "", append([]string{"victim"}, names...))
-	said += s.run(20*time.Second, "", []string{"kills"})
-	s.judge(append(names, "kills"), before, said)
+	apart := func(name string) bool { return programs[name].alone && !s.spaces() }
+	alone := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !apart(name) })
+	names = slices.DeleteFunc(names, apart)
+	if len(names) < 4 {
+		s.t.Fatalf("%d programs are no test", len(names))
+	}
+	// As long as the first one is there.
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(programs[a].rank, programs[b].rank) })
+	jobs := append(append(victims[:1:1], names...), victims[1:]...)
+	slots := len(jobs) * 2 / 3
+	if inside != "" {
+		slots = 10 // of one processor
+	}
+	said := s.run(limit, slots, jobs)
+	for _, name := range alone {
+		if s.root { // an ordinary user's Execution Point ends with the rest
+			said += s.run(20*time.Second, 1, []string{name})
+			names = append(names, name)
+		}
+	}
+	s.judge(names, before, said)
+}
+
+const (
+	usualLimit = 60 * time.Second
+	slowLimit  = 3 * time.Minute
+)
+
+// patience is how long a run may take.
+func patience() time.Duration {
+	if inside != "" {
+		return slowLimit
+	}
+	return usualLimit
+}
+
+// TestOfRoot has root run all programs for an ordinary user.
+func TestOfRoot(t *testing.T) {
+	s := newStage(t, true, shape{})
+	s.all(patience(), s.chosen(len(s.guard) > 0))
+}
+
+// among are those of the names that can be run here.
+func (s *stage) among(names ...string) []string {
+	can := s.chosen(len(s.guard) > 0)
+	return slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(can, name) })
+}
+
+// TestGroupsAlone has control groups and nothing else: all directories are the
+// machine's, and so are the numbers of processes.
+func TestGroupsAlone(t *testing.T) {
+	s := newStage(t, true, shape{conf: "USE_PID_NAMESPACES = False\nMOUNT_UNDER_SCRATCH =\nMOUNT_PRIVATE_DEV_SHM = False\n", shared: true})
+	s.all(patience(), s.among("fork-setsid", "fork-double", "fork-noenv", "memory-heap", "memory-child", "memory-below", "kills", "pries", "mounts", "groups", "tree-deep", "race", "deaf", "unremovable",
+		"group-leaves", "group-threaded", "group-freezes"))
+}
+
+// TestInSpaces has jobs with numbers of processes of their own and without a network.
+func TestInSpaces(t *testing.T) {
+	s := newStage(t, true, shape{conf: "USE_PID_NAMESPACES = True\nNO_JOB_NETWORKING = True\n", job: "want_job_networking = False\n"})
+	s.all(patience(), s.among("fork-setsid", "fork-double", "fork-noenv", "memory-heap", "memory-below", "kills", "pries", "mounts", "groups", "race", "deaf", "ipc", "network", "numbers",
+		"group-leaves", "group-threaded", "group-freezes"))
 }
 
 // TestOfAUser has an ordinary user run them without any rights.
 func TestOfAUser(t *testing.T) {
-	s := newStage(t, false)
-	before := s.look()
-	names := slices.DeleteFunc(s.chosen(false), func(name string) bool { return name == "kills" }) // it ends all of the same user
-	said := s.run(60*time.Second, "", append([]string{"victim"}, names...))
-	s.judge(names, before, said)
+	s := newStage(t, false, shape{})
+	s.all(patience(), s.chosen(false))
 }

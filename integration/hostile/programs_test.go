@@ -8,6 +8,7 @@ package hostile
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -32,14 +33,51 @@ type program struct {
 	do func()
 	// multiplies: it needs the group of the test.
 	multiplies bool
-	// grouped: what is wanted of it takes a control group of the job's.
-	grouped bool
+	// grouped: what is wanted of it takes a control group of the job's, and only2 one of
+	// version 2.
+	grouped, only2 bool
+	// spaces: what is wanted of it takes a PID namespace and no network.
+	spaces bool
+	// rank is less than 0 if it begins before the others, and more if after them.
+	rank int
+	// alone: it ends all of its user.
+	alone bool
+	// open: its file is its user's.
+	open bool
+	// refused: it may also be that its file cannot be executed.
+	refused bool
+	// lasts is after how many seconds it is to leave.
+	lasts int
+	// leaves is how many processes it leaves at least, which its record counts.
+	leaves int
+	// killed: its record says that processes of it were killed for memory, why it says
+	// in these words.
+	killed string
 	// over: it is held, with this code: for what it takes, or as its files cannot be read.
 	over int
 	// signal or exit is how it ends otherwise.
 	signal syscall.Signal
 	exit   int
 }
+
+// either reports whether the log says that the program never ran, where that may be.
+func (p program) either(log string) bool {
+	return p.refused && strings.Contains(log, "Code 6 Subcode 13")
+}
+
+// slow: in a virtual machine without help of the processor all takes ten times as long.
+var slow = os.Getenv("HOSTILE_SLOW") != ""
+
+// some is how often a program does what it does so often that it counts.
+func some(n int) int {
+	if slow {
+		return max(1, n/4)
+	}
+	return n
+}
+
+// apart: the job is of another user than its starter.
+var apart = os.Getenv("HOSTILE_APART") != ""
 
 // rest lets a program be there for a while: it is a job, which waits for no event.
 func rest(d time.Duration) { <-time.After(d) }
@@ -62,7 +100,7 @@ func try(err error, format string, args ...any) {
 
 // bomb multiplies for a while and leaves all it started behind.
 func bomb(attr *syscall.SysProcAttr, env ...string) {
-	for range 8 {
+	for range some(8) {
 		_ = self("bomblet", attr, env...).Start()
 	}
 }
@@ -84,7 +122,10 @@ func touch(b []byte) {
 }
 
 // much is more than any slot of the test has.
-const much = 300 << 20
+var much = 100<<20 + some(4)*50<<20
+
+// own says that the job came to the limit of its slot.
+const own = "it came to its own limit of 128 MiB"
 
 func mapped(flags int) []byte {
 	b, err := unix.Mmap(-1, 0, much, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_ANON)
@@ -114,25 +155,42 @@ func fill(path string) {
 // starter is the number of the process that watches over the job.
 func starter() int { return os.Getppid() }
 
-// neighbours are the scratch directories of other jobs.
+// neighbours are the scratch directories of jobs with another account: jobs of one account
+// are no secret to one another. Where their parent cannot be read, names can be guessed.
 func neighbours() []string {
-	here := os.Getenv("_CONDOR_SCRATCH_DIR")
-	all, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(here)), "..", "*", "scratch"))
-	return slices.DeleteFunc(all, func(dir string) bool { return filepath.Clean(dir) == here })
+	here := filepath.Clean(os.Getenv("_CONDOR_SCRATCH_DIR"))
+	execute := filepath.Dir(filepath.Dir(here))
+	mine, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(here)), "dir_"))
+	var all []string
+	for n := max(1, mine-500); n < mine+500; n++ {
+		dir := filepath.Join(execute, "dir_"+strconv.Itoa(n), "scratch")
+		var st unix.Stat_t
+		if unix.Lstat(dir, &st) == nil && st.Uid != uint32(os.Getuid()) && st.Uid != 0 { // root's becomes a job's in a moment
+			all = append(all, dir)
+		}
+	}
+	return all
 }
 
 // programs are all of them, by name.
-var programs = map[string]program{
-	"fork-plain":  {do: func() { bomb(nil, os.Environ()...) }, multiplies: true},
-	"fork-setsid": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}, os.Environ()...) }, multiplies: true},
+var programs = func() map[string]program {
+	all := maps.Clone(ofJobs)
+	maps.Copy(all, ofGroups)
+	return all
+}()
+
+// ofJobs are those that any job can be.
+var ofJobs = map[string]program{
+	"fork-plain":  {do: func() { bomb(nil, os.Environ()...) }, multiplies: true, leaves: 2},
+	"fork-setsid": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}, os.Environ()...) }, multiplies: true, leaves: 2},
 	"fork-double": {do: func() {
-		for range 6 {
+		for range some(6) {
 			_ = self("fork-again", &syscall.SysProcAttr{Setsid: true}, os.Environ()...).Run()
 		}
-	}, multiplies: true},
-	"fork-noenv": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}) }, multiplies: true},
+	}, multiplies: true, leaves: 1},
+	"fork-noenv": {do: func() { bomb(&syscall.SysProcAttr{Setsid: true}) }, multiplies: true, leaves: 2},
 	"fork-renames": {do: func() {
-		for i := range 30 {
+		for i := range some(30) {
 			name := fmt.Sprintf("innocent%d", i)
 			b, err := os.ReadFile("/proc/self/exe")
 			if err != nil || i > 0 {
@@ -143,20 +201,20 @@ var programs = map[string]program{
 			cmd.Env, cmd.SysProcAttr = []string{beProgram + "=1"}, &syscall.SysProcAttr{Setsid: true}
 			_ = cmd.Start()
 		}
-	}, multiplies: true},
-	"memory-heap":   {do: func() { touch(make([]byte, much)) }, grouped: true, over: 34},
-	"memory-shared": {do: func() { touch(mapped(unix.MAP_SHARED)) }, grouped: true, over: 34},
+	}, multiplies: true, leaves: 2},
+	"memory-heap":   {do: func() { touch(make([]byte, much)) }, grouped: true, over: 34, killed: own},
+	"memory-shared": {do: func() { touch(mapped(unix.MAP_SHARED)) }, grouped: true, over: 34, killed: own},
 	"memory-child": {do: func() {
 		_ = self("memory-heap", nil, os.Environ()...).Run() // which is killed, and this one ends as if nothing was
-	}, grouped: true, over: 34},
+	}, grouped: true, over: 34, killed: own},
 	"memory-memfd": {do: func() {
 		fd, err := unix.MemfdCreate("x", 0)
 		if err == nil {
 			fill(fmt.Sprintf("/proc/self/fd/%d", fd))
 		}
 		rest(time.Second)
-	}, grouped: true, over: 34},
-	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); rest(time.Second) }, grouped: true, over: 34},
+	}, grouped: true, over: 34, killed: own},
+	"memory-devshm": {do: func() { fill("/dev/shm/" + os.Args[2]); rest(time.Second) }, grouped: true, over: 34, killed: own},
 	"memory-cache": {do: func() { // which the kernel takes back: no reason to end a job
 		fill("cache")
 		if f, err := os.Open("cache"); err == nil {
@@ -165,14 +223,15 @@ var programs = map[string]program{
 		_ = os.Remove("cache")
 	}},
 	"disk-inodes": {do: func() {
-		for i := range 20000 {
-			if os.WriteFile(fmt.Sprintf("f%d", i), nil, 0o600) != nil {
+		_ = os.Mkdir("many", 0o700)
+		for i := range some(4000) {
+			if os.WriteFile(fmt.Sprintf("many/f%d", i), nil, 0o600) != nil {
 				return
 			}
 		}
 	}},
 	"tree-deep": {do: func() {
-		for range 400 { // far beyond what a path may have
+		for range some(400) { // far beyond what a path may have
 			if os.Mkdir(strings.Repeat("d", 200), 0o700) != nil || os.Chdir(strings.Repeat("d", 200)) != nil {
 				break
 			}
@@ -198,7 +257,7 @@ var programs = map[string]program{
 	}},
 	"race": {do: func() { // a child goes on while the scratch directory is removed
 		_ = os.MkdirAll("swap/a/b/c", 0o777)
-		_ = self("racer", &syscall.SysProcAttr{Setsid: true}).Start()
+		_ = self("racer", &syscall.SysProcAttr{Setsid: true}, "HOSTILE_TARGET="+os.Getenv("HOSTILE_TARGET")).Start()
 		rest(200 * time.Millisecond)
 	}},
 	"specials": {do: func() {
@@ -220,24 +279,27 @@ var programs = map[string]program{
 			}
 			_ = unix.Kill(1, unix.SIGKILL) // the kernel drops it, or ends this too
 		}
-		if os.Getenv("HOSTILE_APART") != "" {
+		if apart && starter() != 0 {
 			try(unix.Kill(starter(), unix.SIGSTOP), "stopped its starter %d", starter())
 			try(unix.Kill(starter(), unix.SIGKILL), "killed its starter %d", starter())
 		}
-	}},
+	}, alone: true},
 	"pries": {do: func() {
 		inherited, _ := os.ReadDir("/proc/self/fd")
 		pid := starter()
+		if pid == 0 { // it is not seen; the first process of the namespace is
+			pid = 1
+		}
 		for _, name := range []string{"environ", "mem", "maps", "fd", "cwd/.", "root/etc"} {
 			f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, name))
 			defer func() { _ = f.Close() }()
-			if os.Getenv("HOSTILE_APART") != "" && err == nil {
+			if apart && err == nil {
 				if _, err = f.Read(make([]byte, 1)); err == nil || name == "cwd/." {
 					bad("reads %s of its starter", name)
 				}
 			}
 		}
-		if os.Getenv("HOSTILE_APART") != "" {
+		if apart {
 			try(unix.PtraceAttach(pid), "traces its starter")
 		}
 		for _, e := range inherited {
@@ -253,17 +315,25 @@ var programs = map[string]program{
 		}
 	}},
 	"neighbour": {do: func() {
-		rest(500 * time.Millisecond)
-		for _, dir := range neighbours() {
-			if os.Getenv("HOSTILE_APART") == "" {
-				continue // the same user's
+		if !apart {
+			return // they are the same user's
+		}
+		for range 20 {
+			if len(neighbours()) > 0 {
+				break
 			}
+			rest(100 * time.Millisecond)
+		}
+		if len(neighbours()) == 0 {
+			bad("had no neighbour, so that nothing is proven")
+		}
+		for _, dir := range neighbours() {
 			if b, err := os.ReadFile(filepath.Join(dir, "secret")); err == nil {
 				bad("read the secret %q", b)
 			}
 			try(os.WriteFile(filepath.Join(dir, "spoilt"), nil, 0o666), "wrote into %s", dir)
 		}
-	}},
+	}, rank: -1},
 	"mounts": {do: func() {
 		_ = self("mounter", &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
@@ -274,6 +344,9 @@ var programs = map[string]program{
 	}},
 	"groups": {do: func() {
 		text, _ := os.ReadFile("/proc/self/cgroup")
+		if apart && !strings.Contains(string(text), "execute") {
+			bad("has no group, so that nothing is proven: %s", text)
+		}
 		for line := range strings.Lines(string(text)) {
 			f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 			if len(f) < 3 || f[2] == "/" || !strings.Contains(f[2], "execute") {
@@ -281,6 +354,9 @@ var programs = map[string]program{
 			}
 			for _, root := range []string{"/sys/fs/cgroup/" + f[1], "/sys/fs/cgroup"} {
 				dir := root + f[2]
+				if f[1] == "" { // of version 2: its processes are in a group below its own
+					dir = filepath.Dir(dir)
+				}
 				for _, knob := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "memory.swap.max", "cpu.shares", "cpu.weight", "pids.max"} {
 					if f, err := os.OpenFile(dir+"/"+knob, os.O_WRONLY, 0); err == nil {
 						bad("may write %s", dir+"/"+knob)
@@ -308,10 +384,10 @@ var programs = map[string]program{
 	"deaf": {do: func() {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 		_ = self("leaf", nil, os.Environ()...).Start()
-	}},
+	}, leaves: 1},
 	"floods": {do: func() {
 		b := []byte(strings.Repeat("x", 1<<16))
-		for range 320 {
+		for range some(320) {
 			_, _ = os.Stderr.Write(b)
 		}
 	}},
@@ -324,7 +400,7 @@ var programs = map[string]program{
 			_ = os.Remove(name)
 			_ = os.WriteFile(name, []byte(strings.Repeat("\xff\x00garbage = [[[\n", 10000)), 0o666)
 		}
-		if os.Getenv("HOSTILE_APART") != "" {
+		if apart {
 			try(os.WriteFile("../htcondor/starter.record", nil, 0o600), "wrote the starter's record")
 		}
 	}},
@@ -366,15 +442,16 @@ var programs = map[string]program{
 var parts = map[string]func(){
 	"bomblet":    bomblet,
 	"leaf":       func() { rest(life) },
+	"taker":      func() { rest(500 * time.Millisecond); touch(make([]byte, 60<<20)) },
 	"fork-again": func() { _ = self("bomblet", &syscall.SysProcAttr{Setsid: true}).Start() },
 	"fork-away": func() {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 		_ = self("leaf", &syscall.SysProcAttr{Setsid: true}).Start()
 	},
 	"racer": func() { // swaps a directory and a link to what must stay
-		target := filepath.Join(os.TempDir(), os.Args[2]+"-target")
-		if b, err := os.ReadFile("/proc/self/cwd/target"); err == nil {
-			target = string(b)
+		target := os.Getenv("HOSTILE_TARGET")
+		if _, err := os.Stat(target + "/precious"); err != nil {
+			os.Exit(98)
 		}
 		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
 			_ = os.Rename("swap/a", "swap/z")
@@ -391,20 +468,27 @@ var parts = map[string]func(){
 		}
 		rest(life)
 	},
-	// victim is the job that behaves: all it has is there in the end, and it was left alone.
-	"victim": func() {
-		if err := os.WriteFile("secret", []byte("of the victim"), 0o600); err != nil {
-			bad("%v", err)
-		}
-		for range 60 {
-			rest(100 * time.Millisecond)
-		}
-		if list, err := os.ReadDir("."); err != nil || slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == "spoilt" }) {
-			bad("the victim's directory was written to: %v", err)
-		}
-		if b, err := os.ReadFile("secret"); err != nil || string(b) != "of the victim" {
-			bad("the victim's file is %q, %v", b, err)
-		}
-		fmt.Println("the victim is well")
-	},
+	"victim": behaves, "victim-last": behaves,
+}
+
+// behaves is a job: all it has is there in the end, and it was left alone.
+func behaves() {
+	group, _ := os.ReadFile("/proc/self/cgroup")
+	if err := os.WriteFile("secret", []byte("of the victim"), 0o600); err != nil {
+		bad("%v", err)
+	}
+	for range 60 {
+		rest(100 * time.Millisecond)
+	}
+	if list, err := os.ReadDir("."); err != nil || slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == "spoilt" }) {
+		bad("the victim's directory was written to: %v", err)
+	}
+	if b, err := os.ReadFile("secret"); err != nil || string(b) != "of the victim" {
+		bad("the victim's file is %q, %v", b, err)
+	}
+	if now, err := os.ReadFile("/proc/self/cgroup"); err != nil || string(now) != string(group) {
+		bad("the victim was moved to %s, %v", now, err)
+	}
+	touch(make([]byte, 32<<20)) // which it has asked for
+	fmt.Println("the victim is well")
 }

@@ -29,14 +29,11 @@ func (s *stage) allowed() bool {
 // TestOfAUserInSpace has an ordinary user run them in a user namespace. What one job
 // kills, sees and leaves is its own: they are all of one user, and each has company.
 func TestOfAUserInSpace(t *testing.T) {
-	s := newStage(t, false)
+	s := newStage(t, false, shape{job: "want_job_networking = False\n", conf: "USE_PID_NAMESPACES = True\nNO_JOB_NETWORKING = True\nSTARTER_JOB_ENVIRONMENT = \"HOSTILE_SPACE=1\"\n"})
 	if !s.allowed() {
 		t.Skip("an ordinary user may make no namespaces here")
 	}
-	before := s.look()
-	names := s.chosen(false)
-	said := s.run(60e9, "USE_PID_NAMESPACES = True\nSTARTER_JOB_ENVIRONMENT = \"HOSTILE_SPACE=1\"\n", append([]string{"victim"}, names...))
-	s.judge(names, before, said)
+	s.all(patience(), s.chosen(false))
 	if roomy() == os.TempDir() {
 		return // then the jobs' files are there, and they cannot have a /tmp of their own
 	}
