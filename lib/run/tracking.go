@@ -66,10 +66,14 @@ func (n *node) tellTracking() {
 	if n.o.Host.Tracking == nil {
 		return
 	}
-	set := n.starter.settings.Load().any
+	all := n.starter.settings.Load()
+	set := all.any
 	has := n.o.Host.Tracking(host.GroupPlace{Base: set.settings.Cgroup, Delegated: set.settings.Delegated})
 	if has.Groups == 0 && has.NoGroups == nil {
 		has.NoGroups = errors.New("there are no control groups")
+	}
+	if all.contain.users { // where starters begin
+		has.NoSpaces = nil
 	}
 	login, _ := set.config.Bool("EXECUTE_LOGIN_IS_DEDICATED") // its error is told of the knob
 	t := trackedBy(set.settings, has, n.starter.gids, n.o.Host.Account != nil, login || set.config.String("DEDICATED_EXECUTE_ACCOUNT_REGEXP") != "")
