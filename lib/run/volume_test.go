@@ -29,6 +29,7 @@ import (
 type volumes struct {
 	host.Volumes
 	full    atomic.Bool
+	mu      sync.Mutex // for stuck and removed, where goroutines of the node use them
 	stuck   error
 	breaks  bool
 	reused  bool // names are
@@ -45,8 +46,24 @@ func (v *volumes) Make(_ context.Context, slot string, kib int64) (string, error
 }
 
 func (v *volumes) Remove(_ context.Context, name string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.removed = append(v.removed, name)
 	return v.stuck
+}
+
+// tries is how often one was to be removed.
+func (v *volumes) tries() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.removed)
+}
+
+// free has the next try work.
+func (v *volumes) free() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stuck = nil
 }
 
 func (v *volumes) Volume(name string, kib int64) host.Volume {
@@ -161,21 +178,21 @@ func TestVolumeThatGoesLater(t *testing.T) {
 			if tt.after == 0 {
 				time.Sleep(24 * time.Hour)
 				synctest.Wait()
-				if len(v.removed) != 0 {
-					t.Errorf("%q: tried %d times", tt.conf, len(v.removed))
+				if v.tries() != 0 {
+					t.Errorf("%q: tried %d times", tt.conf, v.tries())
 				}
 				return
 			}
 			time.Sleep(tt.after - time.Second)
 			synctest.Wait()
-			if len(v.removed) != 2 || len(n.mail.inbox) != 0 {
-				t.Errorf("%q: tried %d times, %d letters", tt.conf, len(v.removed), len(n.mail.inbox))
+			if v.tries() != 2 || len(n.mail.inbox) != 0 {
+				t.Errorf("%q: tried %d times, %d letters", tt.conf, v.tries(), len(n.mail.inbox))
 			}
-			v.stuck = nil
+			v.free()
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if len(v.removed) != 3 || len(n.mail.inbox) != 1 {
-				t.Errorf("%q: tried %d times, %d letters", tt.conf, len(v.removed), len(n.mail.inbox))
+			if v.tries() != 3 || len(n.mail.inbox) != 1 {
+				t.Errorf("%q: tried %d times, %d letters", tt.conf, v.tries(), len(n.mail.inbox))
 			}
 			n.mail.around.Wait()
 			close(n.mail.done)
