@@ -49,22 +49,24 @@ func (m transferCounters) since(before transferCounters) bool {
 }
 
 // The shadow is looked at until it shows the end of a transfer, at first without
-// a pause, each look being a turn of its loop. One that does not show it within
-// unshown does not show such transfers at all: those without a file, of older
-// versions.
+// a pause, each look being a turn of its loop. One that shows no transfer within
+// unshown, the time of its answers not counted, does not show such transfers at all:
+// those without a file, of older versions. One that shows a transfer and not its end
+// has longer: it may wait for a schedd that has much to do.
 const (
 	firstPause = time.Millisecond
 	mostPause  = 50 * time.Millisecond
 	unshown    = time.Second
+	unended    = 20 * time.Second
 )
 
 // awaitTransferChild waits until the shadow, whose job ad look gets, has seen the end
 // of the child that moved files that way, which is itself gone, and reports whether
 // it has. last is what the ad showed before, and shows now.
 func awaitTransferChild(ctx context.Context, look func(context.Context) (*classad.Ad, error), d direction, last map[direction]transferCounters) bool {
-	began := time.Now()
+	var waited time.Duration
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), mostPause) {
-		if pause > 0 {
+		if waited += pause; pause > 0 {
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
@@ -77,11 +79,16 @@ func awaitTransferChild(ctx context.Context, look func(context.Context) (*classa
 		if err != nil {
 			return false
 		}
-		if m := d.of(ad); m.since(last[d]) {
+		m := d.of(ad)
+		if m.since(last[d]) {
 			last[d] = m
 			return true
 		}
-		if time.Since(began) >= unshown {
+		limit := unshown
+		if m.going {
+			limit = unended
+		}
+		if waited >= limit {
 			return false
 		}
 	}
