@@ -138,14 +138,22 @@ func TestPeakOfAShortJob(t *testing.T) {
 	})
 }
 
-// A job of a tenth of a second in several processes, each of which is small beside all
-// of them: without a group only the largest is known, with one the sum of them.
+// A short job in several processes, each of which is small beside all of them:
+// without a group only the largest is known, with one the sum of them.
 func TestPeakOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	eachTracking(t, func(t *testing.T, groups string) {
-		// Each writes its whole buffer, and waits with it for the others.
-		const eater = "dd if=/dev/zero bs=32M count=1 iflag=fullblock 2>/dev/null | (sleep 0.1; cat >/dev/null) & "
-		got := scenario[outcome](t, "run", groups, "sh:"+strings.Repeat(eater, 4)+"wait")
+		// Each fills its whole buffer, and keeps it until the others have theirs.
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		script := "cd " + dir + "; full() { [ -e 1 ] && [ -e 2 ] && [ -e 3 ] && [ -e 4 ]; }; "
+		for i := range 4 {
+			script += fmt.Sprintf("dd if=/dev/zero bs=32M count=1 iflag=fullblock 2>/dev/null |"+
+				" (dd bs=1 count=1 of=/dev/null 2>/dev/null; : >%d; until full; do sleep 0.01; done; cat >/dev/null) & ", i+1)
+		}
+		got := scenario[outcome](t, "run", groups, "sh:"+script+"wait")
 		least := int64(32 << 10)
 		counted := map[string]string{"1": "/sys/fs/cgroup/memory/memory.usage_in_bytes", "2": "/sys/fs/cgroup/cgroup.controllers"}
 		if _, err := os.Stat(counted[groups]); err == nil {
