@@ -53,6 +53,13 @@ func TestLogicalVolumes(t *testing.T) {
 	}
 }
 
+// TestKilled has starters and startd killed in every stage of jobs that have volumes and
+// groups of version 2.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	guest.Run(t, guest.Machine{Memory: 2048, Programs: []string{"condor_startd", "condor_starter"}, Limit: 10 * time.Minute}, "integration/faults", "KilledInEveryStage")
+}
+
 // TestQuotas runs what is about projects of file systems, in a machine with an empty
 // disk.
 func TestQuotas(t *testing.T) {
