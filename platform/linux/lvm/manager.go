@@ -33,8 +33,11 @@ type Manager struct {
 }
 
 // busyFor is how long leftovers that are in use are waited for: those who have them
-// are being ended.
-const busyFor = 5 * time.Second
+// are being ended, the starters of an earlier life among them, all at once.
+const (
+	busyFor  = time.Minute
+	busyLook = 500 * time.Millisecond
+)
 
 // Open finds the volume group, or makes it on its file, and removes what an earlier
 // life left in it. leftovers says of what that was so and of what could not be.
@@ -157,7 +160,7 @@ func (m *Manager) clean(ctx context.Context) (removed []string, err error) {
 		err := m.Remove(ctx, name)
 		for ; err != nil && time.Now().Before(until); err = m.Remove(ctx, name) {
 			select {
-			case <-time.After(busyFor / 10):
+			case <-time.After(busyLook):
 			case <-ctx.Done():
 				return removed, ctx.Err()
 			}
