@@ -148,6 +148,8 @@ func TestSettings(t *testing.T) {
 		{"RUN_FILETRANSFER_PLUGINS_WITH_ROOT", p.Plugins.WithRoot, false},
 		{"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS", p.Plugins.LogOnSuccess, transfer.LogAs{Category: "D_TEST", Verbose: true}},
 		{"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE", p.Plugins.LogOnFailure, transfer.LogAs{Category: "D_ALWAYS", Verbose: true}},
+		{"GUIDANCE_MUMS_THE_WORD", p.Guidance.Silent, true},
+		{"STARTER_DIAGNOSTIC_send_ep_logs", p.Guidance.EPLogs, "/opt/libexec/tell"},
 		{"ENABLE_CHIRP", s.Chirp.Enabled, true},
 		{"ENABLE_CHIRP_IO", s.Chirp.IO, true},
 		{"ENABLE_CHIRP_UPDATES", s.Chirp.Updates, false},

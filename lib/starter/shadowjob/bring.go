@@ -97,17 +97,22 @@ func (j *Job) share(ctx context.Context) error {
 	return err
 }
 
-// receive brings the input, again if the shadow wants that after a failure.
+// receive brings the input. What becomes of a failure the shadow says.
 func (j *Job) receive(ctx context.Context) (carried, error) {
 	for n := 1; ; n++ {
 		got, ready, err := j.mover.fetch(ctx)
-		switch {
-		case err == nil || !ready:
+		if err == nil || ctx.Err() != nil || !j.conv.caller.Connected() {
 			return got, err
-		case n < mostInput && j.conv.fetchAgain(ctx):
+		}
+		switch j.guideInput(ctx, ready && n < mostInput) {
+		case begins:
+			return got, nil
+		case again:
 			continue
 		}
-		j.unready(ctx)
+		if ready {
+			j.unready(ctx)
+		}
 		return got, err
 	}
 }
