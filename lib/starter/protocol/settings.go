@@ -71,6 +71,7 @@ type PoolSettings struct {
 	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
 	Plugins     PluginSettings
 	Guidance    GuidanceSettings
+	Mapping     Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
 
 	Reach    reach.Settings
 	Security *security.Knobs
@@ -139,7 +140,7 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
 		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
-		Guidance: r.guidance(),
+		Guidance: r.guidance(), Mapping: r.mapping(),
 	}
 	var errs [3]error
 	set.Reach, errs[0] = reach.SettingsFrom(s, Subsystem)

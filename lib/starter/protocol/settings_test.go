@@ -261,3 +261,27 @@ func TestLogAs(t *testing.T) {
 		}
 	}
 }
+
+// How files that jobs share come into sandboxes, by what the owner says.
+func TestMapping(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		want Mapping
+	}{
+		{"", MapHardlink},
+		{"FORBID_HARDLINK_MAPPING = True\n", MapCopy},
+		{"FORBID_COPY_MAPPING = True\n", MapHardlink},
+		{"FORBID_HARDLINK_MAPPING = True\nFORBID_COPY_MAPPING = True\n", ""},
+		{"STARTD_ENFORCE_DISK_LIMITS = True\n", ""},
+		{"STARTD_ENFORCE_DISK_LIMITS = True\nALLOW_COMMON_FILES_ON_LVS = True\n", ""},
+		{"SLOT1_USER = one\n", ""},
+		{"slot1_2_user = one\n", ""},
+		{"NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)\n", ""},
+		{"NOBODY_SLOT_USER = all\n", MapHardlink},
+	} {
+		if got := configured(t, tt.text).Pool.Mapping; got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
