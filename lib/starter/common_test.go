@@ -245,3 +245,19 @@ func TestShadowSharesNothing(t *testing.T) {
 		}
 	}
 }
+
+// The starter of a data slot whose shadow is gone stays for nobody, and nothing of the
+// files stays.
+func TestShadowStagesLost(t *testing.T) {
+	t.Parallel()
+	var g *guide
+	p := newPoolPlan(t, shares, writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, _ *protocol.Plan) {
+		g = guided(p, p.provides("A", "one"), p.says(`[Command = "RetryReqest"; RetryDelay = 300]`))
+	})
+	<-g.asked
+	<-g.asked
+	p.shadow.Vanish()
+	if rec := p.last(); !rec.Lost || !rec.Started.IsZero() {
+		t.Errorf("%+v", rec)
+	}
+}
