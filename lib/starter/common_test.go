@@ -100,7 +100,7 @@ func (p *pool) provides(catalog string, names ...string) *classad.Ad {
 	return ad
 }
 
-const colors = `[Command = "ColorSlot"; ColorAd = [CommonCatalogsAd = [Version = 2; CommonCatalogsList = {
+const colors = `[Command = "ColorSlot"; ColorAd = [CommonCatalogsAd = [CondorVersion = 2; CommonCatalogsList = {
 	[Catalog = "A"; CatalogPath = "/p"; CatalogSize = 7; CatalogID = "ab"], [Catalog = "B"; CatalogPath = "/q"]}]]]`
 
 // The starter of a data slot stages catalogs, has the slots show them and stays until

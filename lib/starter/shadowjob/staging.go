@@ -168,7 +168,7 @@ func catalogsOf(ad *classad.Ad) ([]*classad.Ad, bool) {
 	if !ok {
 		return nil, false
 	}
-	if n, ok := common.EvalInt("Version", nil); !ok || n != 2 {
+	if n, ok := common.EvalInt("CondorVersion", nil); !ok || n != 2 {
 		return nil, false
 	}
 	list, ok := common.Eval("CommonCatalogsList", nil).AsList()
