@@ -872,7 +872,7 @@ var knobTable = [...]Knob{
 	{Name: "TCP_UPDATE_COLLECTORS", Type: "list", Platform: "all", Owner: "collector", Doc: "Collectors that always get TCP", Empty: true, Reconfig: ReconfigApplies},
 	{Name: "TEMP_DIR", Type: "path", Platform: "all", Owner: "config", Doc: "Temporary directory, second choice", NotYet: "The daemon does as by default: take the line out", Empty: true, Reconfig: ReconfigApplies},
 	{Name: "TEST_JOB_CAN_BREAK_SLOT", Type: "bool", Platform: "all", Owner: "starter", Doc: "Test knob: let a job ask its starter to exit broken", Default: "false", HasDefault: true, Implied: true, Reconfig: ReconfigApplies},
-	{Name: "TESTING_COLOR_FROM_JOB_AD", Type: "bool", Platform: "all", Owner: "starter", Doc: "Test knob for common-file protocol colour", NotYet: "A switch for HTCondor's own tests: take the line out", Default: "false", HasDefault: true, Implied: true, Reconfig: ReconfigApplies},
+	{Name: "TESTING_COLOR_FROM_JOB_AD", Type: "bool", Platform: "all", Owner: "starter", Doc: "For tests of colors: a job of a pool has all slots show its ColorAd", Default: "false", HasDefault: true, Implied: true, Reconfig: ReconfigApplies},
 	{Name: "THINPOOL_NAME", Type: "string", Platform: "linux", Owner: "lvm", Doc: "Old name of the thin pool knob; still honoured with a warning", Note: "write LVM_THINPOOL_NAME", Reconfig: ReconfigRestarts},
 	{Name: "THINPOOL_VOLUME_GROUP_NAME", Type: "string", Platform: "linux", Owner: "lvm", Doc: "Old name of the volume group knob; still honoured with a warning", Note: "write LVM_VOLUME_GROUP_NAME", Reconfig: ReconfigRestarts},
 	{Name: "TILDE", Type: "path", Platform: "all", Owner: "config", Doc: "Home of the condor account; set by the config system", Reconfig: ReconfigRestarts},

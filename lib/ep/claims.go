@@ -258,6 +258,7 @@ func (e *Engine) endClaim(sl *slotState) {
 	if c == nil {
 		return
 	}
+	e.fade(sl)
 	delete(e.slots.byClaim, c.ID.Public)
 	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.ending.why.reason, Code: sl.ending.why.code, ByClient: sl.ending.byClient})
 	sl.cur, sl.ending.byClient, sl.commanded, sl.ending.why = nil, false, false, vacate{}

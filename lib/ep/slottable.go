@@ -21,6 +21,7 @@ type slotTable struct {
 	byActivation map[claim.ActivationID]*slotState
 	ending       []*slotState                    // dynamic slots to be given back at the end of the step
 	broken       map[claim.ActivationID]breakage // what volumes broke
+	shown        shownAds                        // by all, for starters
 }
 
 func newSlotTable() slotTable {

@@ -35,6 +35,7 @@ type slotState struct {
 	ids        claimIDs
 	matchUntil time.Duration // boot time at which a match is over
 	ending     claimEnd
+	colors     claimColors // what the slots show for cur
 	after      afterBackfill
 	last       lastMove
 }

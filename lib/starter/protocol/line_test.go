@@ -37,6 +37,7 @@ func fromStartd(t testing.TB) []Line {
 		{ID: 5, Message: HardKill{Leave: why, OutputLimit: time.Hour}},
 		{ID: 6, Message: Checkpoint{}},
 		{ID: 7, Message: SlotAd{Slot: "A = 1\n", Usage: "B = undefined\n"}},
+		{ID: 8, Message: Cataloged{Why: "w"}},
 		{ID: 1 << 63, Message: Ping{}},
 	}
 }
@@ -62,6 +63,8 @@ func fromStarter() []Line {
 		{ID: 13, At: at, Message: Refused{Order: "checkpoint", Why: "w"}},
 		{ID: 14, At: at, Message: Attributes{Ad: "A = 1\n", Delayed: true}},
 		{ID: 15, At: at, Message: Event{Text: "a\nline"}},
+		{ID: 17, At: at, Message: Catalog{Ad: "A = 1\n"}},
+		{ID: 18, At: at, Message: Color{Ad: "B = 1\n"}},
 		{ID: 16, At: at, Message: Ended{Record: ExitRecord{Activation: "a", Evicted: true, Held: &Hold{Code: 1}, Ended: at, Problems: []string{"p\n"}, Fault: &Fault{Kind: FaultSpawn}}}},
 	}
 }

@@ -71,6 +71,8 @@ type PoolSettings struct {
 	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
 	Plugins     PluginSettings
 
+	ColorFromJob bool // TESTING_COLOR_FROM_JOB_AD
+
 	Reach    reach.Settings
 	Security *security.Knobs
 	Methods  authn.Settings
@@ -129,6 +131,7 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
 		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
+		ColorFromJob: r.Bool("TESTING_COLOR_FROM_JOB_AD"),
 	}
 	var errs [3]error
 	set.Reach, errs[0] = reach.SettingsFrom(s, Subsystem)
