@@ -27,7 +27,7 @@ func (a *Slot) SetClaim(c *claim.Claim, now clock.Instant) {
 	put.text(attrClientMachine, c.Client.Host)
 	put.text(attrPublicClaimID, c.ID.String())
 	put.int(attrClaimEndTime, 0)
-	if a.s.Kind == slot.Dynamic {
+	if a.s.Kind == slot.Dynamic && !a.s.Part {
 		put.bool(attrIsSplittable, true)
 	}
 	a.negotiated(put, c.Request)

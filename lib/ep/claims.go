@@ -69,6 +69,10 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 		e.claimPart(sl, ev)
 		return
 	}
+	if !ev.Capability.IsZero() && ev.Capability.Public == sl.ids.split.Public {
+		e.claimSplit(sl, ev)
+		return
+	}
 	if ev.Whole || len(ev.Evict) > 0 || ev.DynamicSlots > 0 {
 		e.refuse(ev.Ref, command.RefusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("only a partitionable slot can be claimed in that way")))
 		return

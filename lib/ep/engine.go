@@ -281,6 +281,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.rehomed()
 	case CoalesceRequested:
 		e.coalesceRequested(ev)
+	case DataSlotRequested:
+		e.dataSlotRequested(ev)
 	case SlotColored:
 		e.slotColored(ev)
 	case CatalogAnnounced:

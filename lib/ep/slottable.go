@@ -52,6 +52,7 @@ func (t *slotTable) delete(sl *slotState) {
 	}
 	delete(t.byID, sl.s.ID)
 	delete(t.byOffer, sl.ids.first.Public)
+	delete(t.byOffer, sl.ids.split.Public)
 	for _, id := range sl.ids.further {
 		delete(t.byOffer, id.Public)
 	}

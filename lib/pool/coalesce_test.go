@@ -26,6 +26,12 @@ func (s *station) coalesce(job string, ids ...claim.ID) (result, why string, id 
 		c.PutAd(adOf(s.t, "ClaimIdList = "+quoted(strings.Join(list, ", "))), cedar.AdOptions{})
 		c.PutAd(adOf(s.t, smallJob+job), cedar.AdOptions{})
 	})
+	return s.remade(conn, done)
+}
+
+// remade reads the answer to a command that makes a slot of others.
+func (s *station) remade(conn *cedar.Conn, done <-chan error) (result, why string, id claim.ID, cpus int64) {
+	s.t.Helper()
 	answer, err := conn.Ad(cedar.AdOptions{})
 	if err != nil {
 		return "", (<-done).Error(), claim.ID{}, 0

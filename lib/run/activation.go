@@ -61,6 +61,9 @@ func (n *node) start(e ep.StartStarter) {
 	}
 	if shadow {
 		plan.Shadow, plan.Keep = n.shadowSide(), false
+		if !e.Split.IsZero() {
+			plan.Shadow.Split = claim.Secret(e.Split.Wire())
+		}
 		choose = runAsFrom(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
 	} else if n.o.Host.Account != nil {
 		choose = runAsHere(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)

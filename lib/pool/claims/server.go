@@ -118,6 +118,8 @@ func (s *Server) Perform(now clock.Instant, eff ep.Effect) {
 		s.keepalives.activated(now, e.Claim, e.Job)
 	case ep.ClaimEnded:
 		s.claimEnded(e)
+	case ep.ClaimMoved:
+		s.keepalives.movedTo(e.Claim, e.To)
 	case ep.Reply:
 		s.keepalives.replied(now, e)
 		if e.Activation != "" && s.requests.Waiting(e.Ref) {
