@@ -84,7 +84,7 @@ var (
 	Starter = Speaker{table(
 		numbered(read[Sandbox]), numbered(read[TransferInStart]), numbered(read[TransferInDone]), numbered(read[Running]), numbered(read[Usage]), numbered(read[Suspended]),
 		numbered(read[Continued]), numbered(read[TransferOutStart]), numbered(read[OutputMoved]), numbered(read[TransferOutDone]), numbered(read[Held]), numbered(read[Contact]),
-		numbered(read[Refused]), numbered(read[Attributes]), numbered(read[Event]), numbered(read[Catalog]), numbered(read[Ended]), other(read[StarterHello]), other(read[Taken]), other(read[Busy]),
+		numbered(read[Refused]), numbered(read[Attributes]), numbered(read[Event]), numbered(read[Catalog]), numbered(read[Color]), numbered(read[Ended]), other(read[StarterHello]), other(read[Taken]), other(read[Busy]),
 	)}
 )
 

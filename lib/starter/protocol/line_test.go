@@ -64,6 +64,7 @@ func fromStarter() []Line {
 		{ID: 14, At: at, Message: Attributes{Ad: "A = 1\n", Delayed: true}},
 		{ID: 15, At: at, Message: Event{Text: "a\nline"}},
 		{ID: 17, At: at, Message: Catalog{Ad: "A = 1\n"}},
+		{ID: 18, At: at, Message: Color{Ad: "B = 1\n"}},
 		{ID: 16, At: at, Message: Ended{Record: ExitRecord{Activation: "a", Evicted: true, Held: &Hold{Code: 1}, Ended: at, Problems: []string{"p\n"}, Fault: &Fault{Kind: FaultSpawn}}}},
 	}
 }

@@ -73,6 +73,8 @@ type PoolSettings struct {
 	Guidance    GuidanceSettings
 	Mapping     Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
 
+	ColorFromJob bool // TESTING_COLOR_FROM_JOB_AD
+
 	Reach    reach.Settings
 	Security *security.Knobs
 	Methods  authn.Settings
@@ -141,6 +143,7 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
 		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
 		Guidance: r.guidance(), Mapping: r.mapping(),
+		ColorFromJob: r.Bool("TESTING_COLOR_FROM_JOB_AD"),
 	}
 	var errs [3]error
 	set.Reach, errs[0] = reach.SettingsFrom(s, Subsystem)

@@ -140,6 +140,7 @@ func TestSettings(t *testing.T) {
 		{"ALLOW_OUTPUT_OUTSIDE_SCRATCH", p.Outside, false},
 		{"FILE_TRANSFER_STATS_LOG", p.Records, "/var/log/condor/slot_type_1.stats"},
 		{"SEC_CREDENTIAL_REFRESH", p.Creds, -second},
+		{"TESTING_COLOR_FROM_JOB_AD", p.ColorFromJob, true},
 		{"ENABLE_URL_TRANSFERS", p.Plugins.URLs, true},
 		{"FILETRANSFER_PLUGINS", p.Plugins.Programs, []string{"/opt/htcondor/bin/a", "/opt/htcondor/bin/b"}},
 		{"MAX_FILE_TRANSFER_PLUGIN_LIFETIME", p.Plugins.Lifetime, 7200 * second},
