@@ -58,7 +58,12 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.starter.abilities.answers.Said(known.Programs)
-		starter.AdvertiseForPool(ad, known.Methods())
+		pool := s.any.settings.Pool
+		mapping := pool.Mapping
+		if pool.Guidance.Silent { // no shadow is asked then for the files
+			mapping = ""
+		}
+		starter.AdvertiseForPool(ad, known.Methods(), mapping)
 	}
 }
 

@@ -47,12 +47,12 @@ import (
 //	                  shadow knows why. RequestResultCode (1) and RequestResultSubcode
 //	                  (an errno) say that there was no transfer, for a cause of this
 //	                  machine: the shadow leaves without blaming the files.
-//	ColorSlot         has ColorAd.CommonCatalogsAd with Version and CommonCatalogsList.
-//	                  Version 2, to starters of 25.12 and later, wants each ad of the list
-//	                  shown as a catalog in the ads of all slots (Catalog, CatalogPath,
-//	                  CatalogSize, CatalogScope, CatalogScopeType, AccessPoint,
-//	                  CatalogID). Version 1, to older ones, wants the whole ColorAd merged
-//	                  into them. The answer has SplitClaimId and SlotAd.
+//	ColorSlot         has ColorAd.CommonCatalogsAd with CondorVersion (so it is spelled),
+//	                  a number, and CommonCatalogsList. 2, to starters of 25.12 and later,
+//	                  wants each ad of the list shown as a catalog in the ads of all slots
+//	                  (Catalog, CatalogPath, CatalogSize, CatalogScope, CatalogScopeType,
+//	                  AccessPoint, CatalogID). 1, to older ones, wants the whole ColorAd
+//	                  merged into them. The answer has SplitClaimId and SlotAd.
 //	MapCommonFiles    has Name and StagingDir, which is "" if the shadow has not found
 //	                  the catalog in the slot's ad: nothing can be mapped then.
 //
@@ -66,10 +66,11 @@ const (
 	colorSlot  = "ColorSlot"
 )
 
+// CommonFiles is the version of all this that a starter knows, as HasCommonFilesTransfer
+// tells.
+const CommonFiles = 2
+
 const (
-	// commonFiles is the version of all this that the starter knows, as
-	// HasCommonFilesTransfer tells.
-	commonFiles = 2
 	// mostSetup bounds the commands about one job that are no wait.
 	mostSetup = 1000
 	// internalError is the RequestResultCode of what was not even tried.
@@ -101,7 +102,7 @@ func (j *Job) setUp(ctx context.Context) error {
 	about := classad.NewAd()
 	for done := 0; done < mostSetup; {
 		request := classad.NewAd()
-		request.SetInt("HasCommonFilesTransfer", commonFiles)
+		request.SetInt("HasCommonFilesTransfer", CommonFiles)
 		request.SetValue("ContextAd", classad.AdValue(about))
 		command, ad := j.conv.guidance(ctx, aboutSetup, request)
 		if err := ctx.Err(); err != nil {
