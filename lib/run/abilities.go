@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/lib/starter/plugins"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -58,13 +59,19 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.starter.abilities.answers.Said(known.Programs)
-		pool := s.any.settings.Pool
-		mapping := pool.Mapping
-		if pool.Guidance.Silent { // no shadow is asked then for the files
-			mapping = ""
-		}
-		starter.AdvertiseForPool(ad, known.Methods(), mapping)
+		starter.AdvertiseForPool(ad, known.Methods(), n.mapping(s))
 	}
+}
+
+// mapping is how files that jobs share are mapped, "" if they are not: where no shadow
+// is asked for them, and where root runs the jobs of each slot as another user. There
+// one job cannot read what the starter of another has staged; HTCondor's starter gives
+// the files to whoever mapped them last.
+func (n *node) mapping(s *starterSettings) protocol.Mapping {
+	if s.any.settings.Pool.Guidance.Silent || n.o.Host.Account != nil && protocol.UsersBySlot(s.any.config) {
+		return ""
+	}
+	return s.any.settings.Pool.Mapping
 }
 
 // known is a machine with what its starters can do, as far as that is known; what

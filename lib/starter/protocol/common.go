@@ -27,13 +27,11 @@ const (
 // FORBID_HARDLINK_MAPPING is true or jobs have file systems of their own
 // (STARTD_ENFORCE_DISK_LIMITS), else as copies unless FORBID_COPY_MAPPING is true. With
 // file systems of their own it offers nothing unless ALLOW_COMMON_FILES_ON_LVS is true,
-// and here nothing at all. Nor is there anything where each slot has a user of its own:
-// one job cannot read what another's starter has staged, and HTCondor's starter gives
-// the files to whoever mapped them last.
+// and here nothing at all.
 func (r *reader) mapping() Mapping {
 	forbidLinks, forbidCopies := r.Bool("FORBID_HARDLINK_MAPPING"), r.Bool("FORBID_COPY_MAPPING")
 	switch {
-	case r.Bool("STARTD_ENFORCE_DISK_LIMITS"), UsersBySlot(r.Snapshot):
+	case r.Bool("STARTD_ENFORCE_DISK_LIMITS"):
 		return ""
 	case !forbidLinks:
 		return MapHardlink

@@ -276,13 +276,26 @@ func TestMapping(t *testing.T) {
 		{"FORBID_HARDLINK_MAPPING = True\nFORBID_COPY_MAPPING = True\n", ""},
 		{"STARTD_ENFORCE_DISK_LIMITS = True\n", ""},
 		{"STARTD_ENFORCE_DISK_LIMITS = True\nALLOW_COMMON_FILES_ON_LVS = True\n", ""},
-		{"SLOT1_USER = one\n", ""},
-		{"slot1_2_user = one\n", ""},
-		{"NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)\n", ""},
-		{"NOBODY_SLOT_USER = all\n", MapHardlink},
 	} {
 		if got := configured(t, tt.text).Pool.Mapping; got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// Which accounts are for single slots.
+func TestUsersBySlot(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "SLOT1_USER = one\n": true, "slot1_2_user = one\n": true, "NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)\n": true, "NOBODY_SLOT_USER = all\n": false,
+		"SLOT_USER = one\n": false,
+	} {
+		s, err := config.Parse("text", text, config.Options{Subsystem: "STARTER"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := UsersBySlot(s); got != want {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

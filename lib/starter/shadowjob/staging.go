@@ -89,7 +89,7 @@ func (m *mover) fetchCommon(ctx context.Context, where fileServer, root *os.Root
 
 // errNoMapping is that common files are not offered; a schedd that asks for them all
 // the same has an old ad of the machine.
-var errNoMapping = errors.New("this machine shares no files between jobs: see FORBID_HARDLINK_MAPPING, STARTD_ENFORCE_DISK_LIMITS and SLOT<N>_USER")
+var errNoMapping = errors.New("this machine shares no files between jobs: see FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING and STARTD_ENFORCE_DISK_LIMITS")
 
 // mapCatalog puts the files of a catalog into the job's scratch directory. nil is that
 // the command cannot be understood.
