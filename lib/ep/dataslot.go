@@ -24,7 +24,7 @@ type DataSlotRequested struct {
 	Ref    Ref
 	Claim  claim.ID
 	Job    *classad.Ad
-	Prefix string // begins the slot's name; "" for that of the old slot
+	Prefix string // begins the slot's name; "" for that of other slots
 }
 
 // ClaimMoved says that a claim is of another slot from now on.

@@ -5,6 +5,7 @@ package ep
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,8 +146,8 @@ func TestSplitSlot(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	g := r.Granted
-	if g.Claim != split || g.Leftovers == nil || g.Leftovers.Slot != slot1 {
-		t.Errorf("granted %v with %+v", g.Claim, g.Leftovers)
+	if g.Claim != split || !strings.HasPrefix(g.Name, "slot1_1@") || g.Leftovers == nil || g.Leftovers.Slot != slot1 {
+		t.Errorf("granted %v of %s with %+v", g.Claim, g.Name, g.Leftovers)
 	}
 	if _, may := g.Ad.Lookup("IsSplittable"); may {
 		t.Error("a part may be split again")

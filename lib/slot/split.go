@@ -41,7 +41,7 @@ func (l *Ledger) Split(donor ID, r Request) (*Slot, error) {
 }
 
 // SplitData is Split for a slot that will hold files which jobs share. Its name begins
-// with prefix, "" for that of the donor.
+// with prefix, "" for that of the partitionable slot, as others have it.
 func (l *Ledger) SplitData(donor ID, r Request, prefix string) (*Slot, error) {
 	return l.split(donor, r, func(part *Slot) error {
 		part.Data = true
@@ -80,7 +80,7 @@ func (l *Ledger) split(donor ID, r Request, dress func(*Slot) error) (*Slot, err
 		return nil, errs.E(op, errs.Exhausted, d.Name(), err)
 	}
 	child := &Slot{
-		ID: ID{N: d.ID.N, Sub: sub}, Kind: Dynamic, TypeID: d.TypeID, Prefix: d.Prefix,
+		ID: ID{N: d.ID.N, Sub: sub}, Kind: Dynamic, TypeID: d.TypeID, Prefix: sh.slot.Prefix,
 		Total: given, Free: given, Backfill: d.Backfill, Sliver: d.Sliver, VolumeDiskKiB: d.VolumeDiskKiB,
 	}
 	if err := dress(child); err != nil {

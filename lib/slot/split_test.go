@@ -44,7 +44,7 @@ func TestSplit(t *testing.T) {
 	}
 
 	all, err := led.Split(data.ID, Request{Cpus: 1, MemoryMiB: 1000, DiskKiB: 10 * gib})
-	if err != nil || all.Name() != "data1_3" || all.Data || !all.Part {
+	if err != nil || all.Name() != "slot1_3" || all.Data || !all.Part {
 		t.Fatalf("%v, %v", all, err)
 	}
 	if err := led.Check(); err != nil {
