@@ -26,17 +26,21 @@ var sharedFiles = cedar.Version{Major: 25, Minor: 12}
 // TestCommonFiles runs jobs that share the files of two catalogs: each is moved once,
 // all jobs see them beside their own input, as links to the same files (or as copies,
 // where the owner forbids links), and when no job has wanted them for a while the data
-// slot is gone with all that it held. Of the original the links alone are expected.
+// slot is gone with all that it held. What is linked counts in the disk of the data slot
+// alone: the slots of jobs are smaller by it.
+//
+// row: S4-112
 func TestCommonFiles(t *testing.T) {
 	t.Parallel()
 	realpool.Find(t).NeedVersion(t, sharedFiles, "a schedd makes data slots")
 	for _, tt := range []struct {
 		name, kind, lines string
-		links             string // how many names a shared file has, at least
+		links             string // how many names a shared file has
+		smaller           bool   // whether the slots of jobs are
 	}{
-		{"original", realpool.Original, "", "[2-9]"},
-		{"links", realpool.Ours, "", "[2-9]"},
-		{"copies", realpool.Ours, "FORBID_HARDLINK_MAPPING = True\n", "1"},
+		{"original", realpool.Original, "", "[2-9]", true},
+		{"links", realpool.Ours, "", "[2-9]", true},
+		{"copies", realpool.Ours, "FORBID_HARDLINK_MAPPING = True\n", "1", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,9 +53,10 @@ func TestCommonFiles(t *testing.T) {
 			for _, name := range []string{"a1", "a2", "b1", "own"} {
 				p.Write(filepath.Join(dir, name), "this is "+name+"\n", 0o644)
 			}
-			p.Write(filepath.Join(dir, "job"), "#!/bin/sh\nls\nfor f in a1 a2 b1 own; do cat $f; stat -c \"$f has %h names and mode %a\" $f; done\necho changed > a1 2>/dev/null\nsleep 5\n", 0o755)
-			p.Write(filepath.Join(dir, "submit"), "executable = job\noutput = out.$(Process)\nlog = log\nshould_transfer_files = YES\nrequest_disk = 1024\nrequest_memory = 64\n"+
-				"transfer_input_files = own\nMY.CommonInputCatalogs = \"A, B\"\nMY._x_catalog_A = \"a1, a2\"\nMY._x_catalog_B = \"b1\"\nqueue 3\n", 0o644)
+			p.Write(filepath.Join(dir, "big"), strings.Repeat("big\n", 2<<20/4), 0o644)
+			p.Write(filepath.Join(dir, "job"), "#!/bin/sh\nls\ngrep '^Disk = ' .machine.ad\nfor f in a1 a2 b1 own; do cat $f; stat -c \"$f has %h names and mode %a\" $f; done\necho changed > a1 2>/dev/null\nsleep 5\n", 0o755)
+			p.Write(filepath.Join(dir, "submit"), "executable = job\noutput = out.$(Process)\nlog = log\nshould_transfer_files = YES\nrequest_disk = 8192\nrequest_memory = 64\n"+
+				"transfer_input_files = own\nMY.CommonInputCatalogs = \"A, B\"\nMY._x_catalog_A = \"a1, a2, big\"\nMY._x_catalog_B = \"b1\"\nqueue 3\n", 0o644)
 			cluster, _, _ := strings.Cut(strings.TrimSpace(p.Submit(dir, "-terse", "submit")), ".")
 			p.Eventually("the jobs are done", 3*realpool.Patience, func(ctx context.Context) error {
 				out, err := p.Run(ctx, "condor_q", cluster, "-af", "JobStatus", "HoldReason")
@@ -60,9 +65,13 @@ func TestCommonFiles(t *testing.T) {
 				}
 				return err
 			})
+			smaller := 0 // slots that were made when the files were there: that of the job for which they came
 			for n := range 3 {
 				text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", n)))
 				p.Must(err)
+				if regexp.MustCompile(`(?m)^Disk = 4096$`).Match(text) {
+					smaller++
+				}
 				for _, want := range []string{
 					"(?m)^this is a1$", "(?m)^this is a2$", "(?m)^this is b1$", "(?m)^this is own$", "(?m)^own has 1 names", `(?m)^a1 has ` + tt.links + ` names and mode 444$`,
 				} {
@@ -70,6 +79,9 @@ func TestCommonFiles(t *testing.T) {
 						t.Errorf("job %d saw no %s in\n%s", n, want, text)
 					}
 				}
+			}
+			if (smaller > 0) != tt.smaller {
+				t.Errorf("%d slots are smaller by what is shared", smaller)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "log"))
 			p.Must(err)
