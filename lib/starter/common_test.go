@@ -261,3 +261,34 @@ func TestShadowStagesLost(t *testing.T) {
 		t.Errorf("%+v", rec)
 	}
 }
+
+// No job runs in a data slot: not after commands that are not understood, and not where
+// the owner has no shadow asked.
+func TestShadowDataSlotRunsNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		command string
+		silent  bool
+	}{
+		"colors of an older shadow": {command: strings.Replace(colors, "CondorVersion = 2", "CondorVersion = 1", 1)},
+		"a command without a name":  {command: `[Command = "StageCommonFiles"]`},
+		"a word that is unknown":    {command: `[Command = "Dance"]`},
+		"carry on":                  {command: `[Command = "CarryOn"]`},
+		"not asked":                 {command: `[Command = "CarryOn"]`, silent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPoolPlan(t, shares+"IsTransferShadow = true\n", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, plan *protocol.Plan) {
+				plan.Complete()
+				set, of := *plan.Settings, *plan.Settings.Pool
+				of.Guidance.Silent = tt.silent
+				set.Pool = &of
+				plan.Settings = &set
+				guided(p, p.says(tt.command))
+			})
+			if rec := p.last(); !rec.Started.IsZero() || rec.Held != nil {
+				t.Errorf("%+v", rec)
+			}
+		})
+	}
+}

@@ -93,9 +93,22 @@ func sharesFiles(ad *classad.Ad) bool {
 // errAborted is that the shadow wants the job to leave before it has its input.
 var errAborted = errors.New("the access point wants the job to be set up elsewhere")
 
+// errDataSlot is that no job is run in a data slot, whatever becomes of its files.
+// HTCondor's starter would run the job, and its schedd waits for the slot to be split.
+var errDataSlot = errors.New("the files that jobs share were not staged, and no job runs in a data slot")
+
 // setUp does what the shadow commands before input is fetched. The error is the end of
 // the job's stay.
 func (j *Job) setUp(ctx context.Context) error {
+	err := j.obeySetUp(ctx)
+	if data, _ := j.place.Job.Ad.EvalBool("IsTransferShadow", nil); data && err == nil {
+		return unfit(errDataSlot, reason.StarterError)
+	}
+	return err
+}
+
+// obeySetUp is setUp of any job.
+func (j *Job) obeySetUp(ctx context.Context) error {
 	if !j.guided() || !sharesFiles(j.place.Job.Ad) {
 		return nil
 	}
