@@ -36,6 +36,7 @@ const gather = 500 * time.Millisecond
 // abilities is the asking; it is the owner's.
 type abilities struct {
 	answers transfer.Answers
+	trials  trials
 	round   int // of asking, the last one that began
 	cancel  context.CancelFunc
 }
@@ -59,7 +60,9 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.starter.abilities.answers.Said(known.Programs)
-		starter.AdvertiseForPool(ad, known.Methods(), n.mapping(s))
+		methods, offline := n.starter.abilities.trials.offered(known, trialURLs(s.any.config))
+		starter.AdvertiseForPool(ad, methods, n.mapping(s))
+		starter.AdvertiseOffline(ad, offline)
 	}
 }
 
@@ -104,9 +107,14 @@ func (n *node) seekAbilities() {
 		n.mail.around.Go(func() { n.probe(ctx, &inv, n.o.Probe(snap), learn) })
 	}
 	if n.serving() {
-		set := n.starter.settings.Load().any.settings.Pool.Plugins
-		ways := plugins.From(set, plugins.Runner(n.o.Host.Spawner, nil, n.o.StarterEnv))
-		n.mail.around.Go(func() { n.askPlugins(ctx, ways, func() { learn(nil) }) })
+		any := n.starter.settings.Load().any
+		ways := plugins.From(any.settings.Pool.Plugins, plugins.Runner(n.o.Host.Spawner, nil, n.o.StarterEnv))
+		n.mail.around.Go(func() {
+			n.askPlugins(ctx, ways, func() { learn(nil) })
+			if ctx.Err() == nil {
+				n.tryPlugins(ctx, ways, any.config, round)
+			}
+		})
 	}
 }
 

@@ -74,6 +74,17 @@ func AdvertiseForPool(ad *classad.Ad, methods []string, mapping protocol.Mapping
 	}
 }
 
+// attrOffline names the methods that plugins have and that do not work now.
+const attrOffline = "OfflineFileTransferPluginMethods"
+
+// AdvertiseOffline adds the schemes of URLs that plugins say they move, and did not when
+// they were tried; none adds nothing.
+func AdvertiseOffline(ad *classad.Ad, methods []string) {
+	if len(methods) > 0 {
+		ad.SetString(attrOffline, strings.Join(methods, ","))
+	}
+}
+
 // attrNetworking is true where jobs have the machine's network.
 const attrNetworking = "HasJobNetworking"
 
@@ -88,6 +99,7 @@ func WithoutNetwork(ad *classad.Ad) {
 
 // Withdraw takes out of ad what Advertise and AdvertiseForPool put there.
 func Withdraw(ad *classad.Ad) {
+	ad.Delete(attrOffline)
 	ours := slices.Concat(able(), shadowAbilities[:], []string{attrHasPlugins, attrCommon})
 	for _, name := range append(ours, attrMethods, attrMapping) {
 		ad.Delete(name)
