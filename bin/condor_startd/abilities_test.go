@@ -8,6 +8,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,4 +106,63 @@ func TestAbilitiesFollow(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A plugin whose method the owner has tried (<METHOD>_TEST_URL) is not offered for it
+// while it does not fetch that URL, and is said to be offline; each reconfig tries again.
+// Nothing of a trial stays.
+func TestPluginsAreTried(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "FILETRANSFER_PLUGINS = $(LOCAL_DIR)/old_plugin\nGOPHER_TEST_URL = gopher://hole/x\nwais_TEST_URL = wais://hole/y\n")
+	s.must(os.WriteFile(s.path("old_plugin"), []byte(`#!/bin/sh
+if [ "$1" = -classad ]; then
+	echo 'PluginType = "FileTransfer"'; echo 'MultipleFileSupport = true'; echo 'SupportedMethods = "gopher,wais,https"'
+	exit
+fi
+grep -q gopher://hole/x "$2" && [ ! -e '`+s.path("up")+`' ] && { echo '[ TransferUrl = "gopher://hole/x"; TransferSuccess = false; TransferError = "nobody is there" ]' >"$4"; exit 1; }
+echo '[ TransferUrl = "x"; TransferSuccess = true ]' >"$4"
+`), 0o755))
+	// Under root the trial has the rights of nobody.
+	for _, dir := range []string{s.path(""), filepath.Dir(s.path("x")), filepath.Dir(filepath.Dir(s.path("x")))} {
+		s.must(os.Chmod(dir, 0o755))
+	}
+	cmd := s.command("-f")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	s.must(bound.Start(cmd))
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	c := s.client()
+	shows := func(methods, offline string) {
+		t.Helper()
+		eventually(t, "the slot shows "+methods, func() error {
+			at, err := s.address()
+			if err != nil {
+				return err
+			}
+			ads, err := slots(c, at)
+			if err != nil || len(ads) == 0 {
+				return fmt.Errorf("%d slots, %w", len(ads), err)
+			}
+			got, _ := ads[0].EvalString("HasFileTransferPluginMethods", nil)
+			down, _ := ads[0].EvalString("OfflineFileTransferPluginMethods", nil)
+			if got != methods || down != offline {
+				return fmt.Errorf("methods %q, offline %q", got, down)
+			}
+			return nil
+		})
+	}
+	shows("data,http,https,wais", "gopher")
+	s.must(os.WriteFile(s.path("up"), nil, 0o644))
+	s.must(cmd.Process.Signal(syscall.SIGHUP))
+	shows("data,gopher,http,https,wais", "")
+	left, err := os.ReadDir(s.path("execute"))
+	s.must(err)
+	for _, e := range left {
+		if strings.Contains(e.Name(), "test_file_transfer") {
+			t.Errorf("%s is left in EXECUTE", e.Name())
+		}
+	}
 }

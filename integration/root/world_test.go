@@ -55,7 +55,7 @@ func newWorldOf(t *testing.T, change func(*world)) *world {
 	owner := realpool.JobUser(t)
 	t.Setenv("EXECPOINT_TEST_USER", owner.Username)
 	// The Execution Point proves who it is by a token.
-	w := &world{t: t, owner: owner, pool: realpool.New(t, "SCHEDD_DEBUG = D_FULLDEBUG\nSHADOW_DEBUG = D_FULLDEBUG\nMAX_JOBS_RUNNING = 1000\nSEC_USE_FAMILY_SESSION = False\n")}
+	w := &world{t: t, owner: owner, pool: realpool.New(t, "SCHEDD_DEBUG = D_FULLDEBUG\nSHADOW_DEBUG = D_FULLDEBUG\nMAX_JOBS_RUNNING = 1000\nSEC_USE_FAMILY_SESSION = False\nKEEP_DATA_CLAIM_IDLE = 3\n")}
 	w.pool.Begin()
 	w.jobs = filepath.Join(w.pool.Dir, "jobs")
 	w.pool.Mkdir(w.jobs)

@@ -27,10 +27,11 @@ func (a *Slot) SetClaim(c *claim.Claim, now clock.Instant) {
 	put.text(attrClientMachine, c.Client.Host)
 	put.text(attrPublicClaimID, c.ID.String())
 	put.int(attrClaimEndTime, 0)
-	if a.s.Kind == slot.Dynamic {
+	if a.s.Kind == slot.Dynamic && !a.s.Part {
 		put.bool(attrIsSplittable, true)
 	}
 	a.negotiated(put, c.Request)
+	capacityUnit(put, c.Request)
 	a.m.took(a.s)
 	a.SetRank(c.Rank)
 	a.copyJob(c.Request)
@@ -53,6 +54,21 @@ func (a *Slot) negotiated(put putter, request *classad.Ad) {
 			put.bool("RemoteAutoregroup", regrouped)
 		}
 	}
+}
+
+// capacityUnit shows that the claim holds an owner's capacity unit, and which. A
+// schedd that has made one asks for it with a request of its own (IsOCUHolder), and
+// starts only jobs there that want it (OCUWanted), or others' that are willing.
+func capacityUnit(put putter, request *classad.Ad) {
+	if request == nil {
+		return
+	}
+	if holds, _ := request.EvalBool("IsOCUHolder", nil); !holds {
+		return
+	}
+	put.bool("OCU", true)
+	name, _ := request.EvalString("OCUName", nil)
+	put.text("OCUName", name)
 }
 
 // accountingGroup adds the domain of the user, as the accountant wants it.

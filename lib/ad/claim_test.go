@@ -310,3 +310,34 @@ func TestNoSecret(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A claim of an owner's capacity unit is told from others as long as it lasts.
+func TestCapacityUnit(t *testing.T) {
+	t.Parallel()
+	m, _ := machineWith(t, "NUM_SLOTS = 1")
+	show := m.slots[0]
+	for _, tt := range []struct{ request, want string }{
+		{`IsOCUHolder = true; OCUName = "alice-1"`, "true alice-1"},
+		{`IsOCUHolder = true`, "true "},
+		{`OCUWanted = true; OCUName = "alice-1"`, "false "},
+		{`IsOCUHolder = false; OCUName = "alice-1"`, "false "},
+		{`IsOCUHolder = "yes"; OCUName = 7`, "false "},
+		{`IsOCUHolder = true; OCUName = 7`, "true "},
+	} {
+		request, err := classad.ParseAd(strings.ReplaceAll(tt.request, "; ", "\n"), classad.Old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		show.SetClaim(&claim.Claim{Request: request}, goldenStart)
+		out := show.Snapshot(goldenStart)
+		is, _ := out.EvalBool("OCU", nil)
+		name, _ := out.EvalString("OCUName", nil)
+		if got := strconv.FormatBool(is) + " " + name; got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.request, got, tt.want)
+		}
+		show.ClearClaim()
+		if _, stays := show.Snapshot(goldenStart).Lookup("OCU"); stays {
+			t.Errorf("%s: it outlives its claim", tt.request)
+		}
+	}
+}

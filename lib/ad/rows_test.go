@@ -328,3 +328,42 @@ func TestCpuBusyTime(t *testing.T) {
 	m.Refresh(machine.Sample{LoadAvg: 5}, goldenStart.Add(time.Minute))
 	expect(t, "not asked", show(m.slots[0], "CpuBusyTime", "CpuIsBusy"), "CpuBusyTime=undefined CpuIsBusy=undefined")
 }
+
+// The name of the dedicated scheduler is in every slot's ad without being listed
+// (SYSTEM_STARTD_ATTRS lists it), in those of dynamic slots too, as the string that
+// parallel jobs compare with their own.
+//
+// row: S4-064
+func TestDedicatedSchedulerIsShown(t *testing.T) {
+	t.Parallel()
+	const name = `"DedicatedScheduler@full.host.name"`
+	m, led := machineWith(t, `NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_1 = 50%
+SLOT_TYPE_1_PARTITIONABLE = true
+NUM_SLOTS_TYPE_2 = 1
+SLOT_TYPE_2 = 50%
+SLOT_TYPE_2_PARTITIONABLE = false
+DedicatedScheduler = `+name+`
+STARTD_ATTRS = Other
+Other = 1
+`)
+	d, err := led.Carve(slot.ID{N: 1}, slot.Request{Cpus: 1, MemoryMiB: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Add(d, goldenStart)
+	if len(m.slots) != 3 {
+		t.Fatalf("%d slots", len(m.slots))
+	}
+	job := classad.NewAd()
+	job.SetString("Scheduler", "DedicatedScheduler@full.host.name")
+	wants := classad.MustParseExpr("TARGET.DedicatedScheduler =?= MY.Scheduler")
+	for _, a := range m.slots {
+		expect(t, a.s.Name(), text(a, "DedicatedScheduler"), name)
+		if !wants.Eval(&classad.Env{My: job, Target: a.Snapshot(goldenStart)}).IsTrue() {
+			t.Errorf("%s is not the dedicated scheduler's", a.s.Name())
+		}
+	}
+	without, _ := machineWith(t, "NUM_SLOTS = 1\n")
+	expect(t, "without", text(without.slots[0], "DedicatedScheduler"), "-")
+}

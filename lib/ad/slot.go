@@ -129,6 +129,9 @@ func (a *Slot) dress() {
 		a.ad.SetBool("DynamicSlot", true)
 		a.ad.SetInt("ParentSlotId", int64(id.N))
 		a.ad.SetInt(attrDSlotID, int64(id.Sub))
+		if a.s.Data {
+			a.ad.SetBool("IsDataSlot", true)
+		}
 	}
 	if a.s.Backfill {
 		a.ad.SetBool("BackfillSlot", true)

@@ -125,7 +125,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.emit(Reply{Ref: ev.Ref, Activation: id})
 	e.moveOn(sl, policy.ClaimedBusy, policy.Activated, policy.ByStarter, "")
 	e.emit(StartStarter{
-		Activation: id, Claim: sl.cur.ID, Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
+		Activation: id, Claim: sl.cur.ID, Split: e.splittable(sl), Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
 		Job: ev.Job, MachineAd: machine, Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.policyView(sl)),
 	})
 }

@@ -69,6 +69,10 @@ func (e *Engine) claimSlot(sl *slotState, ev ClaimRequested) {
 		e.claimPart(sl, ev)
 		return
 	}
+	if !ev.Capability.IsZero() && ev.Capability.Public == sl.ids.split.Public {
+		e.claimSplit(sl, ev)
+		return
+	}
 	if ev.Whole || len(ev.Evict) > 0 || ev.DynamicSlots > 0 {
 		e.refuse(ev.Ref, command.RefusedBadRequest, errs.E(op, errs.Invalid, sl.name, errors.New("only a partitionable slot can be claimed in that way")))
 		return
@@ -258,6 +262,7 @@ func (e *Engine) endClaim(sl *slotState) {
 	if c == nil {
 		return
 	}
+	e.fade(sl)
 	delete(e.slots.byClaim, c.ID.Public)
 	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.ending.why.reason, Code: sl.ending.why.code, ByClient: sl.ending.byClient})
 	sl.cur, sl.ending.byClient, sl.commanded, sl.ending.why = nil, false, false, vacate{}

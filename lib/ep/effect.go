@@ -92,6 +92,7 @@ type ClaimIDChanged struct {
 type StartStarter struct {
 	Activation claim.ActivationID
 	Claim      claim.ID
+	Split      claim.ID // by which a part of the slot can be claimed besides; zero for none
 	Slot       slot.ID
 	SlotName   string      // "slot1_1"
 	FullName   string      // "slot1_1@host"

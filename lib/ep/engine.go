@@ -281,6 +281,12 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.rehomed()
 	case CoalesceRequested:
 		e.coalesceRequested(ev)
+	case DataSlotRequested:
+		e.dataSlotRequested(ev)
+	case SlotColored:
+		e.slotColored(ev)
+	case CatalogAnnounced:
+		e.catalogAnnounced(ev)
 	}
 	e.finish()
 	return e.effects

@@ -198,7 +198,7 @@ func (m *model) event() Event {
 	kinds := []string{
 		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
 		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare", "benched",
-		"match", "match", "backfill", "backfill", "drain", "drained", "drained", "coalesce", "coalesce",
+		"match", "match", "backfill", "backfill", "drain", "drained", "drained", "coalesce", "coalesce", "data", "data", "split", "split",
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
 	case "sample":
@@ -292,6 +292,29 @@ func (m *model) event() Event {
 		}
 		if rapid.IntRange(0, 3).Draw(m.rt, "good") > 0 && len(ev.Claims) > 1 {
 			ev.Claims = ev.Claims[1:]
+		}
+		return ev
+	case "data":
+		ev := DataSlotRequested{Ref: asked(m.nextRef()), Claim: m.anyClaim(), Job: m.job(), Prefix: rapid.SampledFrom([]string{"data", "data", "", "1/"}).Draw(m.rt, "prefix")}
+		for v := range m.eng.Views() {
+			if v.Kind == slot.Dynamic && v.Pair == policy.ClaimedIdle && rapid.IntRange(0, 4).Draw(m.rt, "good") > 0 {
+				ev.Claim = v.Claim
+				ev.Job.SetInt("RequestCpus", 1)
+				ev.Job.SetInt("RequestMemory", 64)
+			}
+		}
+		return ev
+	case "split":
+		ref := m.nextRef()
+		m.waiting[ref] = true
+		ev := ClaimRequested{
+			Ref: asked(ref), Capability: m.anyClaim(), Job: m.job(), Client: claim.Client{User: "u@x", Schedd: "a"}, Leftovers: rapid.Bool().Draw(m.rt, "leftovers"),
+			DynamicSlots: rapid.IntRange(0, 2).Draw(m.rt, "parts"),
+		}
+		for v := range m.eng.Views() {
+			if id := m.eng.slots.byID[v.ID].ids.split; !id.IsZero() {
+				ev.Capability = id
+			}
 		}
 		return ev
 	case "match":
@@ -465,6 +488,11 @@ func (m *model) perform(ev Event) (refused bool) {
 			}
 			delete(m.claims, eff.Claim.Public)
 			m.stale = append(m.stale[max(0, len(m.stale)-5):], eff.Claim)
+		case ClaimMoved: // and is granted anew
+			if m.claims[eff.Claim.Public] != eff.Claim || eff.From == eff.To {
+				m.rt.Fatalf("%v moved and was not there", eff.Claim)
+			}
+			delete(m.claims, eff.Claim.Public)
 		case AdWithdrawn:
 			if p := m.pairs[eff.Name]; p != policy.OwnerIdle && p != policy.UnclaimedIdle {
 				m.rt.Fatalf("%s is withdrawn while %v", eff.Name, p)
@@ -631,6 +659,11 @@ func (m *model) check(changed map[string]bool) {
 			}
 		}
 		offered += 1 + len(v.FurtherClaims)
+		if id := sl.ids.split; !id.IsZero() {
+			if offered++; v.Kind != slot.Dynamic || sl.s.Part || e.slots.byOffer[id.Public] != sl || m.claims[id.Public] == id || id == v.NextClaim {
+				m.rt.Fatalf("a part of %s is to be claimed by %v, which is known for %v", v.Name, id, e.slots.byOffer[id.Public])
+			}
+		}
 		if v.Kind == slot.Partitionable && claimed && (!sl.cur.Fixed || active(v)) || v.Kind == slot.Dynamic && !claimed {
 			m.rt.Fatalf("a %v slot is %v", v.Kind, v.Pair)
 		}

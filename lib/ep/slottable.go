@@ -21,6 +21,7 @@ type slotTable struct {
 	byActivation map[claim.ActivationID]*slotState
 	ending       []*slotState                    // dynamic slots to be given back at the end of the step
 	broken       map[claim.ActivationID]breakage // what volumes broke
+	shown        shownAds                        // by all, for starters
 }
 
 func newSlotTable() slotTable {
@@ -51,6 +52,7 @@ func (t *slotTable) delete(sl *slotState) {
 	}
 	delete(t.byID, sl.s.ID)
 	delete(t.byOffer, sl.ids.first.Public)
+	delete(t.byOffer, sl.ids.split.Public)
 	for _, id := range sl.ids.further {
 		delete(t.byOffer, id.Public)
 	}

@@ -35,6 +35,7 @@ type slotState struct {
 	ids        claimIDs
 	matchUntil time.Duration // boot time at which a match is over
 	ending     claimEnd
+	colors     claimColors // what the slots show for cur
 	after      afterBackfill
 	last       lastMove
 }
@@ -68,6 +69,7 @@ type lastMove struct {
 type claimIDs struct {
 	first   claim.ID
 	further []claim.ID
+	split   claim.ID // by which a part of a claimed dynamic slot can be claimed; see Engine.splittable
 }
 
 // has reports whether the slot can be claimed by the id, secret and all. Only
@@ -76,6 +78,8 @@ func (c *claimIDs) has(id claim.ID) bool {
 	have := c.first
 	if i := slices.IndexFunc(c.further, func(o claim.ID) bool { return o.Public == id.Public }); i >= 0 {
 		have = c.further[i]
+	} else if c.split.Public == id.Public {
+		have = c.split
 	}
 	return have.Public == id.Public && subtle.ConstantTimeCompare([]byte(have.Secret.Reveal()), []byte(id.Secret.Reveal())) == 1
 }

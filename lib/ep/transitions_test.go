@@ -267,6 +267,11 @@ func TestTransitions(t *testing.T) {
 		}},
 		{25, "Preempting/Killing > Owner/Idle: starter gone", func(p *play) { p.busy(); p.release(); p.run(2 * time.Second) }},
 
+		{0, "Claimed/Idle > Owner/Idle: claim taken", func(p *play) {
+			with(p, 2, "NUM_CPUS = 2\nNUM_SLOTS = 1\nNUM_SLOTS_TYPE_1 = 1\nSLOT_TYPE_1 = 100%\nSLOT_TYPE_1_PARTITIONABLE = true\n")
+			p.dataSlot(DataSlotRequested{Claim: p.claim(slot1, job(p.t, steady(time.Hour), "")).Claim, Job: job(p.t, steady(time.Hour), "")})
+		}},
+
 		{26, "Backfill/Idle > Backfill/Busy: backfill up", (*play).backfilling},
 		{27, "Backfill/Busy > Backfill/Idle: backfill gone", func(p *play) { p.backfilling(); p.step(BackfillExited{}) }},
 		{28, "Backfill/Busy > Backfill/Killing: policy evaluated", func(p *play) { p.backfilling(); p.set("KEvict", "true") }},

@@ -52,6 +52,7 @@ var table = []Transition{
 	{10, 'H', ClaimedIdle, Evaluated, "IS_OWNER is true, a preempting claim waits, the worklife is over, or the slot is to be drained", PreemptingVacating, "claim retirement ended/expired", toVacating},
 	{10, 'H', ClaimedIdle, Commanded, "the claim was deactivated and takes no more jobs, or its slot found no more work to fetch", PreemptingVacating, "Claim deactivated", toVacating},
 	{10, 'H', ClaimedIdle, Commanded, "release, the end of the lease, a fast vacate or shutdown", PreemptingKilling, "received RELEASE_CLAIM command", toKilling},
+	{0, 0, ClaimedIdle, ClaimTaken, "a data slot that was made of this one has its claim", OwnerIdle, "its claim went to a data slot", toOwner},
 	{10, 0, ClaimedIdle, Commanded, "vacate, graceful shutdown or a drain; without a job to wait for the slot leaves Retiring at once", ClaimedRetiring, "received VACATE_CLAIM command", Reevaluate},
 
 	// Claimed/Busy

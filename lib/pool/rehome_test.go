@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/execpoint/execpoint/lib/cedar"
-	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/pool"
 	"github.com/execpoint/execpoint/lib/pool/admin"
@@ -319,73 +317,6 @@ func TestRebootFails(t *testing.T) {
 		}
 		if r.offers() == 0 {
 			t.Error("the new home was offered nothing")
-		}
-	})
-}
-
-// One slot of two for a job that wants both, under a new id with a session.
-func TestCoalesceCommand(t *testing.T) {
-	bubble(t, inBits, func(t *testing.T, s *station) {
-		first := s.offered("slot1")
-		one := s.peer(first).claim(first, smallJob)
-		second := s.offered("slot1")
-		two := s.peer(second).claim(second, smallJob)
-		if one.code == 0 || two.code == 0 {
-			t.Fatal(one.code, two.code)
-		}
-		ask := func(job string, ids ...claim.ID) (result, why string, id claim.ID, cpus int64) {
-			t.Helper()
-			var list []string
-			for _, id := range ids {
-				list = append(list, id.Wire())
-			}
-			conn, done := s.handle(522, "", func(c *cedar.Conn) {
-				c.PutAd(adOf(t, "ClaimIdList = "+quoted(strings.Join(list, ", "))), cedar.AdOptions{})
-				c.PutAd(adOf(t, smallJob+job), cedar.AdOptions{})
-			})
-			answer, err := conn.Ad(cedar.AdOptions{})
-			if err != nil {
-				t.Fatal(err, <-done)
-			}
-			slotAd, err := conn.Ad(cedar.AdOptions{})
-			if err = errors.Join(err, conn.EndOfMessage(), <-done); err != nil {
-				t.Fatal(err)
-			}
-			result, _ = answer.EvalString("Result", nil)
-			why, _ = answer.EvalString("ErrorString", nil)
-			text, _ := answer.EvalString("ClaimId", nil)
-			id, _ = claim.ParseID(text)
-			cpus, _ = slotAd.EvalInt("Cpus", nil)
-			if (cpus != 0) != (result == "Success") {
-				t.Errorf("%s with the ad of a slot of %d processors", result, cpus)
-			}
-			if _, shown := slotAd.Lookup("ClaimId"); shown {
-				t.Error("the slot's ad has the claim id")
-			}
-			return
-		}
-		if r, why, _, _ := ask("RequestCpus = 5\n", one.ids[0], two.ids[0]); r != "Failure" || why != "Unable to coalesce any slots" {
-			t.Errorf("%s: %s", r, why)
-		}
-		if got := strings.Join(s.slots(), ", "); got != "slot1 Unclaimed/Idle, slot1_1 Claimed/Idle, slot1_2 Claimed/Idle" {
-			t.Errorf("after a refusal: %s", got)
-		}
-		r, why, id, cpus := ask("RequestCpus = 2\n", one.ids[0], two.ids[0])
-		if r != "Success" || cpus != 2 || id == one.ids[0] || id == two.ids[0] {
-			t.Fatalf("%s: %s, %d processors", r, why, cpus)
-		}
-		if got := strings.Join(s.slots(), ", "); got != "slot1 Unclaimed/Idle, slot1_1 Claimed/Idle" {
-			t.Errorf("%s", got)
-		}
-		if r, why, _, _ := ask("", one.ids[0]); r != "InvalidRequest" || why != "can't find slot with given claim ID" {
-			t.Errorf("%s: %s", r, why)
-		}
-		// The new id's own session lets its holder in.
-		if got := s.peer(id).aboutClaim(443, id.Public, id); got != "" {
-			t.Errorf("released with %q", got)
-		}
-		if got := strings.Join(s.slots(), ", "); got != "slot1 Unclaimed/Idle" {
-			t.Errorf("after the release: %s", got)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/execpoint/execpoint/lib/machine"
 	"github.com/execpoint/execpoint/lib/starter"
 	"github.com/execpoint/execpoint/lib/starter/plugins"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/transfer"
 )
 
@@ -35,6 +36,7 @@ const gather = 500 * time.Millisecond
 // abilities is the asking; it is the owner's.
 type abilities struct {
 	answers transfer.Answers
+	trials  trials
 	round   int // of asking, the last one that began
 	cancel  context.CancelFunc
 }
@@ -58,8 +60,21 @@ func (n *node) able(ad *classad.Ad, s *starterSettings) {
 	if n.serving() {
 		known := plugins.From(s.any.settings.Pool.Plugins, nil)
 		known.List = n.starter.abilities.answers.Said(known.Programs)
-		starter.AdvertiseForPool(ad, known.Methods())
+		methods, offline := n.starter.abilities.trials.offered(known, trialURLs(s.any.config))
+		starter.AdvertiseForPool(ad, methods, n.mapping(s))
+		starter.AdvertiseOffline(ad, offline)
 	}
+}
+
+// mapping is how files that jobs share are mapped, "" if they are not: where no shadow
+// is asked for them, and where root runs the jobs of each slot as another user. There
+// one job cannot read what the starter of another has staged; HTCondor's starter gives
+// the files to whoever mapped them last.
+func (n *node) mapping(s *starterSettings) protocol.Mapping {
+	if s.any.settings.Pool.Guidance.Silent || n.o.Host.Account != nil && protocol.UsersBySlot(s.any.config) {
+		return ""
+	}
+	return s.any.settings.Pool.Mapping
 }
 
 // known is a machine with what its starters can do, as far as that is known; what
@@ -92,9 +107,14 @@ func (n *node) seekAbilities() {
 		n.mail.around.Go(func() { n.probe(ctx, &inv, n.o.Probe(snap), learn) })
 	}
 	if n.serving() {
-		set := n.starter.settings.Load().any.settings.Pool.Plugins
-		ways := plugins.From(set, plugins.Runner(n.o.Host.Spawner, nil, n.o.StarterEnv))
-		n.mail.around.Go(func() { n.askPlugins(ctx, ways, func() { learn(nil) }) })
+		any := n.starter.settings.Load().any
+		ways := plugins.From(any.settings.Pool.Plugins, plugins.Runner(n.o.Host.Spawner, nil, n.o.StarterEnv))
+		n.mail.around.Go(func() {
+			n.askPlugins(ctx, ways, func() { learn(nil) })
+			if ctx.Err() == nil {
+				n.tryPlugins(ctx, ways, any.config, round)
+			}
+		})
 	}
 }
 

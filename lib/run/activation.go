@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/execpoint/execpoint/lib/claim"
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/ep"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -60,6 +61,9 @@ func (n *node) start(e ep.StartStarter) {
 	}
 	if shadow {
 		plan.Shadow, plan.Keep = n.shadowSide(), false
+		if !e.Split.IsZero() {
+			plan.Shadow.Split = claim.Secret(e.Split.Wire())
+		}
 		choose = runAsFrom(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
 	} else if n.o.Host.Account != nil {
 		choose = runAsHere(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
@@ -232,6 +236,17 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, told protocol.T
 		n.step(now, ep.OutputMoved{Activation: act})
 	case protocol.Contact:
 		n.step(now, ep.StarterReached{Activation: act, Address: r.Address})
+	case protocol.Color:
+		if ad, err := n.adOf(act, r.Ad); err == nil {
+			n.step(now, ep.SlotColored{Activation: act, Ad: ad})
+		}
+	case protocol.Catalog:
+		ad, err := n.adOf(act, r.Ad)
+		if err != nil {
+			n.catalogAnswered(ep.CatalogAnswered{Activation: act, Err: err})
+			break
+		}
+		n.step(now, ep.CatalogAnnounced{Activation: act, Ad: ad})
 	case protocol.Refused:
 		n.o.Log.Warn("the starter refuses an order", "activation", act, "order", r.Order, "why", r.Why)
 	case protocol.Ended:
@@ -241,6 +256,29 @@ func (n *node) report(now clock.Instant, act claim.ActivationID, told protocol.T
 	if a.handle != nil {
 		a.handle.Heard(told.ID)
 	}
+}
+
+// adOf reads an ad of a starter, which has it from an access point.
+func (n *node) adOf(act claim.ActivationID, text string) (*classad.Ad, error) {
+	ad, err := classad.ParseAd(text, classad.Old)
+	if err != nil {
+		n.o.Log.Warn("an ad of a starter cannot be read", "activation", act, "err", err)
+	}
+	return ad, err
+}
+
+// catalogAnswered tells a starter whether the slots show its catalog.
+func (n *node) catalogAnswered(e ep.CatalogAnswered) {
+	a, ok := n.starter.live[e.Activation]
+	if !ok || a.handle == nil {
+		return
+	}
+	var o protocol.Cataloged
+	if e.Err != nil {
+		o.Why = e.Err.Error()
+		n.o.Log.Warn("a catalog is not shown", "activation", e.Activation, "err", e.Err)
+	}
+	n.send(e.Activation, a, o)
 }
 
 // jobEnded takes the last word of a starter.

@@ -39,6 +39,10 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.start(e)
 	case ep.OrderStarter:
 		n.order(now, e)
+	case ep.CatalogAnswered:
+		n.catalogAnswered(e)
+	case ep.ColorRefused:
+		n.o.Log.Warn("the color of a slot is not shown", "slot", e.Name, "err", e.Err)
 	case ep.KillStarter:
 		n.o.Log.Warn("killing the starter", "activation", e.Activation, "why", e.Reason)
 		n.kill(e.Activation)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -20,6 +19,7 @@ import (
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // namesPatience bounds the question which names a submit machine has.
@@ -61,16 +61,11 @@ func runAsHere(s *config.Snapshot, id slot.ID, machine, job *classad.Ad, owner *
 // for itself.
 func Nobody(s *config.Snapshot) string { return slotAccount(s, slot.ID{}) }
 
-// userOfSlot are the knobs that name an account for one slot. A starter, which is
-// this program too, has no use for it.
-var userOfSlot = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^SLOT[0-9]+(_[0-9]+)?_USER$`) })
-
 // JobUsers names as whom the jobs of the embedded access point run, whose files
 // are owner's, nil for root's, where account finds users. An error says why one of
 // them cannot run.
 func JobUsers(s *config.Snapshot, account func(string) (*host.Identity, error), owner *host.Identity, jobs []*classad.Ad) ([]string, error) {
-	set, _ := s.Lookup("NOBODY_SLOT_USER")
-	bySlot := strings.Contains(strings.ToUpper(set.Raw), "$(STARTER_SLOT_NAME)") || slices.ContainsFunc(s.Names(), userOfSlot().MatchString)
+	bySlot := protocol.UsersBySlot(s)
 	if err := usersOfSlots(s, account); err != nil {
 		return nil, err
 	}
@@ -101,7 +96,7 @@ func JobUsers(s *config.Snapshot, account func(string) (*host.Identity, error), 
 func usersOfSlots(s *config.Snapshot, account func(string) (*host.Identity, error)) error {
 	for _, knob := range s.Names() {
 		name := strings.TrimSpace(s.String(knob))
-		if !userOfSlot().MatchString(knob) || name == "" || name == "root" {
+		if !protocol.IsUserOfSlot(knob) || name == "" || name == "root" {
 			continue
 		}
 		r := runAs{nobody: name}

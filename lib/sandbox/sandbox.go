@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/host"
@@ -88,6 +89,9 @@ type Sandbox struct {
 	quota   quota
 	// recorded is how many bytes were written to the record.
 	recorded int
+
+	sharing sync.Mutex
+	shared  map[string]fs.FileInfo // files of the scratch directory that are counted elsewhere
 }
 
 // Create makes the sandbox. One that a dead starter of the same pid left is

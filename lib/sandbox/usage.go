@@ -6,6 +6,7 @@ package sandbox
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -36,7 +37,7 @@ func (s *Sandbox) Usage() Usage {
 	if u, ok := s.volume.usage(); ok {
 		return u
 	}
-	w := walk{left: maxWalk}
+	w := walk{left: maxWalk, elsewhere: s.isShared}
 	if s.scratch != nil {
 		w.dir(s.scratch, ".", 0)
 	}
@@ -52,6 +53,8 @@ func (s *Sandbox) Usage() Usage {
 type walk struct {
 	Usage
 	left int // how many names it may still look at
+	// elsewhere reports whether a file is counted in another sandbox.
+	elsewhere func(name string, info fs.FileInfo) bool
 }
 
 func (w *walk) dir(root *os.Root, name string, deep int) {
@@ -77,7 +80,7 @@ func (w *walk) dir(root *os.Root, name string, deep int) {
 			case e.IsDir():
 				below = append(below, e.Name())
 			case e.Type() == fs.FileMode(0):
-				if info, err := e.Info(); err == nil {
+				if info, err := e.Info(); err == nil && (w.elsewhere == nil || !w.elsewhere(filepath.Join(name, e.Name()), info)) {
 					w.Files++
 					w.KiB += (info.Size() + 1023) / 1024
 				}

@@ -349,11 +349,11 @@ func mustShares(t testing.TB, text string) Shares {
 // independent count.
 func TestLedgerConserves(t *testing.T) {
 	t.Parallel()
-	carved, returned, outages, reclaimed := 0, 0, 0, 0
+	carved, returned, outages, reclaimed, split := 0, 0, 0, 0, 0
 	rapidtest.Check(t, func(t *rapid.T) {
 		led, cpus := randomLedger(t)
 		for range rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "recover", "offline", "reclaim", "occupy", "resize"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"carve", "carve", "carve", "carve", "return", "return", "break", "mend", "recover", "offline", "reclaim", "split", "occupy", "resize"}).Draw(t, "step") {
 			case "carve":
 				if carveAtRandom(t, led) {
 					carved++
@@ -377,6 +377,10 @@ func TestLedgerConserves(t *testing.T) {
 				if led.Reclaim(anySlot(t, led)) == nil {
 					reclaimed++
 				}
+			case "split":
+				if splitAtRandom(t, led) {
+					split++
+				}
 			case "resize":
 				led.Resize(rapid.SampledFrom([]int64{0, 1, 1000, 5e5, 2e6, 1e7, 9e9, -3}).Draw(t, "disk"))
 			case "occupy":
@@ -388,9 +392,9 @@ func TestLedgerConserves(t *testing.T) {
 			count(t, led, cpus)
 		}
 	})
-	t.Logf("%d carved, %d returned, %d times offline, %d reclaimed", carved, returned, outages, reclaimed)
-	if carved < 150 || returned < 30 || outages < 100 || reclaimed < 10 {
-		t.Errorf("only %d dynamic slots were carved, %d returned, %d reclaimed, %d outages: the histories say little", carved, returned, reclaimed, outages)
+	t.Logf("%d carved, %d returned, %d times offline, %d reclaimed, %d split", carved, returned, outages, reclaimed, split)
+	if carved < 150 || returned < 30 || outages < 100 || reclaimed < 10 || split < 10 {
+		t.Errorf("only %d dynamic slots were carved, %d returned, %d reclaimed, %d split, %d outages: the histories say little", carved, returned, reclaimed, split, outages)
 	}
 }
 
@@ -485,6 +489,25 @@ func carveAtRandom(t *rapid.T, led *Ledger) bool {
 		t.Fatalf("%s is smaller than asked: %s", d.ID, misfit)
 	}
 	return true
+}
+
+// splitAtRandom asks for a part of what a slot has, sometimes too much.
+func splitAtRandom(t *rapid.T, led *Ledger) bool {
+	id := anySlot(t, led)
+	var r Request
+	if s, ok := led.Slot(id); ok {
+		part := rapid.SampledFrom([]float64{0, 0.3, 1, 1, 1.1})
+		r.Cpus, r.DiskKiB = s.Free.Cpus*part.Draw(t, "cpus"), int64(float64(s.Free.DiskKiB)*part.Draw(t, "disk"))
+		if n := rapid.Int64Range(0, 2).Draw(t, "bolts"); n > 0 {
+			r.Custom = []Custom{{Name: "bolts", Count: n}}
+		}
+	}
+	before := led.Account()
+	_, err := led.Split(id, r)
+	if diff := cmp.Diff(before, led.Account()); diff != "" && err != nil {
+		t.Fatalf("a refused split changed the ledger: %s", diff)
+	}
+	return err == nil
 }
 
 // count adds processors up and looks for assets with two holders.

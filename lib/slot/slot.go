@@ -173,6 +173,8 @@ type Slot struct {
 
 	Broken   *BrokenReason // nil for a sound slot
 	Backfill bool          // overlaps the ordinary slots
+	Data     bool          // a dynamic slot that holds files which jobs share
+	Part     bool          // split off a dynamic slot for a job: it is not split itself
 
 	// Sliver marks a slot of a "minimal" share with less than half a
 	// processor: its Cpus are taken from no other slot and not accounted for.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/machine"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
+	"github.com/execpoint/execpoint/lib/starter/shadowjob"
 )
 
 // abilities are the attributes by which jobs ask for what a starter can do,
@@ -43,6 +45,8 @@ const (
 	attrAbilities  = "StarterAbilityList"
 	attrHasPlugins = "HasJobTransferPlugins"
 	attrMethods    = "HasFileTransferPluginMethods"
+	attrCommon     = "HasCommonFilesTransfer"
+	attrMapping    = "MappingMethod"
 )
 
 // Advertise adds to a machine's ad what its starters can do: an attribute that
@@ -52,14 +56,33 @@ func Advertise(ad *classad.Ad) { advertise(ad, able()) }
 
 // AdvertiseForPool adds what starters can do besides for the jobs of a pool.
 // methods are the schemes of the URLs that they can move, none when
-// URLs are not moved at all.
-func AdvertiseForPool(ad *classad.Ad, methods []string) {
+// URLs are not moved at all. mapping is how files that jobs share are mapped, ""
+// if they are not.
+func AdvertiseForPool(ad *classad.Ad, methods []string, mapping protocol.Mapping) {
 	list := shadowAbilities[:]
+	if mapping != "" {
+		list = append(list[:len(list):len(list)], attrCommon)
+	}
 	if len(methods) > 0 {
 		list = append(list[:len(list):len(list)], attrHasPlugins)
 		ad.SetString(attrMethods, strings.Join(methods, ","))
 	}
 	advertise(ad, list)
+	if mapping != "" {
+		ad.SetInt(attrCommon, shadowjob.CommonFiles) // a version, which is true, too
+		ad.SetString(attrMapping, string(mapping))
+	}
+}
+
+// attrOffline names the methods that plugins have and that do not work now.
+const attrOffline = "OfflineFileTransferPluginMethods"
+
+// AdvertiseOffline adds the schemes of URLs that plugins say they move, and did not when
+// they were tried; none adds nothing.
+func AdvertiseOffline(ad *classad.Ad, methods []string) {
+	if len(methods) > 0 {
+		ad.SetString(attrOffline, strings.Join(methods, ","))
+	}
 }
 
 // attrNetworking is true where jobs have the machine's network.
@@ -76,8 +99,9 @@ func WithoutNetwork(ad *classad.Ad) {
 
 // Withdraw takes out of ad what Advertise and AdvertiseForPool put there.
 func Withdraw(ad *classad.Ad) {
-	ours := slices.Concat(able(), shadowAbilities[:], []string{attrHasPlugins})
-	for _, name := range append(ours, attrMethods) {
+	ad.Delete(attrOffline)
+	ours := slices.Concat(able(), shadowAbilities[:], []string{attrHasPlugins, attrCommon})
+	for _, name := range append(ours, attrMethods, attrMapping) {
 		ad.Delete(name)
 	}
 	found, _ := ad.EvalString(attrAbilities, nil)

@@ -4,9 +4,11 @@
 package starter
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // NO_JOB_NETWORKING takes one ability out of a machine's ad, and Withdraw takes out all.
@@ -28,5 +30,24 @@ func TestWithoutNetwork(t *testing.T) {
 	Withdraw(ad)
 	if _, said := ad.EvalBool("HasJobNetworking", nil); said {
 		t.Error("it is there afterwards")
+	}
+}
+
+// How files that jobs share are mapped is told where they are, and only there.
+func TestAdvertiseCommonFiles(t *testing.T) {
+	t.Parallel()
+	for _, mapping := range []protocol.Mapping{protocol.MapHardlink, protocol.MapCopy, ""} {
+		ad := classad.NewAd()
+		AdvertiseForPool(ad, nil, mapping)
+		version, _ := ad.EvalInt("HasCommonFilesTransfer", nil)
+		how, _ := ad.EvalString("MappingMethod", nil)
+		list, _ := ad.EvalString(attrAbilities, nil)
+		if offered := mapping != ""; (version == 2) != offered || how != string(mapping) || strings.Contains(list, "HasCommonFilesTransfer") != offered {
+			t.Errorf("%q: version %d, %q, %s", mapping, version, how, list)
+		}
+		Withdraw(ad)
+		if ad.Len() != 0 {
+			t.Errorf("%q: %s is left", mapping, ad.Text(classad.Old))
+		}
 	}
 }

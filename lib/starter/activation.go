@@ -128,6 +128,9 @@ type awaited struct {
 	gone   <-chan struct{}    // the conversation with the shadow broke; nil without one
 	calls  chan func()        // what others want done, from outside of the activation
 	over   chan struct{}      // closed when the last word is said
+	// announced are those who have announced a catalog and wait for the startd, in their
+	// order.
+	announced []chan<- protocol.Cataloged
 }
 
 // timers are the times for which an activation waits.
@@ -315,6 +318,9 @@ func (a *activation) take(o protocol.Order) []duty {
 		return a.begin(o)
 	case protocol.SlotAd:
 		a.slotAd(o)
+		return nil
+	case protocol.Cataloged:
+		a.cataloged(o)
 		return nil
 	case protocol.Checkpoint:
 		a.logOrder(o)

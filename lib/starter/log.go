@@ -138,6 +138,8 @@ func (a *activation) logReport(r protocol.Report) {
 	case protocol.Held:
 		level, msg = slog.LevelWarn, "job is to be held"
 		with = append(with, slog.Int("code", r.Hold.Code), slog.Int("subcode", r.Hold.Subcode), slog.String("reason", r.Hold.Reason))
+	case protocol.Color:
+		msg = "the slots of the machine are to show the job's color"
 	case protocol.Contact:
 		add("address", r.Address)
 	case protocol.Refused:

@@ -853,8 +853,36 @@ func TestShadowGuidance(t *testing.T) {
 			said, _ = c.Request.Ad.EvalString("Result", nil)
 		}
 	}
-	if said != "Error - Unregistered" {
+	if said != "Completed" {
 		t.Errorf("the diagnostic's result is %q", said)
+	}
+}
+
+// StartJob starts a job though its input did not come, and a shadow is asked nothing
+// where the owner says so.
+func TestShadowGuidanceStartJob(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		p := newPoolPlan(t, "", writes("result", "42", host.ExitStatus{Exited: true}), func(p *pool, plan *protocol.Plan) {
+			plan.Complete()
+			set, of := *plan.Settings, *plan.Settings.Pool
+			of.Guidance.Silent = silent
+			set.Pool = &of
+			plan.Settings = &set
+			p.shadow.Misbehave(func(_ int, request *shadow.Request, reply *shadow.Reply) shadowtest.Action {
+				if request.Call == shadow.CallGuidance {
+					reply.Ad = classad.NewAd()
+					reply.Ad.SetString("Command", "StartJob")
+				}
+				return shadowtest.Send
+			})
+		}, "missing")
+		rec := p.last()
+		<-p.ended
+		asked := slices.Contains(p.calls(), "request_guidance")
+		if asked == silent || rec.Started.IsZero() != silent || (rec.Held != nil) != silent {
+			t.Errorf("silent %v: asked %v, %+v", silent, asked, rec)
+		}
 	}
 }
 
@@ -865,10 +893,12 @@ func TestShadowGuidanceWords(t *testing.T) {
 	for _, tt := range []struct{ command, diagnostic, want string }{
 		{"CarryOn", "", "Received the following guidance: 'CarryOn'\nCarrying on according to guidance...\n"},
 		{"Abort", "", "Received the following guidance: 'Abort'\nAborting job as guided...\n"},
-		{"StartJob", "", "Received the following guidance: 'StartJob'\nGuidance 'StartJob' unknown, carrying on.\n"},
+		{"StartJob", "", "Received the following guidance: 'StartJob'\nStarting job as guided...\n"},
+		{"Dance", "", "Received the following guidance: 'Dance'\nGuidance 'Dance' unknown, carrying on.\n"},
 		{"", "", "Received guidance but didn't understand it; carrying on.\n"},
 		{"RunDiagnostic", "", "Received the following guidance: 'RunDiagnostic'\nReceived guidance 'RunDiagnostic', but could not find a diagnostic to run; carrying on, instead.\n"},
-		{"RunDiagnostic", "unknown", "Received the following guidance: 'RunDiagnostic'\n... diagnostic 'unknown' not registered in param table: this starter runs none\n" +
+		{"RunDiagnostic", "unknown", "Received the following guidance: 'RunDiagnostic'\nRunning diagnostic 'unknown' as guided...\n" +
+			"... diagnostic 'unknown' not registered in param table (STARTER_DIAGNOSTIC_unknown).\n" +
 			"Received the following guidance: 'CarryOn'\nCarrying on according to guidance...\n"},
 		{"RetryTransfer", "", "Received the following guidance: 'RetryTransfer'\nRetrying transfer as guided...\n" +
 			"Received the following guidance: 'CarryOn'\nCarrying on according to guidance...\n"},

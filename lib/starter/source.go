@@ -73,7 +73,7 @@ func (a *activation) newSource() *source {
 	}
 	j := shadowjob.New(shadowjob.Config{
 		Plan: a.plan, Machine: a.host.Machine, Accounts: a.host.Accounts, Spawner: a.host.Spawner, Errno: a.host.Errno, Env: a.env,
-		Log: orDiscard(a.host.Log), Report: a.say, Progress: a.flow.add, Activation: a,
+		Log: orDiscard(a.host.Log), Report: a.say, Progress: a.flow.add, Activation: a, Announce: a.announce,
 	})
 	return &source{j, j, j}
 }

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/job"
+	"github.com/execpoint/execpoint/lib/starter/protocol"
 )
 
 // The stages in which the source of the job has a part: it is fetched, its access
@@ -97,7 +99,20 @@ func (a *activation) brought(got job.Brought, err error) []duty {
 	case err != nil && a.life.evicted == nil:
 		return a.unfit(err, int(reason.StarterError))
 	}
+	a.colorFromJob()
 	return a.life.prepared(nil) // or it was told to leave, and the life knows why
+}
+
+// colorFromJob has the slots show what the job says, where the owner tries colors
+// (TESTING_COLOR_FROM_JOB_AD). Otherwise no job does: access points from 25.12 on
+// announce catalogs instead.
+func (a *activation) colorFromJob() {
+	if set := a.plan.Settings; set == nil || set.Pool == nil || !set.Pool.ColorFromJob {
+		return
+	}
+	if color, ok := a.job.Ad.Eval("ColorAd", nil).AsAd(); ok {
+		a.say(protocol.Color{Ad: color.Text(classad.Old)})
+	}
 }
 
 // unfit ends an activation that cannot be set up here, without blame for the

@@ -47,6 +47,7 @@ const (
 	ReactivateClaimCheck     = 554
 	DeactivateClaimFinalXfer = 561
 	Rehome                   = 562
+	CommandDataSlot          = 563
 	CAAuthCmd                = 1000 // the command stands in an ad
 	CACmd                    = 1200 // the command stands in an ad
 )

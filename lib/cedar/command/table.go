@@ -172,6 +172,7 @@ var table = [...]entry{
 	{ReactivateClaimCheck, "REACTIVATE_CLAIM_CHECK", &ofClaim, nil},
 	{DeactivateClaimFinalXfer, "DEACTIVATE_CLAIM_FINAL_XFER", &ofClaim, nil},
 	{Rehome, "REHOME", &admin, nil},
+	{CommandDataSlot, "COMMAND_DATA_SLOT", &withJob, nil},
 	{CAAuthCmd, "CA_AUTH_CMD", &Terms{Level: Write, Authenticated: true, Message: JobMessage}, nil},
 	{CACmd, "CA_CMD", &Terms{Level: Write, Message: JobMessage}, &Terms{Level: Write}},
 

@@ -42,6 +42,7 @@ func (s *Server) Commands() []listen.Command {
 		command.ActivateClaim:            s.activateClaim,
 		command.DelegateGSICredStartd:    s.delegate,
 		command.CoalesceSlots:            s.coalesceSlots,
+		command.CommandDataSlot:          s.dataSlot,
 	})
 }
 

@@ -28,6 +28,10 @@ const mostCoalesced = 1 << 12
 // that has them to itself (condor_now).
 func (s *Server) coalesceSlots(ctx context.Context, c *listen.Call) error {
 	const op = "claims.COALESCE_SLOTS"
+	failing := s.settings.Load().failing
+	if err := failing.await(ctx); err != nil {
+		return err
+	}
 	c.Conn.LimitMessage(jobLength)
 	ad, err := c.Conn.Ad(cedar.AdOptions{})
 	if err != nil {
@@ -41,6 +45,10 @@ func (s *Server) coalesceSlots(ctx context.Context, c *listen.Call) error {
 	names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 	if !ok || len(names) == 0 || len(names) > mostCoalesced {
 		return errs.E(op, errs.Invalid, ads.AttrClaimIDList, errors.New("want a list of claim ids"))
+	}
+	if result, text := failing.refuses(); result != "" {
+		c.Log.Info("refused to coalesce slots, for COALESCE_FAILURE_MODE is set: take the line out of the configuration", "claims", len(names))
+		return answerCoalesce(c, ads.AttrErrorString, text, result, classad.NewAd())
 	}
 	ev := ep.CoalesceRequested{Job: job}
 	var client claim.Client
@@ -65,27 +73,35 @@ func (s *Server) coalesceSlots(ctx context.Context, c *listen.Call) error {
 		return err
 	}
 	r := <-reply // which came with the step
-	answer, slotAd := classad.NewAd(), classad.NewAd()
 	if r.Err != nil || r.Granted == nil {
-		answer.SetString(ads.AttrResult, coalesceResult(r.Err))
-		answer.SetString(ads.AttrErrorString, coalesceText(r.Err))
 		c.Log.Info("refused to coalesce slots", "claims", len(names), "why", r.Err)
-	} else {
-		g := r.Granted
-		answer.SetString(ads.AttrResult, ads.ResultSuccess)
-		answer.SetString("ClaimId", g.Claim.Wire())
-		slotAd = g.Ad
-		id := s.cfg.Ads.Identity()
-		id.Complete(slotAd)
-		c.Log.Info("slots coalesced", "claims", len(names), "slot", g.Name, "claim", g.Claim.String())
+		return answerCoalesce(c, ads.AttrErrorString, coalesceText(r.Err), coalesceResult(r.Err), classad.NewAd())
+	}
+	g := r.Granted
+	id := s.cfg.Ads.Identity()
+	id.Complete(g.Ad)
+	c.Log.Info("slots coalesced", "claims", len(names), "slot", g.Name, "claim", g.Claim.String())
+	name := "ClaimId"
+	if failing == coalesceNoID {
+		name = ""
+	}
+	if err = answerCoalesce(c, name, g.Claim.Wire(), ads.ResultSuccess, g.Ad); err != nil {
+		s.giveBack(ctx, g) // the schedd does not know of it
+	}
+	return err
+}
+
+// answerCoalesce sends the ad with the result, and one more attribute unless it
+// has no name, and then that of a slot.
+func answerCoalesce(c *listen.Call, name, value, result string, slotAd *classad.Ad) error {
+	answer := classad.NewAd()
+	answer.SetString(ads.AttrResult, result)
+	if name != "" {
+		answer.SetString(name, value)
 	}
 	c.Conn.PutAd(answer, cedar.AdOptions{})
 	c.Conn.PutAd(slotAd, cedar.AdOptions{NoPrivate: true})
-	err = c.Conn.EndMessage()
-	if err != nil && r.Granted != nil {
-		s.giveBack(ctx, r.Granted) // the schedd does not know of it
-	}
-	return err
+	return c.Conn.EndMessage()
 }
 
 // coalesceResult says what a schedd is to do about a refusal: to ask again, to

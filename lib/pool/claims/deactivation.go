@@ -46,6 +46,9 @@ func (s *Server) deactivate(ctx context.Context, c *listen.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := s.settings.Load().failing.unheeded("claims."+c.Command.Name, id.String()); err != nil {
+		return err
+	}
 	var ev ep.DeactivateRequested
 	for _, d := range deactivations {
 		if d.number == c.Command.Number {

@@ -177,6 +177,17 @@ func (k *keepalives) lapse(id slot.ID) {
 	}
 }
 
+// movedTo notes that a claim is of another slot.
+func (k *keepalives) movedTo(id claim.ID, to slot.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if x, ok := k.held[id.Public]; ok {
+		moved := *x // a conversation under way goes on with the old one
+		moved.slot = to
+		k.held[id.Public] = &moved
+	}
+}
+
 // move notes that the access point of a claim is reached elsewhere.
 func (k *keepalives) move(id claim.ID, address string) {
 	k.mu.Lock()

@@ -59,16 +59,20 @@ type Settings struct {
 	// ClearClaims has claim ids sent in clear where a connection does not
 	// encrypt; see collector.ClearClaims.
 	ClearClaims bool
+	// failing is the failure that COALESCE_FAILURE_MODE asks for.
+	failing rehearsal
 }
 
 // SettingsFrom reads the settings, but for Collectors, Files and ClearClaims. The error
 // names everything that is wrong.
 func SettingsFrom(c *config.Snapshot) (Settings, error) {
 	var s Settings
-	var errs [3]error
+	var errs [4]error
 	s.Attach, errs[0] = attachFrom(c)
 	s.WholeClaims, errs[1] = c.Bool("ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS")
 	s.MatchSessions, errs[2] = c.Bool("SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION")
+	failing, err := c.Int("COALESCE_FAILURE_MODE")
+	s.failing, errs[3] = rehearsal(failing), err
 	return s, errors.Join(errs[:]...)
 }
 
@@ -114,6 +118,8 @@ func (s *Server) Perform(now clock.Instant, eff ep.Effect) {
 		s.keepalives.activated(now, e.Claim, e.Job)
 	case ep.ClaimEnded:
 		s.claimEnded(e)
+	case ep.ClaimMoved:
+		s.keepalives.movedTo(e.Claim, e.To)
 	case ep.Reply:
 		s.keepalives.replied(now, e)
 		if e.Activation != "" && s.requests.Waiting(e.Ref) {

@@ -28,7 +28,7 @@ const pingWithin = time.Minute
 // patient reports whether an order is one by which no job has to leave.
 func patient(o protocol.Order) bool {
 	switch o.(type) {
-	case protocol.Ping, protocol.SlotAd:
+	case protocol.Ping, protocol.SlotAd, protocol.Cataloged:
 		return true
 	}
 	return false

@@ -79,12 +79,12 @@ type kind struct {
 var (
 	Startd = Speaker{table(
 		numbered(read[*Plan]), numbered(read[Suspend]), numbered(read[Continue]), numbered(read[SoftKill]), numbered(read[HardKill]), numbered(read[Checkpoint]),
-		numbered(read[SlotAd]), numbered(read[Ping]), other(read[StartdHello]), other(read[Heard]),
+		numbered(read[SlotAd]), numbered(read[Cataloged]), numbered(read[Ping]), other(read[StartdHello]), other(read[Heard]),
 	)}
 	Starter = Speaker{table(
 		numbered(read[Sandbox]), numbered(read[TransferInStart]), numbered(read[TransferInDone]), numbered(read[Running]), numbered(read[Usage]), numbered(read[Suspended]),
 		numbered(read[Continued]), numbered(read[TransferOutStart]), numbered(read[OutputMoved]), numbered(read[TransferOutDone]), numbered(read[Held]), numbered(read[Contact]),
-		numbered(read[Refused]), numbered(read[Attributes]), numbered(read[Event]), numbered(read[Ended]), other(read[StarterHello]), other(read[Taken]), other(read[Busy]),
+		numbered(read[Refused]), numbered(read[Attributes]), numbered(read[Event]), numbered(read[Catalog]), numbered(read[Color]), numbered(read[Ended]), other(read[StarterHello]), other(read[Taken]), other(read[Busy]),
 	)}
 )
 

@@ -28,7 +28,7 @@ func fromStartd(t testing.TB) []Line {
 		{Message: Heard{Report: 1 << 60}},
 		{ID: 1, Message: &Plan{
 			Activation: "slot1#1", Orphan: OrphanStay, JobAd: "A = \"\\\"x\"\n", RunAs: &host.Identity{Name: "u", UID: 7},
-			Shadow: &ShadowSide{Claim: claim.Secret("<1.2.3.4:5>#1#2#secret"), Family: claim.Secret("f"), Address: "<1.2.3.4:5>"}, Log: &LogPlan{Path: "/l"},
+			Shadow: &ShadowSide{Claim: claim.Secret("<1.2.3.4:5>#1#2#secret"), Family: claim.Secret("f"), Split: claim.Secret("<1.2.3.4:5>#1#3#more"), Address: "<1.2.3.4:5>"}, Log: &LogPlan{Path: "/l"},
 			Settings: configured(t, "JOB_RENICE_INCREMENT = TARGET.'a b'\n"),
 		}},
 		{ID: 2, Message: Suspend{}},
@@ -37,6 +37,7 @@ func fromStartd(t testing.TB) []Line {
 		{ID: 5, Message: HardKill{Leave: why, OutputLimit: time.Hour}},
 		{ID: 6, Message: Checkpoint{}},
 		{ID: 7, Message: SlotAd{Slot: "A = 1\n", Usage: "B = undefined\n"}},
+		{ID: 8, Message: Cataloged{Why: "w"}},
 		{ID: 1 << 63, Message: Ping{}},
 	}
 }
@@ -62,6 +63,8 @@ func fromStarter() []Line {
 		{ID: 13, At: at, Message: Refused{Order: "checkpoint", Why: "w"}},
 		{ID: 14, At: at, Message: Attributes{Ad: "A = 1\n", Delayed: true}},
 		{ID: 15, At: at, Message: Event{Text: "a\nline"}},
+		{ID: 17, At: at, Message: Catalog{Ad: "A = 1\n"}},
+		{ID: 18, At: at, Message: Color{Ad: "B = 1\n"}},
 		{ID: 16, At: at, Message: Ended{Record: ExitRecord{Activation: "a", Evicted: true, Held: &Hold{Code: 1}, Ended: at, Problems: []string{"p\n"}, Fault: &Fault{Kind: FaultSpawn}}}},
 	}
 }

@@ -73,6 +73,12 @@ type SlotAd struct {
 	Limits *SlotLimits `json:"limits,omitempty"`
 }
 
+// Cataloged answers a Catalog: the slots show it, or Why says why they do not. Answers
+// come in the order of the reports.
+type Cataloged struct {
+	Why string `json:"why,omitempty"`
+}
+
 // Ping asks whether the starter reads its orders. All it does is answer.
 type Ping struct{}
 
@@ -84,6 +90,7 @@ func (SoftKill) Kind() string   { return "softkill" }
 func (HardKill) Kind() string   { return "hardkill" }
 func (Checkpoint) Kind() string { return "checkpoint" }
 func (SlotAd) Kind() string     { return "slot-ad" }
+func (Cataloged) Kind() string  { return "cataloged" }
 func (Ping) Kind() string       { return "ping" }
 
 func (*Plan) order()      {}
@@ -93,4 +100,5 @@ func (SoftKill) order()   {}
 func (HardKill) order()   {}
 func (Checkpoint) order() {}
 func (SlotAd) order()     {}
+func (Cataloged) order()  {}
 func (Ping) order()       {}

@@ -65,7 +65,11 @@ type ShadowSide struct {
 	// FamilySessionKey has it; "" for none. It is more than the claim is: who has
 	// it is an administrator of these daemons. So it comes with the plan alone,
 	// and goes to no environment, file or job.
-	Family  claim.Secret `json:"-"`
+	Family claim.Secret `json:"-"`
+	// Split is the claim id by which more slots can be made of what this slot does not
+	// need, whole as Claim is; "" for none. The starter of a data slot gives it to its
+	// shadow.
+	Split   claim.Secret `json:"-"`
 	Address string       // the startd's public address; the starter is reached at the same host and networks
 	// Version and Platform are ours, as in ads: $CondorVersion … $.
 	Version, Platform string
@@ -83,7 +87,8 @@ func (s ShadowSide) MarshalJSON() ([]byte, error) {
 		plainSide
 		Claim  string `json:"claim"`
 		Family string `json:"family,omitempty"`
-	}{plainSide(s), s.Claim.Reveal(), s.Family.Reveal()})
+		Split  string `json:"split,omitempty"`
+	}{plainSide(s), s.Claim.Reveal(), s.Family.Reveal(), s.Split.Reveal()})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -92,12 +97,13 @@ func (s *ShadowSide) UnmarshalJSON(b []byte) error {
 		*plainSide
 		Claim  string `json:"claim"`
 		Family string `json:"family"`
+		Split  string `json:"split"`
 	}
 	in.plainSide = (*plainSide)(s)
 	if err := strict(b, &in); err != nil {
 		return err
 	}
-	s.Claim, s.Family = claim.Secret(in.Claim), claim.Secret(in.Family)
+	s.Claim, s.Family, s.Split = claim.Secret(in.Claim), claim.Secret(in.Family), claim.Secret(in.Split)
 	return nil
 }
 

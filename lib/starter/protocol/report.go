@@ -96,6 +96,18 @@ type (
 	}
 )
 
+// Catalog has the slots of the machine show a catalog of files that jobs share, an ad
+// in old syntax, for as long as the claim lasts. Cataloged is the answer.
+type Catalog struct {
+	Ad string `json:"ad"`
+}
+
+// Color has the slots of the machine show an ad, in old syntax, for as long as the
+// claim lasts, in place of the last one.
+type Color struct {
+	Ad string `json:"ad"`
+}
+
 // Ended is the last word.
 type Ended struct {
 	Record ExitRecord `json:"record"`
@@ -117,6 +129,8 @@ func (Contact) Kind() string          { return "contact" }
 func (Refused) Kind() string          { return "refused" }
 func (Attributes) Kind() string       { return "attributes" }
 func (Event) Kind() string            { return "event" }
+func (Catalog) Kind() string          { return "catalog" }
+func (Color) Kind() string            { return "color" }
 func (Ended) Kind() string            { return "ended" }
 
 func (Sandbox) report()          {}
@@ -134,6 +148,8 @@ func (Contact) report()          {}
 func (Refused) report()          {}
 func (Attributes) report()       {}
 func (Event) report()            {}
+func (Catalog) report()          {}
+func (Color) report()            {}
 func (Ended) report()            {}
 
 // Hold is why the job cannot go on without its owner: HTCondor's hold reason

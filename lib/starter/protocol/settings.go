@@ -70,6 +70,10 @@ type PoolSettings struct {
 	Records     string        // FILE_TRANSFER_STATS_LOG, "" for none
 	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
 	Plugins     PluginSettings
+	Guidance    GuidanceSettings
+	Mapping     Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
+
+	ColorFromJob bool // TESTING_COLOR_FROM_JOB_AD
 
 	Reach    reach.Settings
 	Security *security.Knobs
@@ -83,6 +87,15 @@ type PluginSettings struct {
 	Lifetime, Query, KeepAlive time.Duration // 0 is transfer's own
 	WithRoot                   bool          // RUN_FILETRANSFER_PLUGINS_WITH_ROOT
 	LogOnSuccess, LogOnFailure transfer.LogAs
+}
+
+// GuidanceSettings are what the configuration says about asking shadows what to do.
+type GuidanceSettings struct {
+	Silent bool // GUIDANCE_MUMS_THE_WORD
+	// EPLogs is the program that prints what a shadow is sent that wants the logs of the
+	// Execution Point, STARTER_DIAGNOSTIC_send_ep_logs where something sets it; "" is the
+	// starter itself.
+	EPLogs string
 }
 
 // Configuration is the configuration of a startd as a starter in a slot of that type
@@ -129,6 +142,8 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
 		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
+		Guidance: r.guidance(), Mapping: r.mapping(),
+		ColorFromJob: r.Bool("TESTING_COLOR_FROM_JOB_AD"),
 	}
 	var errs [3]error
 	set.Reach, errs[0] = reach.SettingsFrom(s, Subsystem)
@@ -149,6 +164,15 @@ func (r *reader) plugins() PluginSettings {
 		KeepAlive: max(r.Duration("MY_POPEN_KEEPALIVE_INTERVAL"), 0), WithRoot: r.Bool("RUN_FILETRANSFER_PLUGINS_WITH_ROOT"),
 		LogOnSuccess: logAs(r.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS")), LogOnFailure: logAs(r.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE")),
 	}
+}
+
+func (r *reader) guidance() GuidanceSettings {
+	const logs = "STARTER_DIAGNOSTIC_send_ep_logs"
+	g := GuidanceSettings{Silent: r.Bool("GUIDANCE_MUMS_THE_WORD")}
+	if r.written(logs) {
+		g.EPLogs = r.String(logs)
+	}
+	return g
 }
 
 // written reports whether a configuration gives a knob a value: it has not only its

@@ -140,6 +140,7 @@ func TestSettings(t *testing.T) {
 		{"ALLOW_OUTPUT_OUTSIDE_SCRATCH", p.Outside, false},
 		{"FILE_TRANSFER_STATS_LOG", p.Records, "/var/log/condor/slot_type_1.stats"},
 		{"SEC_CREDENTIAL_REFRESH", p.Creds, -second},
+		{"TESTING_COLOR_FROM_JOB_AD", p.ColorFromJob, true},
 		{"ENABLE_URL_TRANSFERS", p.Plugins.URLs, true},
 		{"FILETRANSFER_PLUGINS", p.Plugins.Programs, []string{"/opt/htcondor/bin/a", "/opt/htcondor/bin/b"}},
 		{"MAX_FILE_TRANSFER_PLUGIN_LIFETIME", p.Plugins.Lifetime, 7200 * second},
@@ -148,6 +149,8 @@ func TestSettings(t *testing.T) {
 		{"RUN_FILETRANSFER_PLUGINS_WITH_ROOT", p.Plugins.WithRoot, false},
 		{"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS", p.Plugins.LogOnSuccess, transfer.LogAs{Category: "D_TEST", Verbose: true}},
 		{"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE", p.Plugins.LogOnFailure, transfer.LogAs{Category: "D_ALWAYS", Verbose: true}},
+		{"GUIDANCE_MUMS_THE_WORD", p.Guidance.Silent, true},
+		{"STARTER_DIAGNOSTIC_send_ep_logs", p.Guidance.EPLogs, "/opt/libexec/tell"},
 		{"ENABLE_CHIRP", s.Chirp.Enabled, true},
 		{"ENABLE_CHIRP_IO", s.Chirp.IO, true},
 		{"ENABLE_CHIRP_UPDATES", s.Chirp.Updates, false},
@@ -256,6 +259,43 @@ func TestLogAs(t *testing.T) {
 	} {
 		if got := logAs(text); got != want {
 			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// How files that jobs share come into sandboxes, by what the owner says.
+func TestMapping(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		want Mapping
+	}{
+		{"", MapHardlink},
+		{"FORBID_HARDLINK_MAPPING = True\n", MapCopy},
+		{"FORBID_COPY_MAPPING = True\n", MapHardlink},
+		{"FORBID_HARDLINK_MAPPING = True\nFORBID_COPY_MAPPING = True\n", ""},
+		{"STARTD_ENFORCE_DISK_LIMITS = True\n", ""},
+		{"STARTD_ENFORCE_DISK_LIMITS = True\nALLOW_COMMON_FILES_ON_LVS = True\n", ""},
+	} {
+		if got := configured(t, tt.text).Pool.Mapping; got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// Which accounts are for single slots.
+func TestUsersBySlot(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "SLOT1_USER = one\n": true, "slot1_2_user = one\n": true, "NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)\n": true, "NOBODY_SLOT_USER = all\n": false,
+		"SLOT_USER = one\n": false,
+	} {
+		s, err := config.Parse("text", text, config.Options{Subsystem: "STARTER"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := UsersBySlot(s); got != want {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

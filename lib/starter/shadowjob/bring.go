@@ -37,6 +37,9 @@ func (j *Job) bring(ctx context.Context) (moved carried, err error) {
 	if err := j.openCreds(ctx); err != nil {
 		return moved, err
 	}
+	if err := j.setUp(ctx); err != nil {
+		return moved, err
+	}
 	if of.Moves {
 		if moved, err = j.receive(ctx); err != nil {
 			return moved, err
@@ -97,17 +100,22 @@ func (j *Job) share(ctx context.Context) error {
 	return err
 }
 
-// receive brings the input, again if the shadow wants that after a failure.
+// receive brings the input. What becomes of a failure the shadow says.
 func (j *Job) receive(ctx context.Context) (carried, error) {
 	for n := 1; ; n++ {
 		got, ready, err := j.mover.fetch(ctx)
-		switch {
-		case err == nil || !ready:
+		if err == nil || ctx.Err() != nil || !j.conv.caller.Connected() {
 			return got, err
-		case n < mostInput && j.conv.fetchAgain(ctx):
+		}
+		switch j.guideInput(ctx, ready && n < mostInput) {
+		case begins:
+			return got, nil
+		case again:
 			continue
 		}
-		j.unready(ctx)
+		if ready {
+			j.unready(ctx)
+		}
 		return got, err
 	}
 }

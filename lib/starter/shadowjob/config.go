@@ -74,6 +74,10 @@ type Config struct {
 	Report      job.Report
 	Progress    func(bytes int64) // is told of output that moves
 	Activation  Activation
+	// Announce has the slots of the machine show a catalog of files that jobs share, an
+	// ad in old syntax, and waits until they do. It is called by who does not run what
+	// Activation.Do was given.
+	Announce func(ctx context.Context, catalog string) error
 }
 
 // Activation is what the job's visitors reach of the starter. All but Do are called

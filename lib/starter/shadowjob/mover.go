@@ -98,8 +98,12 @@ type carried struct {
 
 // open opens a connection for files.
 func (m *mover) open(ctx context.Context, command int) (*cedar.Conn, error) {
+	return m.openAt(ctx, m.server(), command)
+}
+
+// openAt opens one to where files are.
+func (m *mover) openAt(ctx context.Context, where fileServer, command int) (*cedar.Conn, error) {
 	const op = "starter.transfer"
-	where := m.server()
 	if where.address.IsZero() || where.key == "" {
 		return nil, errs.E(op, errs.Invalid, "TransferSocket", errors.New("the shadow does not say where files are"))
 	}
