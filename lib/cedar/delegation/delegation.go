@@ -78,22 +78,19 @@ func Read(conn *cedar.Conn) ([]byte, error) {
 	return conn.Bytes(int(n))
 }
 
-// Receive has the other end of conn delegate its proxy, and returns the file that the
-// proxy is.
-func (r *Request) Receive(conn *cedar.Conn) ([]byte, error) {
+// Ask has the other end of conn sign the request, and returns what it sent: nothing
+// if it could not. An error is the connection's.
+func (r *Request) Ask(conn *cedar.Conn) (chain []byte, err error) {
 	r.Put(conn)
 	if err := conn.EndMessage(); err != nil {
 		return nil, err
 	}
-	chain, err := Read(conn)
-	if err == nil {
-		chain = bytes.Clone(chain)
-		err = conn.EndOfMessage()
-	}
+	b, err := Read(conn)
 	if err != nil {
 		return nil, err
 	}
-	return r.Accept(chain)
+	chain = bytes.Clone(b)
+	return chain, conn.EndOfMessage()
 }
 
 // Accept makes the file of the proxy out of what the other end signed: the new

@@ -29,16 +29,21 @@ func request(t testing.TB) *delegation.Request {
 
 // What is received is a proxy that its key belongs to, in the order in which proxies
 // are read: certificate, key, chain. The key is not what went over the wire.
-func TestReceive(t *testing.T) {
+func TestDelegation(t *testing.T) {
 	t.Parallel()
 	x, y := cedartest.Pipe()
 	ours, theirs := cedar.NewConn(x, cedar.Limits{}), cedar.NewConn(y, cedar.Limits{})
 	sent := make(chan error, 1)
 	user := delegationtest.New(t, "Test Credential")
 	go func() { sent <- user.Send(theirs) }()
-	file, err := request(t).Receive(ours)
+	r := request(t)
+	chain, err := r.Ask(ours)
 	if serr := <-sent; err != nil || serr != nil {
 		t.Fatalf("%v, %v", err, serr)
+	}
+	file, err := r.Accept(chain)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var types []string
 	for b, rest := pem.Decode(file); b != nil; b, rest = pem.Decode(rest) {
@@ -78,7 +83,7 @@ func TestAcceptRefuses(t *testing.T) {
 	}{
 		"nothing":                 {nil, "has no proxy"},
 		"for another key":         {other, "is not for the key"},
-		"the chain alone":         {own[len(own)-len(tail(t, own)):], "is not for the key"},
+		"the chain alone":         {tail(t, own), "is not for the key"},
 		"a half":                  {own[:len(own)/2], "no chain of certificates"},
 		"a byte more":             {append(bytes.Clone(own), 0), "no chain of certificates"},
 		"text":                    {[]byte("-----BEGIN CERTIFICATE-----"), "no chain of certificates"},
