@@ -93,19 +93,10 @@ func TestReceiveNoProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, y := ends(t)
-	other.Put(x)
-	if err := x.EndMessage(); err != nil {
-		t.Fatal(err)
-	}
-	wrong, err := delegation.Read(y)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for mention, answer := range map[string]func([]byte) []byte{
 		"has no proxy that it could delegate": func([]byte) []byte { return nil },
 		"is not for the key that was sent": func([]byte) []byte {
-			chain, err := user.Delegate(wrong)
+			chain, err := user.Delegate(other.DER())
 			if err != nil {
 				t.Error(err)
 			}

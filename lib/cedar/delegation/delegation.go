@@ -60,8 +60,8 @@ func NewRequest() (*Request, error) {
 	return &Request{key, der}, nil
 }
 
-// Put puts the request, without ending the message.
-func (r *Request) Put(conn *cedar.Conn) { Put(conn, r.der) }
+// DER is the request as it is sent.
+func (r *Request) DER() []byte { return r.der }
 
 // Put puts what one end sends: its length and the bytes.
 func Put(conn *cedar.Conn, b []byte) {
@@ -81,7 +81,7 @@ func Read(conn *cedar.Conn) ([]byte, error) {
 // Ask has the other end of conn sign the request, and returns what it sent: nothing
 // if it could not. An error is the connection's.
 func (r *Request) Ask(conn *cedar.Conn) (chain []byte, err error) {
-	r.Put(conn)
+	Put(conn, r.der)
 	if err := conn.EndMessage(); err != nil {
 		return nil, err
 	}

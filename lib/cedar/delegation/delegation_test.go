@@ -101,17 +101,7 @@ func TestAcceptRefuses(t *testing.T) {
 // chainFor is what user signs for r.
 func chainFor(t testing.TB, user *delegationtest.Credential, r *delegation.Request) []byte {
 	t.Helper()
-	x, y := cedartest.Pipe()
-	ours, theirs := cedar.NewConn(x, cedar.Limits{}), cedar.NewConn(y, cedar.Limits{})
-	r.Put(ours)
-	if err := ours.EndMessage(); err != nil {
-		t.Fatal(err)
-	}
-	der, err := delegation.Read(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain, err := user.Delegate(der)
+	chain, err := user.Delegate(r.DER())
 	if err != nil {
 		t.Fatal(err)
 	}
