@@ -39,7 +39,8 @@ func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 		for service, data := range creds {
 			name, err := credFile(service)
 			if err == nil {
-				err = s.replace(filepath.Join(CredsDir, name), data)
+				name = filepath.Join(CredsDir, name)
+				err = s.replace(name+".tmp", name, data)
 			}
 			if err != nil {
 				return err
@@ -53,10 +54,31 @@ func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 	return dir, nil
 }
 
+// WriteProxy writes the job's X.509 proxy, by its name in the scratch directory: as
+// WriteCreds writes credentials. Until it is whole it lies beside them, where what is
+// new in the scratch directory is not looked for.
+func (s *Sandbox) WriteProxy(name string, file []byte) error {
+	err := s.as(func() error {
+		err := s.scratch.Mkdir(CredsDir, 0o700)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		made := err == nil
+		err = s.replace(filepath.Join(CredsDir, "proxy.tmp"), name, file)
+		if made {
+			err = errors.Join(err, s.scratch.RemoveAll(CredsDir))
+		}
+		return err
+	})
+	if err != nil {
+		return errs.E("sandbox.WriteProxy", kindOf(err), name, err)
+	}
+	return nil
+}
+
 // replace puts a file of mode 0600 in place of what is at a name in the scratch
-// directory.
-func (s *Sandbox) replace(name string, data []byte) error {
-	next := name + ".tmp"
+// directory. It is next until it is whole.
+func (s *Sandbox) replace(next, name string, data []byte) error {
 	if err := s.scratch.RemoveAll(next); err != nil {
 		return err
 	}

@@ -5,8 +5,10 @@ package transfer
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar/delegation"
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // proxyMode is the mode of a proxy: its owner alone may read it.
@@ -41,6 +43,20 @@ func (r *receiver) proxy(name string, legal bool) error {
 	_, err = f.Write(file)
 	r.close(f, name, proxyMode, false, err, true)
 	return nil
+}
+
+// ProxyName is the name of the job's proxy (x509userproxy) in its scratch directory,
+// wherever the file is at the access point; "" if it has none, or one that cannot be
+// the name of a file.
+func ProxyName(job *classad.Ad) string {
+	name := text(job, "x509userproxy")
+	if i := strings.LastIndexAny(name, "/\\"); i >= 0 {
+		name = name[i+1:]
+	}
+	if !legalName(name) {
+		return ""
+	}
+	return name
 }
 
 // noProxy says that no proxy was received.

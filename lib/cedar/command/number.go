@@ -39,6 +39,8 @@ const (
 	GiveTotalsClassAd        = 470
 	VacateAllFast            = 474
 	VacateClaimFast          = 475
+	UpdateGSICred            = 487
+	DelegateGSICredStarter   = 500
 	DelegateGSICredStartd    = 501
 	DrainJobs                = 512
 	CancelDrainJobs          = 513

@@ -19,8 +19,9 @@ type Terms struct {
 	// answer to it, and one that is given goes nowhere.
 	Datagrams bool
 
-	// Empty says that the command has no payload on the wire. Its sender never
-	// shows that it has the key of a session that it took up again.
+	// Empty says that the command has no payload on the wire, or one that its sender
+	// waits with until it was answered. Before the handler begins it never shows that
+	// it has the key of a session that it took up again.
 	Empty bool
 
 	// Keep leaves the connection open for further commands once one is answered.
@@ -164,6 +165,8 @@ var table = [...]entry{
 	{GiveTotalsClassAd, "GIVE_TOTALS_CLASSAD", &reading, nil},
 	{VacateAllFast, "VACATE_ALL_FAST", &order, nil},
 	{VacateClaimFast, "VACATE_CLAIM_FAST", &adminUDP, nil},
+	{UpdateGSICred, "UPDATE_GSI_CRED", nil, &Terms{Level: Write}},
+	{DelegateGSICredStarter, "DELEGATE_GSI_CRED_STARTER", nil, &Terms{Level: Write, Empty: true}},
 	{DelegateGSICredStartd, "DELEGATE_GSI_CRED_STARTD", &ofClaim, nil},
 	{DrainJobs, "DRAIN_JOBS", &admin, nil},
 	{CancelDrainJobs, "CANCEL_DRAIN_JOBS", &admin, nil},

@@ -85,11 +85,9 @@ func (r *Request) Ask(conn *cedar.Conn) (chain []byte, err error) {
 	if err := conn.EndMessage(); err != nil {
 		return nil, err
 	}
-	b, err := Read(conn)
-	if err != nil {
+	if chain, err = Read(conn); err != nil {
 		return nil, err
 	}
-	chain = bytes.Clone(b)
 	return chain, conn.EndOfMessage()
 }
 

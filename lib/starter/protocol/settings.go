@@ -69,6 +69,9 @@ type PoolSettings struct {
 	Outside     bool          // ALLOW_OUTPUT_OUTSIDE_SCRATCH
 	Records     string        // FILE_TRANSFER_STATS_LOG, "" for none
 	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
+	ClearCreds  bool          // ALLOW_OAUTH_WITHOUT_ENCRYPTION
+	Delegates   bool          // DELEGATE_JOB_GSI_CREDENTIALS
+	ProxyLife   time.Duration // DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME; 0 is without end
 	Plugins     PluginSettings
 
 	Reach    reach.Settings
@@ -128,7 +131,8 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		UidDomain: r.String("UID_DOMAIN"), FileSystemDomain: r.String("FILESYSTEM_DOMAIN"),
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
-		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
+		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), ClearCreds: r.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION"), Plugins: r.plugins(),
+		Delegates: r.Bool("DELEGATE_JOB_GSI_CREDENTIALS"), ProxyLife: max(r.Duration("DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME"), 0),
 	}
 	var errs [3]error
 	set.Reach, errs[0] = reach.SettingsFrom(s, Subsystem)

@@ -37,6 +37,9 @@ func (j *Job) bring(ctx context.Context) (moved carried, err error) {
 	if err := j.openCreds(ctx); err != nil {
 		return moved, err
 	}
+	if err := j.openProxy(ctx); err != nil {
+		return moved, err
+	}
 	if of.Moves {
 		if moved, err = j.receive(ctx); err != nil {
 			return moved, err

@@ -133,6 +133,7 @@ func (j *Job) Read(ad *classad.Ad, scratch, home string) (*job.Job, error) {
 	of, err := job.Read(ad, "", scratch, files)
 	if err == nil {
 		of.Stream()
+		err = of.Delegate(scratch)
 	}
 	return of, err
 }
