@@ -308,3 +308,68 @@ func TestTokensOfJobs(t *testing.T) {
 		t.Errorf("original\n%s\nours\n%s", saw["orig"], saw["ours"])
 	}
 }
+
+// monitor is a credential monitor: when it is woken it makes a ticket cache of what
+// was stored of each user.
+const monitor = `#!/bin/sh
+cd $1 || exit 1
+look() {
+	for f in *.cred; do
+		[ -f "$f" ] || continue
+		(umask 077; echo "tickets $2 $(cat $f)" > ${f%.cred}.tmp) && mv ${f%.cred}.tmp ${f%.cred}.cc
+	done
+}
+trap look HUP
+echo $$ > pid
+while :; do sleep 0.2; done
+`
+
+// Ours gives jobs tickets of Kerberos, which the credential monitor of the machine
+// makes of what a real access point has of the user, and newer ones when it makes them.
+// The original's starter of 25.14 ends on such a job where it has neither root nor a
+// terminal: it knows no login name then.
+func TestTicketsOfJobs(t *testing.T) {
+	t.Parallel()
+	r := credsRig(t, "SHADOW.SEC_CREDENTIAL_DIRECTORY_KRB = $(LOCAL_DIR)/krb\nSTARTER.SEC_CREDENTIAL_DIRECTORY_KRB = $(LOCAL_DIR)/tickets\nSEC_CREDENTIAL_REFRESH = 1\n")
+	owner := strings.TrimSpace(r.Tool("id", "-un"))
+	r.Mkdir(filepath.Join(r.Dir, "krb"))
+	r.Must(os.Chmod(filepath.Join(r.Dir, "krb"), 0o700))
+	r.Write(filepath.Join(r.Dir, "krb", owner+".cred"), "of the access point", 0o600)
+	r.Write(filepath.Join(r.Dir, "monitor"), monitor, 0o755)
+	for _, s := range r.sides[1:] {
+		tickets := filepath.Join(s.dir, "tickets")
+		r.Mkdir(tickets)
+		r.Must(os.Chmod(tickets, 0o700))
+		m := r.Command(context.Background(), filepath.Join(r.Dir, "monitor"), tickets)
+		r.Must(m.Start())
+		t.Cleanup(func() { _ = m.Process.Kill(); _ = m.Wait() })
+		r.Eventually("the monitor runs", realpool.Patience, func(context.Context) error {
+			_, err := os.Stat(filepath.Join(tickets, "pid"))
+			return err
+		})
+		dir := filepath.Join(r.Dir, "tickets-"+s.name)
+		r.Mkdir(dir)
+		r.Write(filepath.Join(dir, "tell.sh"), strings.NewReplacer("_CONDOR_CREDS", "TICKETS", "state() {", `state() { echo "${KRB5CCNAME%%:*} $(stat -c '%n %a %U' *.cc) $(cat ${KRB5CCNAME#FILE:})"`).Replace(credsScript), 0o755)
+		r.Write(filepath.Join(dir, "job.sub"), fmt.Sprintf("executable = tell.sh\narguments = %s\nlog = log\nshould_transfer_files = YES\nMY.SendCredential = true\nrequirements = TARGET.Rig == %q\nqueue\n", dir, s.name), 0o644)
+		r.Submit(dir, "job.sub")
+		first, _ := r.told(dir, "first")
+		next := filepath.Join(tickets, "next")
+		r.Write(next, "newer tickets", 0o600)
+		r.Must(os.Rename(next, filepath.Join(tickets, owner+".cc")))
+		second, _ := r.told(dir, "second")
+		r.endsWell(filepath.Join(dir, "log"))
+		if stored, err := os.ReadFile(filepath.Join(tickets, owner+".cred")); err != nil || string(stored) != "of the access point" {
+			t.Errorf("%s gave the monitor %q, %v", s.name, stored, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, owner+".cc")); err == nil {
+			t.Error("the tickets came back")
+		}
+		if want := "FILE " + owner + ".cc 600 " + owner + " "; first != want+"tickets  of the access point\n" || second != want+"newer tickets\n" {
+			t.Errorf("the job has %q, then %q", first, second)
+		}
+		s.idle()
+		if strings.Contains(s.log("StarterLog.slot1_1"), "of the access point") {
+			t.Error("the tickets are in the log")
+		}
+	}
+}

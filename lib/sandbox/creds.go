@@ -54,24 +54,24 @@ func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 	return dir, nil
 }
 
-// WriteProxy writes the job's X.509 proxy, by its name in the scratch directory: as
-// WriteCreds writes credentials. Until it is whole it lies beside them, where what is
-// new in the scratch directory is not looked for.
-func (s *Sandbox) WriteProxy(name string, file []byte) error {
+// WritePrivate writes a credential that has a name of its own in the scratch
+// directory, as WriteCreds writes others. Until it is whole it lies beside those, where
+// what is new in the scratch directory is not looked for.
+func (s *Sandbox) WritePrivate(name string, file []byte) error {
 	err := s.as(func() error {
 		err := s.scratch.Mkdir(CredsDir, 0o700)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		made := err == nil
-		err = s.replace(filepath.Join(CredsDir, "proxy.tmp"), name, file)
+		err = s.replace(filepath.Join(CredsDir, name+".tmp"), name, file)
 		if made {
 			err = errors.Join(err, s.scratch.RemoveAll(CredsDir))
 		}
 		return err
 	})
 	if err != nil {
-		return errs.E("sandbox.WriteProxy", kindOf(err), name, err)
+		return errs.E("sandbox.WritePrivate", kindOf(err), name, err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func startPool(t *testing.T, ad string, program hosttest.Program, change func(*H
 		p.user = delegationtest.New(t, "alice")
 	}
 	p.shadow = shadowtest.New(shadowtest.Job{
-		Ad: jobAd, Claim: p.claim, Root: root, Proxy: p.user, Creds: []shadow.Cred{{Service: "scitokens", Data: "token"}, {Service: "box*private", Data: "key"}},
+		Ad: jobAd, Claim: p.claim, Root: root, Proxy: p.user, Kerberos: map[string]string{"alice": "of alice"}, Creds: []shadow.Cred{{Service: "scitokens", Data: "token"}, {Service: "box*private", Data: "key"}},
 	})
 	if p.files, err = shadowtest.Listen(t.Context(), nil); err != nil {
 		t.Fatal(err)

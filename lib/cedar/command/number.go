@@ -59,6 +59,7 @@ const (
 	CreateJobOwnerSecSession = 1501
 	StartSSHD                = 1502
 	StarterPeek              = 1503
+	CreddGetCred             = 81001 // what the access point has of a user
 	FiletransUpload          = 61000 // input: the shadow uploads
 	FiletransDownload        = 61001 // output: the shadow downloads
 )

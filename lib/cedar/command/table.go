@@ -225,6 +225,8 @@ var table = [...]entry{
 	{FiletransUpload, "FILETRANS_UPLOAD", nil, nil},
 	{FiletransDownload, "FILETRANS_DOWNLOAD", nil, nil},
 
+	{CreddGetCred, "CREDD_GET_CRED", nil, nil},
+
 	// To look needs READ, to change something ADMINISTRATOR, as for the commands
 	// of HTCondor that do the same. A peer without a name is not answered.
 	{ExecpointLook, "EXECPOINT_LOOK", &Terms{Level: Read, Authenticated: true, Message: AskMessage}, nil},

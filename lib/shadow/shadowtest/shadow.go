@@ -38,7 +38,8 @@ type Job struct {
 	Version    string // "" is Version
 	UID, GID   int
 	Creds      []shadow.Cred
-	DockerAuth *classad.Ad // nil: an HTCondorError
+	DockerAuth *classad.Ad       // nil: an HTCondorError
+	Kerberos   map[string]string // what the machine has of users, by their names
 	// Proxy is what is delegated; nil is nothing, and the connection is closed then.
 	Proxy *delegationtest.Credential
 	// Guide answers request_guidance, nil carries on.

@@ -70,9 +70,15 @@ type PoolSettings struct {
 	Records     string        // FILE_TRANSFER_STATS_LOG, "" for none
 	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
 	ClearCreds  bool          // ALLOW_OAUTH_WITHOUT_ENCRYPTION
-	Delegates   bool          // DELEGATE_JOB_GSI_CREDENTIALS
-	ProxyLife   time.Duration // DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME; 0 is without end
-	Plugins     PluginSettings
+	KerberosDir string        // SEC_CREDENTIAL_DIRECTORY_KRB, "" for none
+	// KerberosFresh is SEC_CREDENTIAL_REFRESH_INTERVAL, how old tickets may be that are
+	// there when a job begins; negative is as old as they are. CredmonWait is
+	// CREDD_POLLING_TIMEOUT.
+	KerberosFresh, CredmonWait time.Duration
+
+	Delegates bool          // DELEGATE_JOB_GSI_CREDENTIALS
+	ProxyLife time.Duration // DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME; 0 is without end
+	Plugins   PluginSettings
 
 	Reach    reach.Settings
 	Security *security.Knobs
@@ -132,6 +138,7 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
 		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), ClearCreds: r.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION"), Plugins: r.plugins(),
+		KerberosDir: r.String("SEC_CREDENTIAL_DIRECTORY_KRB"), KerberosFresh: r.Duration("SEC_CREDENTIAL_REFRESH_INTERVAL"), CredmonWait: r.Duration("CREDD_POLLING_TIMEOUT"),
 		Delegates: r.Bool("DELEGATE_JOB_GSI_CREDENTIALS"), ProxyLife: max(r.Duration("DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME"), 0),
 	}
 	var errs [3]error

@@ -5,7 +5,6 @@ package shadowjob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,27 +26,43 @@ func (f *fetched) close() {
 	}
 }
 
-// openCreds brings the credentials that the job needs (OAuthServicesNeeded).
+// renewal brings a credential again.
+type renewal func(ctx context.Context) error
+
+// openCreds brings the credentials that the job needs: tokens (OAuthServicesNeeded)
+// and tickets of Kerberos (SendCredential).
 func (j *Job) openCreds(ctx context.Context) error {
-	const op = "starter.creds"
+	var all []renewal
 	of := j.place.Job
-	if send, _ := of.Ad.EvalBool("SendCredential", nil); send {
-		return errs.E(op, errs.Unsupported, "SendCredential", errors.New("credentials of Kerberos cannot be fetched here"))
-	}
 	services := strings.FieldsFunc(of.Text("OAuthServicesNeeded"), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-	if len(services) == 0 {
-		return nil
+	if len(services) > 0 {
+		dir, err := j.fetchCreds(ctx, services)
+		if err != nil {
+			return err
+		}
+		j.mover.creds = dir
+		all = append(all, func(ctx context.Context) error {
+			_, err := j.fetchCreds(ctx, services)
+			return err
+		})
 	}
-	dir, err := j.fetchCreds(ctx, services)
-	if err != nil {
-		return err
+	if send, _ := of.Ad.EvalBool("SendCredential", nil); send {
+		again, err := j.openKerberos(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, again)
 	}
-	j.mover.creds = dir
-	every := j.Plan.Settings.Pool.Creds
-	if every <= 0 {
-		return nil // once is enough
+	if every := j.Plan.Settings.Pool.Creds; len(all) > 0 && every > 0 { // else once is enough
+		j.renew(every, all)
 	}
+	return nil
+}
+
+// renew brings credentials again from time to time.
+func (j *Job) renew(every time.Duration, all []renewal) {
 	f := &fetched{over: make(chan struct{})}
+	var ctx context.Context
 	ctx, f.end = context.WithCancel(context.Background())
 	j.creds = f
 	go func() {
@@ -60,12 +75,13 @@ func (j *Job) openCreds(ctx context.Context) error {
 				return
 			case <-tick.C:
 			}
-			if _, err := j.fetchCreds(ctx, services); err != nil {
-				j.conv.log.Warn("the credentials of the job are not renewed", "err", err)
+			for _, again := range all {
+				if err := again(ctx); err != nil {
+					j.conv.log.Warn("a credential of the job is not renewed", "err", err)
+				}
 			}
 		}
 	}()
-	return nil
 }
 
 // fetchCreds asks the shadow for the credentials of services and writes them

@@ -24,7 +24,7 @@ func (j *Job) openProxy(ctx context.Context) error {
 		// HTCondor's starter runs the job without.
 		return errs.E("starter.proxy", errs.KindOf(err), filepath.Base(of.Proxy), err)
 	}
-	return j.place.Box.WriteProxy(filepath.Base(of.Proxy), file)
+	return j.place.Box.WritePrivate(filepath.Base(of.Proxy), file)
 }
 
 // proxyUntil is until when a proxy may be good that is asked for here: what the job
@@ -66,5 +66,5 @@ func (v *visitors) RenewProxy(file []byte) error {
 	}
 	v.renewing.Lock()
 	defer v.renewing.Unlock()
-	return j.place.Box.WriteProxy(filepath.Base(j.place.Job.Proxy), file)
+	return j.place.Box.WritePrivate(filepath.Base(j.place.Job.Proxy), file)
 }
