@@ -45,6 +45,8 @@ type Settings struct {
 	Environment *sandbox.Settings
 	Chirp       chirp.Settings
 
+	Tokens TokenSettings
+
 	// Over the slot (MY) and the job (TARGET); nil is no.
 	Scripts          *config.Expr // STARTER_ALLOW_JOB_PRE_AND_POST_CMD
 	Singularity      *config.Expr // SINGULARITY_JOB
@@ -85,6 +87,14 @@ type PoolSettings struct {
 	Methods  authn.Settings
 }
 
+// TokenSettings are what the configuration says about the tokens of jobs whose access
+// point is this machine.
+type TokenSettings struct {
+	Dir     string        // SEC_CREDENTIAL_DIRECTORY_OAUTH, "" for none
+	Trusted bool          // TRUST_CREDENTIAL_DIRECTORY
+	Every   time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
+}
+
 // PluginSettings are what the configuration says about moving files by URL.
 type PluginSettings struct {
 	URLs                       bool // ENABLE_URL_TRANSFERS
@@ -118,6 +128,9 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 		Nice: r.Expr("JOB_RENICE_INCREMENT"), Limits: r.limits(), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
 		HoldOnOOM:   r.Bool("STARTER_ALWAYS_HOLD_ON_OOM") && r.written("STARTER_ALWAYS_HOLD_ON_OOM"),
 		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
+		Tokens: TokenSettings{
+			Dir: r.String("SEC_CREDENTIAL_DIRECTORY_OAUTH"), Trusted: r.Bool("TRUST_CREDENTIAL_DIRECTORY"), Every: r.Duration("SEC_CREDENTIAL_REFRESH"),
+		},
 		Space: r.space(), Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
 	}
 	var err, chirpErr error

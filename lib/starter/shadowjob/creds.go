@@ -6,36 +6,17 @@ package shadowjob
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/starter/job"
 )
-
-// fetched are credentials that are in the scratch directory and are fetched
-// again from time to time. A nil one is a job without.
-type fetched struct {
-	end  context.CancelFunc
-	over chan struct{} // closed when nobody fetches any more
-}
-
-func (f *fetched) close() {
-	if f != nil {
-		f.end()
-		<-f.over
-	}
-}
-
-// renewal brings a credential again.
-type renewal func(ctx context.Context) error
 
 // openCreds brings the credentials that the job needs: tokens (OAuthServicesNeeded)
 // and tickets of Kerberos (SendCredential).
 func (j *Job) openCreds(ctx context.Context) error {
-	var all []renewal
+	var all []job.Renewal
 	of := j.place.Job
-	services := strings.FieldsFunc(of.Text("OAuthServicesNeeded"), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-	if len(services) > 0 {
+	if services := of.Services(); len(services) > 0 {
 		dir, err := j.fetchCreds(ctx, services)
 		if err != nil {
 			return err
@@ -53,35 +34,8 @@ func (j *Job) openCreds(ctx context.Context) error {
 		}
 		all = append(all, again)
 	}
-	if every := j.Plan.Settings.Pool.Creds; len(all) > 0 && every > 0 { // else once is enough
-		j.renew(every, all)
-	}
+	j.creds = job.Renew(j.Plan.Settings.Pool.Creds, j.conv.log, all)
 	return nil
-}
-
-// renew brings credentials again from time to time.
-func (j *Job) renew(every time.Duration, all []renewal) {
-	f := &fetched{over: make(chan struct{})}
-	var ctx context.Context
-	ctx, f.end = context.WithCancel(context.Background())
-	j.creds = f
-	go func() {
-		defer close(f.over)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			for _, again := range all {
-				if err := again(ctx); err != nil {
-					j.conv.log.Warn("a credential of the job is not renewed", "err", err)
-				}
-			}
-		}
-	}()
 }
 
 // fetchCreds asks the shadow for the credentials of services and writes them

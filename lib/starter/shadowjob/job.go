@@ -35,7 +35,7 @@ type Job struct {
 	machine *classad.Ad // of the plan
 
 	user         *host.Identity // as the shadow says; nil where it was not asked
-	creds        *fetched
+	creds        *job.Renewing
 	chirp        *job.Chirp
 	checkpointNo int // the next one; 0 before there was any
 	ending       ending

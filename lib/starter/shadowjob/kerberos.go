@@ -22,6 +22,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/errs"
 	"github.com/execpoint/execpoint/lib/shadow"
+	"github.com/execpoint/execpoint/lib/starter/job"
 )
 
 // kerberos is where a job of Kerberos gets its tickets. The owner of the machine has
@@ -44,7 +45,7 @@ const (
 
 // openKerberos brings the tickets of the job, by way of the credential monitor, which
 // is given what the access point has if it has made none or only an old one.
-func (j *Job) openKerberos(ctx context.Context) (renewal, error) {
+func (j *Job) openKerberos(ctx context.Context) (job.Renewal, error) {
 	const op = "starter.kerberos"
 	set := j.Plan.Settings.Pool
 	if set.KerberosDir == "" {
