@@ -8,14 +8,11 @@ package pool
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,35 +45,6 @@ while state > again.tmp; cmp -s again.tmp $1/first; do
 done
 mv again.tmp $1/second
 `
-
-// credential is the file of a user's certificate and its key, in the order in which
-// proxies are read.
-func credential(t *testing.T, name string) []byte {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{Organization: []string{"HTCondor"}, CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(72 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file bytes.Buffer
-	for _, b := range []*pem.Block{{Type: "CERTIFICATE", Bytes: cert}, {Type: "PRIVATE KEY", Bytes: der}} {
-		if err := pem.Encode(&file, b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return file.Bytes()
-}
 
 // shape tells what a delegated proxy is, without what is another each time: its number
 // and its key. user is the file that it was made of.
@@ -199,7 +167,7 @@ func TestProxies(t *testing.T) {
 			r.Mkdir(filepath.Dir(filepath.Dir(dir)))
 			r.Mkdir(filepath.Dir(dir))
 			r.Mkdir(dir)
-			user := credential(t, "Test Credential")
+			user := delegationtest.New(t, "Test Credential").File(t)
 			r.Write(filepath.Join(dir, "x509up"), string(user), 0o600)
 			r.Write(filepath.Join(dir, "tell.sh"), credsScript, 0o755)
 			r.Write(filepath.Join(dir, "job.sub"), fmt.Sprintf("executable = tell.sh\narguments = %s\nlog = log\noutput = out\nerror = err\nx509userproxy = x509up\nrequirements = TARGET.Rig == %q\n%s\nqueue\n", dir, s.name, c.submit), 0o644)
@@ -218,7 +186,7 @@ func TestProxies(t *testing.T) {
 				s.idle()
 				continue
 			}
-			next := credential(t, "Another Credential")
+			next := delegationtest.New(t, "Another Credential").File(t)
 			r.renew(dir, next)
 			later, proxy := r.told(dir, "second")
 			if is, err = shape(proxy, next); err != nil || !strings.Contains(is, "Another Credential") {
@@ -251,7 +219,7 @@ func TestCopiedProxies(t *testing.T) {
 	for _, s := range r.sides {
 		dir := filepath.Join(r.Dir, "copied-"+s.name)
 		r.Mkdir(dir)
-		first, second := credential(t, "First"), credential(t, "Second")
+		first, second := delegationtest.New(t, "First").File(t), delegationtest.New(t, "Second").File(t)
 		r.Write(filepath.Join(dir, "x509up"), string(first), 0o600)
 		r.Write(filepath.Join(dir, "tell.sh"), credsScript, 0o755)
 		r.Write(filepath.Join(dir, "job.sub"), fmt.Sprintf("executable = tell.sh\narguments = %s\nlog = log\nx509userproxy = x509up\nshould_transfer_files = YES\nrequirements = TARGET.Rig == %q\nqueue\n", dir, s.name), 0o644)

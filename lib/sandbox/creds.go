@@ -33,7 +33,7 @@ func credFile(service string) (string, error) {
 func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 	dir := filepath.Join(s.Scratch(), CredsDir)
 	err := s.as(func() error {
-		if err := s.scratch.Mkdir(CredsDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, err := s.credsDir(); err != nil {
 			return err
 		}
 		for service, data := range creds {
@@ -54,16 +54,33 @@ func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 	return dir, nil
 }
 
+// credsDir has the directory of credentials be there, in place of anything else that
+// the job has put there. made says that it was not.
+func (s *Sandbox) credsDir() (made bool, err error) {
+	info, err := s.scratch.Lstat(CredsDir)
+	switch {
+	case err == nil && info.IsDir():
+		return false, nil
+	case err == nil:
+		err = s.scratch.Remove(CredsDir)
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	}
+	if err == nil {
+		err = s.scratch.Mkdir(CredsDir, 0o700)
+	}
+	return err == nil, err
+}
+
 // WritePrivate writes a credential that has a name of its own in the scratch
 // directory, as WriteCreds writes others. Until it is whole it lies beside those, where
 // what is new in the scratch directory is not looked for.
 func (s *Sandbox) WritePrivate(name string, file []byte) error {
 	err := s.as(func() error {
-		err := s.scratch.Mkdir(CredsDir, 0o700)
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+		made, err := s.credsDir()
+		if err != nil {
 			return err
 		}
-		made := err == nil
 		err = s.replace(filepath.Join(CredsDir, name+".tmp"), name, file)
 		if made {
 			err = errors.Join(err, s.scratch.RemoveAll(CredsDir))

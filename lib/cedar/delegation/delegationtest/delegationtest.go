@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/pem"
 	"math/big"
 	"strconv"
 	"testing"
@@ -43,7 +44,7 @@ func New(t testing.TB, name string) *Credential {
 	}
 	about := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"HTCondor"}, CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(72 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
 	if err != nil {
@@ -54,6 +55,17 @@ func New(t testing.TB, name string) *Credential {
 		t.Fatal(err)
 	}
 	return &Credential{key: key, cert: cert, next: 100}
+}
+
+// File is the credential as a file, in the order in which proxies are read:
+// certificate, then key.
+func (c *Credential) File(t testing.TB) []byte {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(c.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.cert.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
 }
 
 // Delegate signs a proxy for a request, and returns it with its chain. Each is told
