@@ -158,11 +158,15 @@ func (r *rig) endsWell(log string) {
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	r := credsRig(t, "SHADOW_CHECKPROXY_INTERVAL = 2\n")
+	sides := r.sides[:]
+	if !r.Version.AtLeast(25, 0, 0) {
+		sides = sides[1:] // the OpenSSL of today makes no request for starters of 23.9
+	}
 	for _, c := range []struct{ name, submit string }{
 		{"moved", "should_transfer_files = YES"}, {"in place", "should_transfer_files = NO"}, {"short", "should_transfer_files = YES\ndelegate_job_GSI_credentials_lifetime = 7200"},
 	} {
 		saw := map[string]string{}
-		for _, s := range r.sides {
+		for _, s := range sides {
 			dir := filepath.Join(r.Dir, "proxies", s.name, strings.ReplaceAll(c.name, " ", "-"))
 			r.Mkdir(filepath.Dir(filepath.Dir(dir)))
 			r.Mkdir(filepath.Dir(dir))
@@ -204,7 +208,7 @@ func TestProxies(t *testing.T) {
 				t.Errorf("%s: a key is in the log", s.name)
 			}
 		}
-		if saw["orig"] != saw["ours"] {
+		if len(sides) == 2 && saw["orig"] != saw["ours"] {
 			t.Errorf("%s: original\n%s\nours\n%s", c.name, saw["orig"], saw["ours"])
 		}
 		t.Logf("%s: %s", c.name, saw["ours"])
