@@ -152,7 +152,6 @@ func TestRefusedJobsAreHeld(t *testing.T) {
 		{"MY.DockerImage = \"centos\"", "35", "a Docker container (DockerImage)"},
 		{"universe = java", "6", "the java universe (JobUniverse 10)"},
 		{"encrypt_execute_directory = true", "6", "an encrypted scratch directory (EncryptExecuteDirectory)"},
-		{"MY.x509userproxy = \"" + dir + "/a.sif\"", "6", "an X.509 proxy beside it (x509userproxy)"},
 		{"tool_daemon_cmd = ran.sh", "6", "a tool daemon (ToolDaemonCmd)"},
 	}
 	ids := make([]string, len(cases))

@@ -54,6 +54,8 @@ type job struct{ target reach.Target }
 func (j job) Reconnect(context.Context, *cedar.Conn, *classad.Ad) error {
 	return errors.New("not here")
 }
+func (job) RenewProxy([]byte) error { return errors.New("the job has no proxy") }
+
 func (j job) Vacate(context.Context, string, int, int, bool) error { return nil }
 func (j job) Running() (reach.Target, bool)                        { return j.target, true }
 

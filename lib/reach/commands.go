@@ -39,6 +39,8 @@ const (
 // docs/security.md lists them.
 func (cs *CommandSocket) Commands() []listen.Command {
 	return listen.Answer(command.Starter, map[int]listen.Handler{
+		command.UpdateGSICred:            cs.copyProxy,
+		command.DelegateGSICredStarter:   cs.delegateProxy,
 		command.CACmd:                    cs.adCommand,
 		command.StarterVacateJob:         cs.vacate,
 		command.CreateJobOwnerSecSession: cs.createOwnerSession,

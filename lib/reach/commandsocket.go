@@ -48,6 +48,7 @@ type CommandSocket struct {
 	instanceID uint64         // by chance
 	visits     sync.WaitGroup // what was left to run for a visitor, as an sshd
 
+	keys        sync.Mutex // one is made at a time
 	registering sync.Mutex // one at a time, so that Changed gets the latest address last
 
 	mu       sync.Mutex

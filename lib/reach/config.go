@@ -104,6 +104,9 @@ type Handler interface {
 	// Vacate ends the job, softly or at once. The codes tell whether it is
 	// evicted or put on hold.
 	Vacate(ctx context.Context, reason string, code, subcode int, soft bool) error
+	// RenewProxy puts another X.509 proxy in place of the job's. The error says that it
+	// has none, or why that was not done.
+	RenewProxy(file []byte) error
 	// Running returns the job. It is false as long as the job has not started
 	// and after it ended; Target.Job is set once the ad is known all the same.
 	Running() (Target, bool)

@@ -45,6 +45,8 @@ type job struct {
 	target    Target
 	running   bool
 	vacated   []string
+	proxies   []string
+	noProxy   error // of RenewProxy
 	reconnect func(ctx context.Context, conn *cedar.Conn, ad *classad.Ad) error
 }
 
@@ -60,6 +62,15 @@ func (j *job) Vacate(_ context.Context, reason string, code, subcode int, soft b
 	defer j.mu.Unlock()
 	j.vacated = append(j.vacated, fmt.Sprintf("%s/%d/%d/%v", reason, code, subcode, soft))
 	return nil
+}
+
+func (j *job) RenewProxy(file []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.noProxy == nil {
+		j.proxies = append(j.proxies, string(file))
+	}
+	return j.noProxy
 }
 
 func (j *job) told() string {

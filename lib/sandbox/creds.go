@@ -33,13 +33,14 @@ func credFile(service string) (string, error) {
 func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 	dir := filepath.Join(s.Scratch(), CredsDir)
 	err := s.as(func() error {
-		if err := s.scratch.Mkdir(CredsDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, err := s.credsDir(); err != nil {
 			return err
 		}
 		for service, data := range creds {
 			name, err := credFile(service)
 			if err == nil {
-				err = s.replace(filepath.Join(CredsDir, name), data)
+				name = filepath.Join(CredsDir, name)
+				err = s.replace(name+".tmp", name, data)
 			}
 			if err != nil {
 				return err
@@ -53,10 +54,48 @@ func (s *Sandbox) WriteCreds(creds map[string][]byte) (string, error) {
 	return dir, nil
 }
 
+// credsDir has the directory of credentials be there, in place of anything else that
+// the job has put there. made says that it was not.
+func (s *Sandbox) credsDir() (made bool, err error) {
+	info, err := s.scratch.Lstat(CredsDir)
+	switch {
+	case err == nil && info.IsDir():
+		return false, nil
+	case err == nil:
+		err = s.scratch.Remove(CredsDir)
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	}
+	if err == nil {
+		err = s.scratch.Mkdir(CredsDir, 0o700)
+	}
+	return err == nil, err
+}
+
+// WritePrivate writes a credential that has a name of its own in the scratch
+// directory, as WriteCreds writes others. Until it is whole it lies beside those, where
+// what is new in the scratch directory is not looked for.
+func (s *Sandbox) WritePrivate(name string, file []byte) error {
+	err := s.as(func() error {
+		made, err := s.credsDir()
+		if err != nil {
+			return err
+		}
+		err = s.replace(filepath.Join(CredsDir, name+".tmp"), name, file)
+		if made {
+			err = errors.Join(err, s.scratch.RemoveAll(CredsDir))
+		}
+		return err
+	})
+	if err != nil {
+		return errs.E("sandbox.WritePrivate", kindOf(err), name, err)
+	}
+	return nil
+}
+
 // replace puts a file of mode 0600 in place of what is at a name in the scratch
-// directory.
-func (s *Sandbox) replace(name string, data []byte) error {
-	next := name + ".tmp"
+// directory. It is next until it is whole.
+func (s *Sandbox) replace(next, name string, data []byte) error {
 	if err := s.scratch.RemoveAll(next); err != nil {
 		return err
 	}

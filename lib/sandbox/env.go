@@ -31,6 +31,8 @@ type EnvSpec struct {
 	Inherited    []string // the starter's own environment
 	Chirp        string   // path of the file by which the job reaches its shadow, "" for none
 	Creds        string   // path of the directory with credentials, "" for none
+	Tickets      string   // path of its ticket cache of Kerberos, "" for none
+	Proxy        string   // path of the job's X.509 proxy, "" for none
 	Marker       string   // NAME=value that tells the job's processes apart, "" for none
 	// Script is "Pre" or "Post" for a program before or after the job: it has its
 	// own PreEnvironment or PreEnv, and of the rest only what the starter says.
@@ -149,12 +151,11 @@ func (s EnvSpec) publish(env jobenv.Env) {
 	if s.Creds != "" {
 		env["_CONDOR_CREDS"] = s.Creds
 	}
-	if proxy, _ := s.Job.EvalString("x509userproxy", nil); proxy != "" {
-		// The access point's own file: one that has to be moved is refused.
-		if iwd, _ := s.Job.EvalString("Iwd", nil); !filepath.IsAbs(proxy) {
-			proxy = filepath.Join(iwd, proxy)
-		}
-		env["X509_USER_PROXY"] = proxy
+	if s.Tickets != "" {
+		env["KRB5CCNAME"] = "FILE:" + s.Tickets
+	}
+	if s.Proxy != "" {
+		env["X509_USER_PROXY"] = s.Proxy
 	}
 	if p := s.Settings.ChirpPrefix; p != "" {
 		env["_CHIRP_DELAYED_UPDATE_PREFIX"] = p

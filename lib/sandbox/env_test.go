@@ -235,7 +235,7 @@ func BenchmarkEnvironment(b *testing.B) {
 // what the starter says.
 func TestScriptEnvironment(t *testing.T) {
 	t.Parallel()
-	ad, err := classad.ParseAd("Environment = \"JOB=own\"\nPreEnvironment = \"A=1 'B=two words' HOME=/mine\"\nPreEnv = \"A=old\"\nPostEnv = \"A=3;OMP_NUM_THREADS=9\"\nIwd = \"/sub\"\nx509userproxy = \"d/proxy\"", classad.Old)
+	ad, err := classad.ParseAd("Environment = \"JOB=own\"\nPreEnvironment = \"A=1 'B=two words' HOME=/mine\"\nPreEnv = \"A=old\"\nPostEnv = \"A=3;OMP_NUM_THREADS=9\"", classad.Old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,13 +244,14 @@ func TestScriptEnvironment(t *testing.T) {
 		more   []string
 		want   map[string]string
 	}{
-		{"", nil, map[string]string{"JOB": "own", "A": "", "ONLY": "s", "LANG": "i", "X509_USER_PROXY": "/sub/d/proxy"}},
+		{"", nil, map[string]string{"JOB": "own", "A": "", "ONLY": "s", "LANG": "i", "X509_USER_PROXY": "/x/scratch/proxy", "KRB5CCNAME": "FILE:/x/scratch/alice.cc"}},
 		{"Pre", nil, map[string]string{"JOB": "", "A": "1", "B": "two words", "HOME": "/home/u", "ONLY": "", "LANG": "", "OMP_NUM_THREADS": "3", "_CONDOR_SLOT": "slot1", "_CONDOR_JOB_IWD": "/iwd"}},
 		{"Post", []string{"_CONDOR_MAINJOB_EXIT_CODE=4"}, map[string]string{"JOB": "", "A": "3", "OMP_NUM_THREADS": "9", "_CONDOR_MAINJOB_EXIT_CODE": "4", "_CONDOR_ANCESTOR_5": "5:6:7"}},
 	} {
 		list, problems, err := Environment(EnvSpec{
 			Job: ad, Machine: classad.NewAd(), Settings: settings(t, "STARTER_JOB_ENVIRONMENT = \"ONLY=s\"\nJOB_INHERITS_STARTER_ENVIRONMENT = true"), Slot: "slot1", Scratch: "/x/scratch", Iwd: "/iwd",
 			Cpus: 3, Home: "/home/u", Inherited: []string{"LANG=i"}, Marker: "_CONDOR_ANCESTOR_5=5:6:7", Script: tt.script, More: tt.more,
+			Proxy: "/x/scratch/proxy", Tickets: "/x/scratch/alice.cc",
 		})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)

@@ -65,6 +65,7 @@ const (
 	CallSread      Call = 298
 	CallWhoareyou  Call = 299
 	CallGetcreds   Call = 302
+	CallGetProxy   Call = 303
 	CallNotify     Call = 304
 	CallGuidance   Call = 305
 )
@@ -84,6 +85,7 @@ const (
 	answerGuidance               // the value, then an ad whatever it is
 	answerCreds                  // 1 and an ad, again and again, then 0 or less
 	answerBare                   // an ad without a value
+	answerProxy                  // what one end of a delegation sends
 )
 
 // form is how one call looks.
@@ -91,7 +93,8 @@ type form struct {
 	call Call
 	name string
 	// items of the request in order: i an integer, s a text, a an ad, d bytes
-	// as many as the second integer says.
+	// as many as the second integer says, m a message of its own that holds what one
+	// end of a delegation sends.
 	items string
 	answer
 }
@@ -114,6 +117,7 @@ var forms = [...]form{
 	{CallSetJobAttr, "set_job_attr", "ss", answerValue},
 	{CallConstrain, "constrain", "s", answerValue},
 	{CallGetcreds, "getcreds", "s", answerCreds},
+	{CallGetProxy, "get_delegated_proxy", "sim", answerProxy},
 	{CallGetDockerCreds, "get_docker_creds", "a", answerBare},
 	{CallGetFileInfo, "get_file_info_new", "s", answerText},
 	{CallOpen, "open", "iis", answerValue},

@@ -149,7 +149,7 @@ func TestUselessAnswers(t *testing.T) {
 		{func(ctx context.Context) error { _, err := caller.GetDir(ctx, "d"); return err }, wire{1, strings.Repeat("a", 5000) + "\n\n"}.put},
 		{func(ctx context.Context) error { _, err := caller.GetLongDir(ctx, "d"); return err }, wire{1, "a\nb\nc\n\n"}.put},
 		{func(ctx context.Context) error { _, _, err := caller.UserInfo(ctx); return err }, wire{0, classad.NewAd()}.put},
-		{func(ctx context.Context) error { _, err := caller.Creds(ctx); return err }, wire{1, ad(t, "Service = \"x\"\nData = \"%%%\"\n"), 0}.put},
+		{func(ctx context.Context) error { _, err := caller.Creds(ctx, false); return err }, wire{1, ad(t, "Service = \"x\"\nData = \"%%%\"\n"), 0}.put},
 	} {
 		wait := answer(t, peer, tt.put)
 		err := tt.call(t.Context())
@@ -192,7 +192,7 @@ func TestClearStream(t *testing.T) {
 	caller := shadow.New(cedar.NewConn(a, cedar.Limits{}), shadow.Options{})
 	defer caller.End()
 	_, _, err := caller.Sessions(t.Context())
-	_, err2 := caller.Creds(t.Context())
+	_, err2 := caller.Creds(t.Context(), false)
 	_, err3 := caller.DockerCreds(t.Context())
 	for _, err := range []error{err, err2, err3} {
 		if errs.KindOf(err) != errs.Denied {

@@ -25,9 +25,9 @@ type Cred struct {
 const maxCred = 1 << 20
 
 // Creds asks for the credentials that the job needs. It is refused here when
-// the stream is clear.
-func (c *Caller) Creds(ctx context.Context) ([]Cred, error) {
-	if err := c.demandSecrecy(CallGetcreds); err != nil {
+// the stream is clear, unless that is allowed.
+func (c *Caller) Creds(ctx context.Context, clear bool) ([]Cred, error) {
+	if err := c.demandSecrecy(CallGetcreds); err != nil && !clear {
 		return nil, err
 	}
 	r, err := c.ask(ctx, &Request{Call: CallGetcreds})
@@ -66,6 +66,31 @@ func serviceName(service string) string {
 		name = strings.ReplaceAll(name, "_", "*")
 	}
 	return name
+}
+
+// UserCred asks the shadow at the other end of conn, which is at the payload of
+// CREDD_GET_CRED, for what its machine has of a user, of a kind that the number says. A
+// shadow that has nothing closes the connection.
+func UserCred(conn *cedar.Conn, user, domain string, kind int64) (cedar.Secret, error) {
+	const op = "shadow.UserCred"
+	conn.PutString(user)
+	conn.PutString(domain)
+	conn.PutInt(kind)
+	if err := conn.EndMessage(); err != nil {
+		return "", err
+	}
+	n, err := conn.IntIn(0, maxCred)
+	if err != nil {
+		return "", errs.E(op, errs.NotFound, user, fmt.Errorf("the access point has no credential of this user: %w", err))
+	}
+	if n == 0 {
+		return "", errs.E(op, errs.NotFound, user, errors.New("the credential of this user is empty"))
+	}
+	data, err := conn.Bytes(int(n))
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	return cedar.Secret(data), err
 }
 
 // DockerCreds asks for what a container runtime needs to fetch the image of

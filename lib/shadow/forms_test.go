@@ -92,7 +92,7 @@ func TestCallForms(t *testing.T) {
 		{"constrain", done(func(ctx context.Context, c *shadow.Caller) error { return c.Constrain(ctx, "Memory > 5") }), wire{287, "Memory > 5"}, wire{0}, nil},
 		{"get_file_info_new", func(ctx context.Context, c *shadow.Caller) (any, error) { return c.FileInfo(ctx, "a") }, wire{-74, "a"}, wire{0, "remote:/iwd/a"}, "remote:/iwd/a"},
 		{"getcreds", func(ctx context.Context, c *shadow.Caller) (any, error) {
-			creds, err := c.Creds(ctx)
+			creds, err := c.Creds(ctx, false)
 			var all []string
 			for _, x := range creds {
 				all = append(all, x.Service, x.Data.Reveal())

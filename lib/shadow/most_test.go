@@ -48,7 +48,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		{"a job ad", func(ctx context.Context, c *shadow.Caller) error { _, err := c.JobInfo(ctx); return err }, ad, true},
 		{"an attribute", func(ctx context.Context, c *shadow.Caller) error { _, err := c.JobAttr(ctx, "A"); return err }, text(5 << 20), true},
 		{"a usual attribute", func(ctx context.Context, c *shadow.Caller) error { _, err := c.JobAttr(ctx, "A"); return err }, text(1 << 10), false},
-		{"credentials", func(ctx context.Context, c *shadow.Caller) error { _, err := c.Creds(ctx); return err }, creds, true},
+		{"credentials", func(ctx context.Context, c *shadow.Caller) error { _, err := c.Creds(ctx, false); return err }, creds, true},
 		{"a number", func(ctx context.Context, c *shadow.Caller) error { return c.BeginExecution(ctx) }, data(1 << 20), true},
 		{"more than was asked for", read(1 << 10), data(1 << 20), true},
 		{"as much as was asked for", read(2 << 20), data(2 << 20), false},

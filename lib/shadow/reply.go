@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/delegation"
 	"github.com/execpoint/execpoint/lib/classad"
 )
 
@@ -45,6 +46,9 @@ func (r *Reply) Put(conn *cedar.Conn, call Call) {
 			conn.PutAd(ad, cedar.AdOptions{})
 		}
 		conn.PutInt(r.Value)
+		return
+	case answerProxy:
+		delegation.Put(conn, r.Data)
 		return
 	}
 	conn.PutInt(r.Value)
@@ -91,6 +95,9 @@ func ReadReply(conn *cedar.Conn, request *Request) (r Reply, err error) {
 		return r, err
 	case answerCreds:
 		err = r.readCreds(conn)
+		return r, err
+	case answerProxy:
+		r.Data, err = delegation.Read(conn)
 		return r, err
 	}
 	if r.Value, err = conn.Int(); err != nil {
@@ -166,6 +173,8 @@ func (r *Request) mostAnswer() int {
 		return mostAd
 	case answerCreds:
 		return mostTokens
+	case answerProxy:
+		return delegation.MostChain + mostValues
 	case answerText:
 		return mostText
 	case answerData: // as much as was asked for

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/delegation"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
 )
@@ -19,7 +20,7 @@ const MaxData = 256 << 20
 
 // Request is one call with its arguments. Ints and Texts are in the order of
 // the wire; Data has as many bytes as the second integer says, for the calls
-// that write.
+// that write, and is the request of a delegation for get_delegated_proxy.
 type Request struct {
 	Call  Call
 	Ints  [5]int64
@@ -45,6 +46,9 @@ func (r *Request) Put(conn *cedar.Conn) {
 			conn.PutAd(r.Ad, cedar.AdOptions{})
 		case 'd':
 			conn.PutBytes(r.Data)
+		case 'm':
+			_ = conn.EndMessage() // its error is that of the message that follows, too
+			delegation.Put(conn, r.Data)
 		}
 	}
 }
@@ -109,6 +113,10 @@ func ReadRequest(conn *cedar.Conn) (*Request, error) {
 				return r, nil
 			}
 			r.Data, err = conn.Bytes(int(r.Ints[1]))
+		case 'm':
+			if err = conn.EndOfMessage(); err == nil {
+				r.Data, err = delegation.Read(conn)
+			}
 		}
 		if err != nil {
 			return r, errs.E("shadow.ReadRequest", errs.Other, r.Call.String(), err)

@@ -70,7 +70,7 @@ func TestShadowCredsRefused(t *testing.T) {
 	t.Parallel()
 	for ad, why := range map[string]string{
 		"OAuthServicesNeeded = \"other\"\n": "the shadow has no credential for this service",
-		"SendCredential = true\n":           "credentials of Kerberos cannot be fetched here",
+		"SendCredential = true\n":           "SEC_CREDENTIAL_DIRECTORY_KRB",
 	} {
 		p := newPool(t, ad, untilKilled)
 		rec := p.last()

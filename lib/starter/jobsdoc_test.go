@@ -77,7 +77,7 @@ func TestJobsDocument(t *testing.T) {
 				t.Fatal(err)
 			}
 			var refusal *runner.Refusal
-			if _, err := runner.Choose(runner.All(runner.Machine{}), runner.Request{Job: ad, Files: runner.Moved, Wanted: func(string) bool { return false }}); errors.As(err, &refusal) {
+			if _, err := runner.Choose(runner.All(runner.Machine{}), runner.Request{Job: ad, Wanted: func(string) bool { return false }}); errors.As(err, &refusal) {
 				got = refusal.Code
 			}
 		}

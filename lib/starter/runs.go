@@ -60,11 +60,7 @@ var ownerKnobs = map[string]func(*protocol.Settings) *config.Expr{
 // chooseRunner finds what runs the job. It returns why the job is held before
 // anything of it is run: it asks for what no runner offers.
 func (a *activation) chooseRunner() *protocol.Hold {
-	files := runner.InPlace
-	if a.job.Moves {
-		files = runner.Moved
-	}
-	chosen, err := runner.Choose(a.host.all(), runner.Request{Job: a.job.Ad, Files: files, Wanted: func(knob string) bool {
+	chosen, err := runner.Choose(a.host.all(), runner.Request{Job: a.job.Ad, Wanted: func(knob string) bool {
 		return a.ownerWants(ownerKnobs[knob](a.plan.Settings))
 	}})
 	if err != nil {

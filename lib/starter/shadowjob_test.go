@@ -18,6 +18,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar"
 	"github.com/execpoint/execpoint/lib/cedar/cedartest"
 	"github.com/execpoint/execpoint/lib/cedar/command"
+	"github.com/execpoint/execpoint/lib/cedar/delegation/delegationtest"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
@@ -37,7 +38,8 @@ type pool struct {
 	claim  claim.ID
 	files  *shadowtest.Server
 	root   *os.Root
-	submit string // directory at the submit machine
+	user   *delegationtest.Credential // whose job it is
+	submit string                     // directory at the submit machine
 	ended  chan shadowtest.End
 	conn   *cedar.Conn          // the shadow's end
 	said   chan protocol.Report // by the starter, closed at its end
@@ -99,8 +101,11 @@ func startPool(t *testing.T, ad string, program hosttest.Program, change func(*H
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	p.root = root
+	if strings.Contains(ad, "x509userproxy") {
+		p.user = delegationtest.New(t, "alice")
+	}
 	p.shadow = shadowtest.New(shadowtest.Job{
-		Ad: jobAd, Claim: p.claim, Root: root, Creds: []shadow.Cred{{Service: "scitokens", Data: "token"}, {Service: "box*private", Data: "key"}},
+		Ad: jobAd, Claim: p.claim, Root: root, Proxy: p.user, Kerberos: map[string]string{"alice": "of alice"}, Creds: []shadow.Cred{{Service: "scitokens", Data: "token"}, {Service: "box*private", Data: "key"}},
 	})
 	if p.files, err = shadowtest.Listen(t.Context(), nil); err != nil {
 		t.Fatal(err)

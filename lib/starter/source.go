@@ -67,7 +67,7 @@ func (a *activation) newSource() *source {
 	if a.local() {
 		j := localjob.New(localjob.Config{
 			Plan: a.plan, Submit: a.submitSide(), AsUser: a.asUser, Files: a.host.Files, Errno: a.host.Errno, Acknowledge: a.host.Acknowledge,
-			Log: orDiscard(a.log), Report: a.say, Progress: a.flow.add,
+			Log: orDiscard(a.log), Report: a.say, Progress: a.flow.add, Secrets: a.secrets,
 		})
 		return &source{j, j, j}
 	}
@@ -76,6 +76,16 @@ func (a *activation) newSource() *source {
 		Log: orDiscard(a.host.Log), Report: a.say, Progress: a.flow.add, Activation: a, Announce: a.announce,
 	})
 	return &source{j, j, j}
+}
+
+// secrets are what a job of this machine's own access point needs of the files of its
+// owner.
+func (a *activation) secrets() localjob.Secrets {
+	if a.host.System == nil {
+		return localjob.Secrets{}
+	}
+	system := a.host.System()
+	return localjob.Secrets{Files: system.Files, User: system.User}
 }
 
 func orDiscard(log *slog.Logger) *slog.Logger {

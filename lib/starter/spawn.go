@@ -42,7 +42,7 @@ func (a *activation) environment(dir, script string, more ...string) ([]string, 
 	}
 	env, problems, err := sandbox.Environment(sandbox.EnvSpec{
 		Job: j.Ad, Machine: machine, Settings: p.Settings.Environment, Slot: p.SlotName, Scratch: a.box.Scratch(), Temp: a.room.temp, Iwd: dir, Cpus: p.Cpus,
-		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.input.Chirp, Creds: a.input.Creds, Marker: a.note.Marker,
+		StarterPID: a.note.Starter.PID, Home: a.home(), Inherited: a.env, Chirp: a.input.Chirp, Creds: a.input.Creds, Tickets: a.input.Tickets, Proxy: j.Proxy, Marker: a.note.Marker,
 		Script: script, More: more,
 	})
 	a.record.Problems = append(a.record.Problems, problems...)

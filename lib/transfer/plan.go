@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -58,8 +59,8 @@ type Input struct {
 	Submit SubmitSide
 }
 
-// InputOf reads from job what it needs: its executable, its standard input and
-// transfer_input_files, each unless the job says that it is not to be moved.
+// InputOf reads from job what it needs: its executable, its standard input,
+// transfer_input_files and its proxy, each unless the job says that it is not to be moved.
 // Relative names are below iwd.
 func InputOf(job *classad.Ad, iwd string) (Input, error) {
 	var in Input
@@ -86,7 +87,11 @@ func InputOf(job *classad.Ad, iwd string) (Input, error) {
 		}
 	}
 	list, _ := job.EvalString("TransferInput", nil)
-	for _, name := range names(list) {
+	files := names(list)
+	if proxy, _ := job.EvalString("x509userproxy", nil); ProxyName(job) != "" && !slices.Contains(files, proxy) {
+		files = append(files, proxy)
+	}
+	for _, name := range files {
 		if err := add(name, false); err != nil {
 			return Input{}, err
 		}

@@ -214,11 +214,7 @@ func (r *receiver) content(cmd int64, name, to string, legal bool) error {
 	case cmdOther:
 		return r.other()
 	case cmdX509:
-		return r.giveUp(&WireFailure{
-			HoldCode: HoldDownload, HoldSubcode: int(cedar.ENOSYS),
-			Reason: fmt.Sprintf("%s at %s - |Error: receiving file %s: delegation of X.509 proxies is not supported here; "+
-				"set DELEGATE_JOB_GSI_CREDENTIALS = False at the access point, then the proxy is copied", r.Name, r.Address, r.path(name)),
-		})
+		return r.proxy(to, legal)
 	}
 	return r.giveUp(&WireFailure{
 		HoldCode: HoldDownload, HoldSubcode: int(cedar.EINVAL),

@@ -192,9 +192,7 @@ func (e Ending) withStd(list []string) []string {
 // changed is what is sent of a job that lists nothing.
 func (e Ending) changed(job *classad.Ad, quiet map[string]bool) []string {
 	skip := map[string]bool{path.Base(filepath.ToSlash(text(job, "Cmd"))): true}
-	if proxy := text(job, "x509userproxy"); proxy != "" {
-		skip[path.Base(filepath.ToSlash(proxy))] = true
-	}
+	skip[ProxyName(job)] = true
 	for _, std := range []string{sandbox.StdoutFile, sandbox.StderrFile} {
 		skip[std] = std != e.Stdout && std != e.Stderr // streamed, say
 	}

@@ -808,8 +808,6 @@ func TestHostile(t *testing.T) {
 		"vanishes in a list": {play: func(s *scripted) { s.begin(0); s.c.Close() }, retry: true, broken: true, mention: "waiting for a file"},
 		"out of order":       {play: func(s *scripted) { s.begin(0).str("name") }, retry: true, broken: true},
 		"an unknown command": {play: func(s *scripted) { s.begin(0).int(77).str("x").ahead() }, code: HoldDownload, sub: 22, broken: true, mention: "77"},
-		"a proxy": {play: func(s *scripted) { s.begin(0).int(cmdX509).str("x509").ahead() }, code: HoldDownload, sub: 40, broken: true,
-			mention: "DELEGATE_JOB_GSI_CREDENTIALS"},
 		"refuses to go ahead": {play: func(s *scripted) {
 			s.begin(0).int(cmdFile).str("x").int(300).ad(`[ Result = -1; TryAgain = false; HoldReasonCode = 13; HoldReasonSubCode = 5; HoldReason = "queue" ]`)
 		}, code: HoldUpload, sub: 5, mention: "queue"},

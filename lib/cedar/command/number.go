@@ -39,6 +39,8 @@ const (
 	GiveTotalsClassAd        = 470
 	VacateAllFast            = 474
 	VacateClaimFast          = 475
+	UpdateGSICred            = 487
+	DelegateGSICredStarter   = 500
 	DelegateGSICredStartd    = 501
 	DrainJobs                = 512
 	CancelDrainJobs          = 513
@@ -58,6 +60,7 @@ const (
 	CreateJobOwnerSecSession = 1501
 	StartSSHD                = 1502
 	StarterPeek              = 1503
+	CreddGetCred             = 81001 // what the access point has of a user
 	FiletransUpload          = 61000 // input: the shadow uploads
 	FiletransDownload        = 61001 // output: the shadow downloads
 )

@@ -19,8 +19,9 @@ type Terms struct {
 	// answer to it, and one that is given goes nowhere.
 	Datagrams bool
 
-	// Empty says that the command has no payload on the wire. Its sender never
-	// shows that it has the key of a session that it took up again.
+	// Empty says that the command has no payload on the wire, or one that its sender
+	// waits with until it was answered. Before the handler begins it never shows that
+	// it has the key of a session that it took up again.
 	Empty bool
 
 	// Keep leaves the connection open for further commands once one is answered.
@@ -164,6 +165,8 @@ var table = [...]entry{
 	{GiveTotalsClassAd, "GIVE_TOTALS_CLASSAD", &reading, nil},
 	{VacateAllFast, "VACATE_ALL_FAST", &order, nil},
 	{VacateClaimFast, "VACATE_CLAIM_FAST", &adminUDP, nil},
+	{UpdateGSICred, "UPDATE_GSI_CRED", nil, &Terms{Level: Write}},
+	{DelegateGSICredStarter, "DELEGATE_GSI_CRED_STARTER", nil, &Terms{Level: Write, Empty: true}},
 	{DelegateGSICredStartd, "DELEGATE_GSI_CRED_STARTD", &ofClaim, nil},
 	{DrainJobs, "DRAIN_JOBS", &admin, nil},
 	{CancelDrainJobs, "CANCEL_DRAIN_JOBS", &admin, nil},
@@ -222,6 +225,8 @@ var table = [...]entry{
 	{DCAutoApproveTokenRequest, "DC_AUTO_APPROVE_TOKEN_REQUEST", &admin, nil},
 	{FiletransUpload, "FILETRANS_UPLOAD", nil, nil},
 	{FiletransDownload, "FILETRANS_DOWNLOAD", nil, nil},
+
+	{CreddGetCred, "CREDD_GET_CRED", nil, nil},
 
 	// To look needs READ, to change something ADMINISTRATOR, as for the commands
 	// of HTCondor that do the same. A peer without a name is not answered.

@@ -56,6 +56,15 @@ func (s *Shadow) answer(r *shadow.Request) shadow.Reply {
 			reply.Ads = append(reply.Ads, ad)
 		}
 		return reply
+	case shadow.CallGetProxy:
+		if s.job.Proxy == nil {
+			return shadow.Reply{}
+		}
+		chain, err := s.job.Proxy.Delegate(r.Data)
+		if err != nil {
+			return shadow.Reply{}
+		}
+		return shadow.Reply{Data: chain}
 	case shadow.CallGetDockerCreds:
 		ad := s.job.DockerAuth
 		if ad == nil {

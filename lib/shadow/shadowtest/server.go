@@ -97,6 +97,7 @@ func NewServer(address string, log *slog.Logger) (*Server, error) {
 	}
 	s := &Server{address: address, sessions: security.NewSessions(clock.System(), 0), shadows: make(map[string]*Shadow)}
 	table, err := listen.NewTable(
+		listen.Command{Row: command.Row{Number: command.CreddGetCred, Name: command.Name(command.CreddGetCred), Terms: command.Terms{Level: security.Daemon}}, Handle: s.userCred},
 		listen.Command{Row: command.Row{Number: command.FiletransUpload, Name: command.Name(command.FiletransUpload), Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
 		listen.Command{Row: command.Row{Number: command.FiletransDownload, Name: command.Name(command.FiletransDownload), Terms: command.Terms{Level: security.Write}}, Handle: s.handle},
 	)
@@ -137,17 +138,19 @@ func (v *Server) Address() string { return v.address }
 // what its starter needs for that: TransferKey, TransferSocket, ShadowIpAddr
 // and ShadowVersion. A shadow that is added again gets another key.
 func (v *Server) Add(s *Shadow, f Files) error {
-	_, session, err := s.shared()
+	reconnect, session, err := s.shared()
 	if err != nil {
 		return err
 	}
-	// The id may be that of an earlier job of the same claim.
-	v.sessions.Forget(session.ID)
-	if err := v.sessions.Add(&security.Session{
-		ID: session.ID, Key: security.DeriveKey([]byte(session.Key.Reveal())),
-		Peer: security.Peer{User: security.ExecuteSide, Method: security.MethodMatch}, PeerVersion: Version,
-	}, 0); err != nil {
-		return err
+	for _, session := range []shadow.Session{reconnect, session} {
+		// The id may be that of an earlier job of the same claim.
+		v.sessions.Forget(session.ID)
+		if err := v.sessions.Add(&security.Session{
+			ID: session.ID, Key: security.DeriveKey([]byte(session.Key.Reveal())),
+			Peer: security.Peer{User: security.ExecuteSide, Method: security.MethodMatch}, PeerVersion: Version,
+		}, 0); err != nil {
+			return err
+		}
 	}
 	key := "1#" + rand.Text()
 	s.mu.Lock()
@@ -174,6 +177,34 @@ func (v *Server) Remove(s *Shadow) {
 	v.mu.Lock()
 	delete(v.shadows, key)
 	v.mu.Unlock()
+}
+
+// userCred tells what the machine of a shadow has of a user, and closes the connection
+// where that is nothing.
+func (v *Server) userCred(_ context.Context, c *listen.Call) error {
+	user, err := c.Conn.String()
+	if err == nil {
+		_, err = c.Conn.String() // domain
+	}
+	if err == nil {
+		_, err = c.Conn.Int() // kind
+	}
+	if err == nil {
+		err = c.Conn.EndOfMessage()
+	}
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.shadows {
+		if data, ok := s.job.Kerberos[user]; ok && c.Request.Session.ID == s.job.Claim.Public {
+			c.Conn.PutInt(int64(len(data)))
+			c.Conn.PutBytes([]byte(data))
+			return c.Conn.EndMessage()
+		}
+	}
+	return errors.New("shadowtest: no credential of this user")
 }
 
 // handle serves one transfer.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/cedar"
+	"github.com/execpoint/execpoint/lib/cedar/delegation/delegationtest"
 	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/errs"
@@ -37,7 +38,10 @@ type Job struct {
 	Version    string // "" is Version
 	UID, GID   int
 	Creds      []shadow.Cred
-	DockerAuth *classad.Ad // nil: an HTCondorError
+	DockerAuth *classad.Ad       // nil: an HTCondorError
+	Kerberos   map[string]string // what the machine has of users, by their names
+	// Proxy is what is delegated; nil is nothing, and the connection is closed then.
+	Proxy *delegationtest.Credential
 	// Guide answers request_guidance, nil carries on.
 	Guide func(request *classad.Ad) (int, *classad.Ad)
 }
@@ -172,7 +176,11 @@ func (s *Shadow) serve(conn *cedar.Conn, request *shadow.Request) (end End, err 
 		end.Exit = request
 	}
 	reply.Put(conn, request.Call)
-	return end, conn.EndMessage()
+	err = conn.EndMessage()
+	if request.Call == shadow.CallGetProxy && len(reply.Data) == 0 {
+		_ = conn.Close() // as HTCondor's does, which takes it for a failure of the network
+	}
+	return end, err
 }
 
 // critical reports whether an event ends the activation.

@@ -321,6 +321,29 @@ func (s *Shadow) ReconnectAt(ctx context.Context, d *Startd, address string) (*c
 	return conn, nil
 }
 
+// SendProxy delegates the job's proxy to its starter at address, and returns what is
+// answered.
+func (s *Shadow) SendProxy(ctx context.Context, d *Startd, address string) (int64, error) {
+	to, err := cedar.ParseSinful(address)
+	if err != nil {
+		return -1, err
+	}
+	conn, err := d.command(ctx, to, command.DelegateGSICredStarter, s.job.Claim)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = conn.Close() }()
+	defer conn.Bind(ctx)()
+	if err := s.job.Proxy.Send(conn); err != nil {
+		return -1, err
+	}
+	n, err := conn.Int()
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	return n, err
+}
+
 // ReconnectAd is what a shadow that comes back tells the starter.
 func (s *Shadow) ReconnectAd() *classad.Ad {
 	s.mu.Lock()

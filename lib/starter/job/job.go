@@ -27,6 +27,7 @@ type Job struct {
 	Cmd   string // path to execute
 	Args  []string
 	Stdin string // path, "" for none
+	Proxy string // path of its X.509 proxy, "" for none
 	// StdinStream is what is read at the submit machine instead, "" for none.
 	StdinStream string
 	Stdout      StdFile
@@ -59,6 +60,7 @@ func Read(ad *classad.Ad, iwd, scratch string, files runner.Files) (*Job, error)
 	j.Stdin = j.input(scratch)
 	j.Stdout = j.output("Out", "TransferOut", sandbox.StdoutFile, scratch)
 	j.Stderr = j.output("Err", "TransferErr", sandbox.StderrFile, scratch)
+	j.Proxy = j.proxy(scratch)
 	if j.Moves && j.Stdout.Dest != "" && j.Stdout.Dest == j.Stderr.Dest {
 		j.Stderr = j.Stdout // both in one file
 	}
@@ -263,6 +265,9 @@ func (j *Job) ForSandbox(scratch string) *classad.Ad {
 	keep("Iwd", "OrigIwd")
 	ad.SetString("Iwd", j.RunDir(scratch))
 	if !j.Moves {
+		if j.Proxy != "" {
+			ad.SetString(attrProxy, j.Proxy)
+		}
 		return ad
 	}
 	for _, f := range []struct {

@@ -50,6 +50,7 @@ type Brought struct {
 	// Chirp is the path of the file by which the job reaches its access point, and
 	// Creds that of the directory with its credentials; "" for none.
 	Chirp, Creds string
+	Tickets      string // path of its ticket cache of Kerberos; "" for none
 	// Piped are standard files of the job that lead to its access point; nil for
 	// others. They are the source's.
 	Piped [3]*os.File

@@ -33,6 +33,8 @@ type Config struct {
 	Log         *slog.Logger
 	Report      job.Report
 	Progress    func(bytes int64) // is told of output that moves
+	// Secrets are asked for when the job needs one; nil where there are none.
+	Secrets func() Secrets
 }
 
 // Job is a job of the embedded access point.
@@ -41,6 +43,7 @@ type Job struct {
 	place  *job.Place
 	submit *chirp.Local // what the job reaches by Chirp; nil without
 	chirp  *job.Chirp
+	creds  *job.Renewing
 	// reported is the text of the delayed attributes as they were told last.
 	reported string
 }
@@ -72,6 +75,9 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 	got, hold := j.openChirp()
 	if hold != nil {
 		return got, job.HeldFor(hold)
+	}
+	if err := j.openCreds(&got); err != nil {
+		return got, job.HeldFor(j.holds().Broken(err))
 	}
 	if !p.Job.Moves {
 		return got, nil // nothing to bring
@@ -125,8 +131,9 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error)
 	return sent, nil
 }
 
-// Close ends Chirp.
+// Close ends Chirp, and that tokens are renewed.
 func (j *Job) Close(context.Context) {
+	j.creds.Close()
 	j.chirp.Close()
 	if j.submit != nil {
 		j.submit.Shut()

@@ -45,6 +45,8 @@ type Settings struct {
 	Environment *sandbox.Settings
 	Chirp       chirp.Settings
 
+	Tokens TokenSettings
+
 	// Over the slot (MY) and the job (TARGET); nil is no.
 	Scripts          *config.Expr // STARTER_ALLOW_JOB_PRE_AND_POST_CMD
 	Singularity      *config.Expr // SINGULARITY_JOB
@@ -69,15 +71,32 @@ type PoolSettings struct {
 	Outside     bool          // ALLOW_OUTPUT_OUTSIDE_SCRATCH
 	Records     string        // FILE_TRANSFER_STATS_LOG, "" for none
 	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
-	Plugins     PluginSettings
-	Guidance    GuidanceSettings
-	Mapping     Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
+	ClearCreds  bool          // ALLOW_OAUTH_WITHOUT_ENCRYPTION
+	KerberosDir string        // SEC_CREDENTIAL_DIRECTORY_KRB, "" for none
+	// KerberosFresh is SEC_CREDENTIAL_REFRESH_INTERVAL, how old tickets may be that are
+	// there when a job begins; negative is as old as they are. CredmonWait is
+	// CREDD_POLLING_TIMEOUT.
+	KerberosFresh, CredmonWait time.Duration
+
+	Delegates bool          // DELEGATE_JOB_GSI_CREDENTIALS
+	ProxyLife time.Duration // DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME; 0 is without end
+	Plugins   PluginSettings
+	Guidance  GuidanceSettings
+	Mapping   Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
 
 	ColorFromJob bool // TESTING_COLOR_FROM_JOB_AD
 
 	Reach    reach.Settings
 	Security *security.Knobs
 	Methods  authn.Settings
+}
+
+// TokenSettings are what the configuration says about the tokens of jobs whose access
+// point is this machine.
+type TokenSettings struct {
+	Dir     string        // SEC_CREDENTIAL_DIRECTORY_OAUTH, "" for none
+	Trusted bool          // TRUST_CREDENTIAL_DIRECTORY
+	Every   time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
 }
 
 // PluginSettings are what the configuration says about moving files by URL.
@@ -122,6 +141,9 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 		Nice: r.Expr("JOB_RENICE_INCREMENT"), Limits: r.limits(), Scripts: r.Expr("STARTER_ALLOW_JOB_PRE_AND_POST_CMD"),
 		HoldOnOOM:   r.Bool("STARTER_ALWAYS_HOLD_ON_OOM") && r.written("STARTER_ALWAYS_HOLD_ON_OOM"),
 		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
+		Tokens: TokenSettings{
+			Dir: r.String("SEC_CREDENTIAL_DIRECTORY_OAUTH"), Trusted: r.Bool("TRUST_CREDENTIAL_DIRECTORY"), Every: r.Duration("SEC_CREDENTIAL_REFRESH"),
+		},
 		Space: r.space(), Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
 	}
 	var err, chirpErr error
@@ -141,7 +163,9 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		UidDomain: r.String("UID_DOMAIN"), FileSystemDomain: r.String("FILESYSTEM_DOMAIN"),
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
-		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), Plugins: r.plugins(),
+		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), ClearCreds: r.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION"), Plugins: r.plugins(),
+		KerberosDir: r.String("SEC_CREDENTIAL_DIRECTORY_KRB"), KerberosFresh: r.Duration("SEC_CREDENTIAL_REFRESH_INTERVAL"), CredmonWait: r.Duration("CREDD_POLLING_TIMEOUT"),
+		Delegates: r.Bool("DELEGATE_JOB_GSI_CREDENTIALS"), ProxyLife: max(r.Duration("DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME"), 0),
 		Guidance: r.guidance(), Mapping: r.mapping(),
 		ColorFromJob: r.Bool("TESTING_COLOR_FROM_JOB_AD"),
 	}

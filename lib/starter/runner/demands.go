@@ -73,7 +73,6 @@ const (
 	Container               // of whatever runtime
 	SingularityImage        // an image that only Singularity and Apptainer know
 	OwnersContainer         // what the owner of the machine has all jobs run in
-	X509Proxy
 	EncryptedScratch
 	ToolDaemon
 	NamedRoot     // a directory of the machine's owner as /
@@ -88,7 +87,6 @@ type asking struct {
 	knobs  []string // of the owner, who asks for it where one is true
 	what   string   // a noun, for the reason
 	code   reason.Code
-	only   func(Request) bool // whether it would be there otherwise; nil is yes
 }
 
 // askings are tried in this order. docs/jobs.md lists them.
@@ -105,10 +103,6 @@ var askings = [...]asking{
 	{
 		demand: OwnersContainer, knobs: []string{"SINGULARITY_JOB", "USE_DEFAULT_CONTAINER"},
 		what: "a container, as the owner of this machine wants", code: reason.InvalidDockerImage,
-	},
-	{
-		demand: X509Proxy, texts: []string{"x509userproxy"}, what: "an X.509 proxy beside it", code: reason.FailedToCreateProcess,
-		only: func(r Request) bool { return r.Files == Moved },
 	},
 	{demand: EncryptedScratch, truths: []string{"EncryptExecuteDirectory"}, what: "an encrypted scratch directory", code: reason.FailedToCreateProcess},
 	// No document of today says what condor_submit's requested_chroot means, and HTCondor's
@@ -129,8 +123,7 @@ const (
 
 // Request is a job for which a runner is sought.
 type Request struct {
-	Job   *classad.Ad
-	Files Files
+	Job *classad.Ad
 	// Wanted says whether the owner's expression of this name, one of those in
 	// askings, is true for the job here.
 	Wanted func(knob string) bool
@@ -172,9 +165,6 @@ func keep(runners []Runner, good func(Offer) bool) []Runner {
 
 // asker is the attribute or knob by which r asks for f, "" if it does not.
 func (f asking) asker(r Request) string {
-	if f.only != nil && !f.only(r) {
-		return ""
-	}
 	for _, attr := range f.texts {
 		if text, _ := r.Job.EvalString(attr, nil); text != "" {
 			return attr

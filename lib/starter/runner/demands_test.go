@@ -22,7 +22,6 @@ func TestChoose(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		job   string
-		files Files
 		knobs string // that are true
 		code  reason.Code
 		want  string // a part of the reason, "" if the job runs
@@ -47,7 +46,6 @@ func TestChoose(t *testing.T) {
 		{job: "Pick = 1\nSingularityImage = ifThenElse(Pick > 1, \"b\", undefined)"},
 		{job: "", knobs: "SINGULARITY_JOB", code: 35, want: "as the owner of this machine wants (SINGULARITY_JOB)"},
 		{job: "", knobs: "USE_DEFAULT_CONTAINER", code: 35, want: "as the owner of this machine wants (USE_DEFAULT_CONTAINER)"},
-		{job: "x509userproxy = \"/tmp/x509up_u5\"", files: Moved, code: 6, want: "an X.509 proxy beside it (x509userproxy)"},
 		{job: "x509userproxy = \"/tmp/x509up_u5\""},
 		{job: "EncryptExecuteDirectory = true", code: 6, want: "an encrypted scratch directory"},
 		{job: "EncryptExecuteDirectory = false"},
@@ -60,7 +58,7 @@ func TestChoose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Request{Job: ad, Files: tt.files, Wanted: func(knob string) bool { return knob == tt.knobs }}
+		r := Request{Job: ad, Wanted: func(knob string) bool { return knob == tt.knobs }}
 		got, err := Choose(All(Machine{}), r)
 		if tt.want == "" {
 			if _, plain := got.(*Process); err != nil || !plain {
@@ -87,7 +85,7 @@ func (o *offering) Offer() Offer { return o.offer }
 // reason names the first demand that no runner meets together with those before.
 func TestChooseAmongSeveral(t *testing.T) {
 	t.Parallel()
-	docker := &offering{offer: Offer{Universes: []Universe{Vanilla}, Meets: []Demand{DockerContainer, X509Proxy}}}
+	docker := &offering{offer: Offer{Universes: []Universe{Vanilla}, Meets: []Demand{DockerContainer, EncryptedScratch}}}
 	other := &offering{offer: Offer{Universes: []Universe{Vanilla, Java}, Meets: []Demand{Container, DockerContainer}}}
 	runners := append(All(Machine{}), docker, other)
 	for _, tt := range []struct {
@@ -100,8 +98,8 @@ func TestChooseAmongSeveral(t *testing.T) {
 		{job: `DockerImage = "a"`, want: docker},
 		{job: `ContainerImage = "a"`, want: other},
 		{job: "WantDocker = true\nWantContainer = true", want: other},
-		{job: "WantDocker = true\nx509userproxy = \"/p\"", want: docker},
-		{job: "WantDocker = true\nWantContainer = true\nx509userproxy = \"/p\"", why: "an X.509 proxy beside it (x509userproxy)"},
+		{job: "WantDocker = true\nEncryptExecuteDirectory = true", want: docker},
+		{job: "WantDocker = true\nWantContainer = true\nEncryptExecuteDirectory = true", why: "an encrypted scratch directory (EncryptExecuteDirectory)"},
 		{job: "JobUniverse = 11\nWantDocker = true", why: "a Docker container (WantDocker)"},
 		{job: "JobUniverse = 13", why: "the vm universe (JobUniverse 13)"},
 		{job: "ToolDaemonCmd = \"gdb\"", why: "a tool daemon"},
@@ -110,7 +108,7 @@ func TestChooseAmongSeveral(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Choose(runners, Request{Job: ad, Files: Moved, Wanted: func(string) bool { return false }})
+		got, err := Choose(runners, Request{Job: ad, Wanted: func(string) bool { return false }})
 		if got != tt.want || (err == nil) != (tt.want != nil) || err != nil && !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%q: %+v, %v", tt.job, got, err)
 		}

@@ -5,6 +5,7 @@ package shadowjob
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
@@ -26,7 +27,11 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 	if p.Job.Moves {
 		j.Report(protocol.TransferInDone{Files: moved.files, Bytes: moved.bytes})
 	}
-	return job.Brought{Files: moved.files, Bytes: moved.bytes, Chirp: j.chirp.Config(), Creds: j.mover.creds, Piped: j.piped()}, notBrought(err)
+	got := job.Brought{Files: moved.files, Bytes: moved.bytes, Chirp: j.chirp.Config(), Creds: j.mover.creds, Piped: j.piped()}
+	if j.mover.tickets != "" {
+		got.Tickets = filepath.Join(p.Box.Scratch(), j.mover.tickets)
+	}
+	return got, notBrought(err)
 }
 
 func (j *Job) bring(ctx context.Context) (moved carried, err error) {
@@ -38,6 +43,9 @@ func (j *Job) bring(ctx context.Context) (moved carried, err error) {
 		return moved, err
 	}
 	if err := j.setUp(ctx); err != nil {
+		return moved, err
+	}
+	if err := j.openProxy(ctx); err != nil {
 		return moved, err
 	}
 	if of.Moves {

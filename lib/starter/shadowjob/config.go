@@ -41,6 +41,9 @@ type Machine struct {
 	// OpenRecords opens the file of FILE_TRANSFER_STATS_LOG, of which each Write is
 	// one record; nil where none is written.
 	OpenRecords func(path string) (io.Writer, error)
+	// Wake has a process of the machine's owner look after its work, by its pid; nil
+	// where none can be told.
+	Wake func(pid int) error
 	// Clock tells the time since boot with that in which the machine slept: the
 	// lease of a job goes on meanwhile. nil is clock.System, which cannot.
 	Clock clock.Clock

@@ -30,7 +30,8 @@ type conversation struct {
 	client   *security.Client // opens connections for files, and to the startd
 	clock    clock.Clock
 	log      *slog.Logger
-	met      time.Time // when the shadow had told of the job
+	claim    shadow.Session // of the claim, as the shadow shares it
+	met      time.Time      // when the shadow had told of the job
 }
 
 // open takes up the conversation over the connection that came with the plan.
@@ -60,12 +61,24 @@ func (v *conversation) share(ctx context.Context) (session string, err error) {
 	if err != nil || !ok {
 		return "", err
 	}
+	v.claim = shared.Reconnect
 	t := shared.Transfer
 	v.sessions.Forget(t.ID)
 	if _, err := v.sessions.AddShared(t.ID, t.Info, t.Key); err != nil {
 		return "", err
 	}
 	return t.ID, nil
+}
+
+// claimSession is the id of the session with which commands to the shadow are opened.
+func (v *conversation) claimSession() (string, error) {
+	c := v.claim
+	if c.ID == "" {
+		return "", errs.E("starter.shadow", errs.Unsupported, "", errors.New("the shadow shares no session with which it could be asked"))
+	}
+	v.sessions.Forget(c.ID)
+	_, err := v.sessions.AddShared(c.ID, c.Info, c.Key)
+	return c.ID, err
 }
 
 // begins tells that the job begins: the shadow writes event 001 and counts

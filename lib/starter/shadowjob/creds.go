@@ -5,73 +5,45 @@ package shadowjob
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/execpoint/execpoint/lib/errs"
+	"github.com/execpoint/execpoint/lib/starter/job"
 )
 
-// fetched are credentials that are in the scratch directory and are fetched
-// again from time to time. A nil one is a job without.
-type fetched struct {
-	end  context.CancelFunc
-	over chan struct{} // closed when nobody fetches any more
-}
-
-func (f *fetched) close() {
-	if f != nil {
-		f.end()
-		<-f.over
-	}
-}
-
-// openCreds brings the credentials that the job needs (OAuthServicesNeeded).
+// openCreds brings the credentials that the job needs: tokens (OAuthServicesNeeded)
+// and tickets of Kerberos (SendCredential).
 func (j *Job) openCreds(ctx context.Context) error {
-	const op = "starter.creds"
+	var all []job.Renewal
 	of := j.place.Job
-	if send, _ := of.Ad.EvalBool("SendCredential", nil); send {
-		return errs.E(op, errs.Unsupported, "SendCredential", errors.New("credentials of Kerberos cannot be fetched here"))
-	}
-	services := strings.FieldsFunc(of.Text("OAuthServicesNeeded"), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-	if len(services) == 0 {
-		return nil
-	}
-	dir, err := j.fetchCreds(ctx, services)
-	if err != nil {
-		return err
-	}
-	j.mover.creds = dir
-	every := j.Plan.Settings.Pool.Creds
-	if every <= 0 {
-		return nil // once is enough
-	}
-	f := &fetched{over: make(chan struct{})}
-	ctx, f.end = context.WithCancel(context.Background())
-	j.creds = f
-	go func() {
-		defer close(f.over)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if _, err := j.fetchCreds(ctx, services); err != nil {
-				j.conv.log.Warn("the credentials of the job are not renewed", "err", err)
-			}
+	if services := of.Services(); len(services) > 0 {
+		dir, err := j.fetchCreds(ctx, services)
+		if err != nil {
+			return err
 		}
-	}()
+		j.mover.creds = dir
+		all = append(all, func(ctx context.Context) error {
+			_, err := j.fetchCreds(ctx, services)
+			return err
+		})
+	}
+	if send, _ := of.Ad.EvalBool("SendCredential", nil); send {
+		again, err := j.openKerberos(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, again)
+	}
+	j.creds = job.Renew(j.Plan.Settings.Pool.Creds, j.conv.log, all)
 	return nil
 }
 
 // fetchCreds asks the shadow for the credentials of services and writes them
 // where the job finds them.
 func (j *Job) fetchCreds(ctx context.Context, services []string) (dir string, err error) {
-	got, err := j.conv.caller.Creds(ctx)
+	// In clear only where the owner of the machine allows it (ALLOW_OAUTH_WITHOUT_ENCRYPTION)
+	// and jobs have no user of their own.
+	got, err := j.conv.caller.Creds(ctx, j.Plan.Settings.Pool.ClearCreds && j.place.User == nil)
 	if err != nil {
 		return "", err
 	}

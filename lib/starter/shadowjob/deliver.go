@@ -141,7 +141,7 @@ func (j *Job) Close(ctx context.Context) {
 	j.mover.input.cut()
 	j.conv.close(ctx)
 	// Those who wait for the shadow see that it is gone.
-	j.creds.close()
+	j.creds.Close()
 	j.streaming().close()
 	j.chirp.Close()
 	j.reached.close()

@@ -35,7 +35,7 @@ type Job struct {
 	machine *classad.Ad // of the plan
 
 	user         *host.Identity // as the shadow says; nil where it was not asked
-	creds        *fetched
+	creds        *job.Renewing
 	chirp        *job.Chirp
 	checkpointNo int // the next one; 0 before there was any
 	ending       ending
@@ -133,6 +133,7 @@ func (j *Job) Read(ad *classad.Ad, scratch, home string) (*job.Job, error) {
 	of, err := job.Read(ad, "", scratch, files)
 	if err == nil {
 		of.Stream()
+		err = of.Delegate(scratch)
 	}
 	return of, err
 }

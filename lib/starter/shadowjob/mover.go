@@ -38,6 +38,7 @@ type mover struct {
 	records  records
 	manifest string // directory of the job's manifest, "" as long as there is none
 	creds    string // directory of the job's credentials, "" for none
+	tickets  string // name of its ticket cache of Kerberos in the scratch directory, "" for none
 }
 
 // fileServer is where the shadow gives and takes files.
@@ -308,6 +309,6 @@ func (m *mover) ending() transfer.Ending {
 			*f.to = name
 		}
 	}
-	ending.Quiet = map[string]bool{sandbox.JobAdFile: true, sandbox.MachineAdFile: true}
+	ending.Quiet = map[string]bool{sandbox.JobAdFile: true, sandbox.MachineAdFile: true, m.tickets: true}
 	return ending
 }

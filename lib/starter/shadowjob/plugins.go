@@ -34,6 +34,9 @@ func (m *mover) plugins() *transfer.Plugins {
 	if m.creds != "" {
 		p.Env = append(p.Env, "_CONDOR_CREDS="+m.creds)
 	}
+	if m.place.Job.Proxy != "" {
+		p.Env = append(p.Env, "X509_USER_PROXY="+m.place.Job.Proxy)
+	}
 	env := jobenv.Env{}
 	if err := sandbox.MergeJob(env, m.place.Job.Ad); err == nil { // else the job is held for it when it starts
 		p.JobEnv = env.List()

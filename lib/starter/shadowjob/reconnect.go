@@ -21,6 +21,8 @@ type visitors struct {
 	job     *Job
 	shadows shadows
 
+	renewing sync.Mutex // the job's proxy
+
 	mu   sync.Mutex
 	info *classad.Ad // what the starter says of itself; nil before it has
 }

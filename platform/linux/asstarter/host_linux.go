@@ -88,6 +88,7 @@ func newHost() (starter.Host, io.Reader, *os.File, error) {
 				return sharedport.Listen(sharedport.Place{Cookie: cookie, Dir: dir, ID: id})
 			},
 			Reuse: linux.ReuseAddress, System: Credentials, Clock: linux.Clock(), Outside: access.Outside,
+			Wake:        func(pid int) error { return unix.Kill(pid, unix.SIGHUP) },
 			OpenRecords: func(path string) (io.Writer, error) { return openRecords(path, asOwner(filepath.Dir(path))) },
 		},
 		Spawner: s, Census: s, Errno: proc.Errno, Signal: proc.SignalNumber, Files: files, Acknowledge: acknowledge,
