@@ -30,8 +30,8 @@ import (
 //
 // PREPARE_JOB_BEFORE_TRANSFER and PREPARE_JOB are waited for, without a limit: what they
 // print is put into the job's ad, and they may refuse the job. UPDATE_JOB_INFO is started
-// whenever the access point is told how the job is, and is not waited for. JOB_EXIT is
-// waited for during JOB_EXIT_TIMEOUT, before anybody is told how the job has ended. It is
+// STARTER_INITIAL_UPDATE_INTERVAL after the job and every STARTER_UPDATE_INTERVAL from then
+// on, and is not waited for. JOB_EXIT is waited for during JOB_EXIT_TIMEOUT, before anybody is told how the job has ended. It is
 // run as well for a job that was prepared by a hook and then never started, so that what
 // was set up can be taken down.
 //
@@ -135,7 +135,8 @@ func (a *activation) runPrepareHook(h hook.JobHook, next func() []duty) bool {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	run, err := a.startHook(ctx, h, args, a.job.Ad)
+	given := a.job.ForSandbox(a.box.Scratch())
+	run, err := a.startHook(ctx, h, args, given)
 	if err != nil {
 		cancel()
 		if short := a.short(err); short != nil {
@@ -157,14 +158,14 @@ func (a *activation) runPrepareHook(h hook.JobHook, next func() []duty) bool {
 				a.logHook(h, path, report, report.Failed())
 				return a.life.prepared(nil) // the life knows why
 			}
-			return a.hooked(h, path, report, next)
+			return a.hooked(h, path, report, given, next)
 		}
 	})
 	return true
 }
 
 // hooked goes on with what a prepare hook said.
-func (a *activation) hooked(h hook.JobHook, path string, r *hook.Report, next func() []duty) []duty {
+func (a *activation) hooked(h hook.JobHook, path string, r *hook.Report, given *classad.Ad, next func() []duty) []duty {
 	v := hook.VerdictOf(h, path, r.Status, r.Output)
 	a.logHook(h, path, r, !v.OK)
 	if a.log != nil && v.Unread != nil {
@@ -177,11 +178,15 @@ func (a *activation) hooked(h hook.JobHook, path string, r *hook.Report, next fu
 	case v.Hold:
 		return a.life.prepared(a.holds.From(reason.HookPrepareJobFailure, v.Code, v.Text))
 	case !v.OK:
-		return a.unfitFor(&job.Unfit{Err: errors.New(v.Text), Eviction: job.Eviction{Reason: v.Text, Code: int(reason.StarterError), Subcode: v.Code}})
+		why := job.Eviction{Reason: v.Text}
+		if a.local() {
+			why.Code = int(reason.StarterError) // which a shadow makes of none, as HTCondor's starter sends it
+		}
+		return a.unfitFor(&job.Unfit{Err: errors.New(v.Text), Eviction: why})
 	case v.Tell:
 		a.source.Warned(v.Text)
 	}
-	if hold := a.edit(v.Edits); hold != nil {
+	if hold := a.edit(v.Edits, given); hold != nil {
 		return a.life.prepared(hold)
 	}
 	return next()
@@ -189,14 +194,19 @@ func (a *activation) hooked(h hook.JobHook, path string, r *hook.Report, next fu
 
 // edit puts what a hook printed into the job's ad, from which all that follows is read
 // again: the program and its arguments, its environment, its files. Whether files are
-// moved is decided by then. A hook that names another program by its full path means that
-// file, and not one of that name in the scratch directory, which is what HTCondor's
-// starter looks for where it has transferred an executable: its documents have a hook
-// choose between programs of the machine.
-func (a *activation) edit(edits *classad.Ad) *protocol.Hold {
-	const decided = "ShouldTransferFiles"
-	if _, ok := edits.Lookup(decided); ok {
-		edits.Delete(decided)
+// moved is decided by then. What it printed as it was given edits nothing: some hooks
+// print the whole ad with their changes, and its paths are those of the scratch directory.
+//
+// A hook that names another program by its full path means that file, and not one of that
+// name in the scratch directory, for which HTCondor's starter looks where it has
+// transferred an executable: its documents have a hook choose between programs of the
+// machine.
+func (a *activation) edit(edits, given *classad.Ad) *protocol.Hold {
+	edits.Delete("ShouldTransferFiles")
+	for name, e := range edits.Clone().All() {
+		if was, ok := given.Lookup(name); ok && was.String() == e.String() {
+			edits.Delete(name)
+		}
 	}
 	if edits.Len() == 0 {
 		return nil
@@ -299,15 +309,18 @@ func (a *activation) runExitHook(next func()) bool {
 	return true
 }
 
-// exitWord is the argument of JOB_EXIT: how the job has left.
+// exitWord is the argument of JOB_EXIT: how the job has left. A shadow that takes its job
+// back does not say whether it was removed, held or vacated, which is "evict" then, as
+// with HTCondor: to take a job for removed that comes back could cost what it has done.
 func (a *activation) exitWord() string {
 	e := a.life.evicted
 	switch {
 	case e == nil && a.life.ran:
 		return "exit"
-	case e != nil && e.manner == protocol.MannerHold:
+	case e == nil || e.code == int(reason.ClaimDeactivated):
+	case e.manner == protocol.MannerHold:
 		return "hold"
-	case e != nil && e.manner == protocol.MannerRemove:
+	case e.manner == protocol.MannerRemove:
 		return "remove"
 	}
 	return "evict"
@@ -315,18 +328,12 @@ func (a *activation) exitWord() string {
 
 // hookAd is the job's ad with how the job is, or has ended.
 func (a *activation) hookAd(m job.Moment) *classad.Ad {
-	ad := classad.NewAd()
-	ad.SetParent(a.job.Ad)
+	ad := a.job.ForSandbox(a.box.Scratch())
 	if !a.life.ran {
 		return ad
 	}
 	s := a.state(m)
-	s.Usage = a.source.Total(s.Usage)
-	s.Publish(ad, job.Words[m])
-	ad.SetInt("ResidentSetSize", max(s.Usage.RSSKiB, s.Usage.PeakRSSKiB))
-	for _, script := range s.Scripts {
-		ad.Update(script)
-	}
+	ad.Update(a.source.Measured(s))
 	if !s.Ended.IsZero() && s.Status.Signal == 0 { // documented; HTCondor has it of signals alone
 		ad.SetString("ExitReason", fmt.Sprintf("exited normally with status %d", s.Status.Code))
 	}

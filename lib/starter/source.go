@@ -38,9 +38,10 @@ type Notify interface {
 	Lease() time.Duration // how long to wait for who hears it
 }
 
-// Warn writes into the job's event log what keeps the job from nothing. Nothing waits.
-type Warn interface {
-	Warned(text string)
+// Hooked serves the hooks of a job. Nothing waits.
+type Hooked interface {
+	Warned(text string)               // for the job's event log: it keeps the job from nothing
+	Measured(s job.State) *classad.Ad // what an update of the job tells that is so
 }
 
 // Deliver brings back what the job left and tells how it went. What may take time
@@ -64,7 +65,7 @@ type Deliver interface {
 type source struct {
 	Fetch
 	Notify
-	Warn
+	Hooked
 	Deliver
 }
 

@@ -162,7 +162,6 @@ func (a *activation) changed() {
 	default:
 		a.notify(job.Runs)
 	}
-	a.runUpdateHook()
 }
 
 // rejoined tells a shadow that came back how the job is now. That it has exited is
