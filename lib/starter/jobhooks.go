@@ -310,17 +310,18 @@ func (a *activation) runExitHook(next func()) bool {
 }
 
 // exitWord is the argument of JOB_EXIT: how the job has left. A shadow that takes its job
-// back does not say whether it was removed, held or vacated, which is "evict" then, as
-// with HTCondor: to take a job for removed that comes back could cost what it has done.
+// back says only of one that it removes with its output (condor_rm -transfer) what for;
+// else it is "evict", as with HTCondor: to take a job for removed that comes back could
+// cost what it has done.
 func (a *activation) exitWord() string {
 	e := a.life.evicted
 	switch {
 	case e == nil && a.life.ran:
 		return "exit"
-	case e == nil || e.code == int(reason.ClaimDeactivated):
-	case e.manner == protocol.MannerHold:
+	case e == nil:
+	case e.said == protocol.MannerHold || e.code == int(reason.UserRequest):
 		return "hold"
-	case e.manner == protocol.MannerRemove:
+	case e.said == protocol.MannerRemove || e.code == int(reason.JobRemoved) || e.final:
 		return "remove"
 	}
 	return "evict"
