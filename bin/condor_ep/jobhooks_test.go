@@ -35,6 +35,7 @@ func TestRunHooks(t *testing.T) {
 		{"vacated", sleep + "periodic_vacate = NumJobStarts == 1\nperiodic_remove = NumJobStarts == 2\n", exitSomeFailed, "starts evicted(1000) starts removed", ""},
 		{"refused", sleep + "+HookKeyword = \"refuse\"\n", exitSomeFailed, "held(19.7)", ""},
 		{"edited", "executable = job.sh\ntransfer_output_files = result\narguments = 5\n+HookKeyword = \"edit\"\n", exitOK, "starts done", "exit ExitCode = 0 JobState = \"Exited\""},
+		{"hooks that hang", "executable = /bin/sleep\ntransfer_executable = false\narguments = 3\n+HookKeyword = \"hang\"\n", exitOK, "starts done", ""},
 		{"another program", sleep + "+HookKeyword = \"java5\"\n", exitOK, "starts done", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestRunHooks(t *testing.T) {
 			}
 			for name, script := range map[string]string{
 				"exit.sh": strings.ReplaceAll(tellsEnd, "DIR", p.dir), "refuse.sh": "#!/bin/sh\ncat > /dev/null\necho 'HookStatusMessage = \"not today\"'\nexit 7\n",
-				"edit.sh": "#!/bin/sh\ncat > /dev/null\necho 'Arguments = \"-4 edited\"'\n", "java5.sh": "#!/bin/sh\ncat > /dev/null\necho 'Cmd = \"/bin/true\"'\n",
+				"edit.sh": "#!/bin/sh\ncat > /dev/null\necho 'Arguments = \"-4 edited\"'\n", "hang.sh": "#!/bin/sh\ntouch " + p.dir + "/hung.$$\nsleep 1000 &\nexec sleep 1000\n", "java5.sh": "#!/bin/sh\ncat > /dev/null\necho 'Cmd = \"/bin/true\"'\n",
 			} {
 				p.write(t, filepath.Join("hooks", name), script)
 			}
@@ -63,6 +64,10 @@ EDIT_HOOK_PREPARE_JOB = HOOKS/edit.sh
 EDIT_HOOK_JOB_EXIT = HOOKS/exit.sh
 REFUSE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = HOOKS/refuse.sh
 JAVA5_HOOK_PREPARE_JOB = HOOKS/java5.sh
+HANG_HOOK_UPDATE_JOB_INFO = HOOKS/hang.sh
+HANG_HOOK_JOB_EXIT = HOOKS/hang.sh
+HANG_HOOK_JOB_EXIT_TIMEOUT = 1
+STARTER_INITIAL_UPDATE_INTERVAL = 1
 `, "HOOKS", hooks))
 			p.write(t, "job.sub", small+tt.job+"log = job.log\nqueue\n")
 			status, stdout, stderr := p.ep(t, "run", "-config", "ep.conf", "job.sub")
@@ -74,6 +79,9 @@ JAVA5_HOOK_PREPARE_JOB = HOOKS/java5.sh
 			}
 			if tt.name == "edited" && p.read(t, "result") != "edited\n" {
 				t.Errorf("the job has the arguments %q", p.read(t, "result"))
+			}
+			if hung, _ := filepath.Glob(filepath.Join(p.dir, "hung.*")); tt.name == "hooks that hang" && len(hung) != 2 {
+				t.Errorf("%d hooks hung, want that of the update and that of the end", len(hung))
 			}
 			if log := p.read(t, "job.log"); tt.name == "refused" && !strings.Contains(log, "PREPARE_JOB_BEFORE_TRANSFER (refuse.sh) failed (exited with status 7): not today") {
 				t.Error(log)
