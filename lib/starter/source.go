@@ -38,8 +38,12 @@ type Notify interface {
 	Lease() time.Duration // how long to wait for who hears it
 }
 
-// Hooked serves the hooks of a job. Nothing waits.
+// Hooked serves the hooks of a job.
 type Hooked interface {
+	// Meet makes the starter known to who hears how the job fares, before a hook runs
+	// that comes before the input; Bring does it else. It may take time. Errors are as
+	// those of Bring.
+	Meet(ctx context.Context, p *job.Place) error
 	Warned(text string)               // for the job's event log: it keeps the job from nothing
 	Measured(s job.State) *classad.Ad // what an update of the job tells that is so
 }

@@ -125,6 +125,9 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error)
 	return sent, nil
 }
 
+// Meet does nothing.
+func (*Job) Meet(context.Context, *job.Place) error { return nil }
+
 // Warned has a text written into the job's event log.
 func (j *Job) Warned(text string) { j.Report(protocol.Event{Text: text}) }
 
