@@ -38,6 +38,16 @@ type Notify interface {
 	Lease() time.Duration // how long to wait for who hears it
 }
 
+// Hooked serves the hooks of a job.
+type Hooked interface {
+	// Meet makes the starter known to who hears how the job fares, before a hook runs
+	// that comes before the input; Bring does it else. It may take time. Errors are as
+	// those of Bring.
+	Meet(ctx context.Context, p *job.Place) error
+	Warned(text string)               // for the job's event log: it keeps the job from nothing
+	Measured(s job.State) *classad.Ad // what an update of the job tells that is so
+}
+
 // Deliver brings back what the job left and tells how it went. What may take time
 // is called beside the activation and ends with ctx; errors are *job.Held,
 // job.ErrAway, or ctx's.
@@ -59,6 +69,7 @@ type Deliver interface {
 type source struct {
 	Fetch
 	Notify
+	Hooked
 	Deliver
 }
 
@@ -69,13 +80,13 @@ func (a *activation) newSource() *source {
 			Plan: a.plan, Submit: a.submitSide(), AsUser: a.asUser, Files: a.host.Files, Errno: a.host.Errno, Acknowledge: a.host.Acknowledge,
 			Log: orDiscard(a.log), Report: a.say, Progress: a.flow.add, Secrets: a.secrets,
 		})
-		return &source{j, j, j}
+		return &source{j, j, j, j}
 	}
 	j := shadowjob.New(shadowjob.Config{
 		Plan: a.plan, Machine: a.host.Machine, Accounts: a.host.Accounts, Spawner: a.host.Spawner, Errno: a.host.Errno, Env: a.env,
 		Log: orDiscard(a.host.Log), Report: a.say, Progress: a.flow.add, Activation: a, Announce: a.announce,
 	})
-	return &source{j, j, j}
+	return &source{j, j, j, j}
 }
 
 // secrets are what a job of this machine's own access point needs of the files of its

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/job"
@@ -67,8 +68,40 @@ func (a *activation) learned(got job.Learned, err error) []duty {
 		return a.life.prepared(hold)
 	}
 	a.place = &job.Place{Job: a.job, Box: a.box, User: a.plan.RunAs, AsUser: a.asUser, MachineAd: a.plan.MachineAd, Marker: a.note.Marker}
-	a.bring()
+	if err := a.chooseHooks(); err != nil {
+		return a.unfit(err, int(reason.StarterError))
+	}
+	if a.hooks.chosen.Path(hook.PrepareBeforeTransfer) == "" {
+		a.bring()
+	} else {
+		a.meet()
+	}
 	return nil
+}
+
+// meet has the source know the starter, and the hook run that comes before the input.
+func (a *activation) meet() {
+	meet := func(ctx context.Context) func() []duty {
+		err := a.source.Meet(ctx, a.place)
+		return func() []duty {
+			if err != nil || a.life.evicted != nil {
+				return a.brought(job.Brought{}, err)
+			}
+			bring := func() []duty {
+				a.bring()
+				return nil
+			}
+			if a.runPrepareHook(hook.PrepareBeforeTransfer, bring) {
+				return nil
+			}
+			return bring()
+		}
+	}
+	if a.local() {
+		a.atOnce(meet)
+		return
+	}
+	a.async(meet)
 }
 
 // bring has the input brought.
@@ -100,7 +133,11 @@ func (a *activation) brought(got job.Brought, err error) []duty {
 		return a.unfit(err, int(reason.StarterError))
 	}
 	a.colorFromJob()
-	return a.life.prepared(nil) // or it was told to leave, and the life knows why
+	prepared := func() []duty { return a.life.prepared(nil) } // or it was told to leave, and the life knows why
+	if a.life.evicted == nil && a.runPrepareHook(hook.PrepareJob, prepared) {
+		return nil
+	}
+	return prepared()
 }
 
 // colorFromJob has the slots show what the job says, where the owner tries colors
@@ -203,7 +240,9 @@ func (a *activation) sendOutput() []duty {
 	if a.record.Status.Core {
 		a.nameCore()
 	}
-	a.deliver()
+	if a.saving() || !a.runExitHook(a.deliver) {
+		a.deliver()
+	}
 	return nil
 }
 

@@ -132,6 +132,21 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error)
 }
 
 // Close ends Chirp, and that tokens are renewed.
+// Meet does nothing.
+func (*Job) Meet(context.Context, *job.Place) error { return nil }
+
+// Warned has a text written into the job's event log.
+func (j *Job) Warned(text string) { j.Report(protocol.Event{Text: text}) }
+
+// Measured is what is known of the job's processes.
+func (j *Job) Measured(s job.State) *classad.Ad {
+	ad := classad.NewAd()
+	s.Publish(ad, job.Words[s.Moment])
+	ad.SetInt("ResidentSetSize", s.Usage.RSSKiB)
+	ad.SetInt("DiskUsage", s.Disk.KiB)
+	return ad
+}
+
 func (j *Job) Close(context.Context) {
 	j.creds.Close()
 	j.chirp.Close()

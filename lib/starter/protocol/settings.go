@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/reach"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -44,6 +45,7 @@ type Settings struct {
 	Space       SpaceSettings
 	Environment *sandbox.Settings
 	Chirp       chirp.Settings
+	Hooks       *hook.JobHooks `json:",omitempty"` // nil for none
 
 	Tokens TokenSettings
 
@@ -146,10 +148,11 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 		},
 		Space: r.space(), Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
 	}
-	var err, chirpErr error
+	var err, chirpErr, hookErr error
 	set.Environment, err = sandbox.SettingsFrom(s, resources)
 	set.Chirp, chirpErr = chirp.SettingsFrom(s)
-	if err = errors.Join(err, chirpErr, r.Err(), of.Err()); err != nil {
+	set.Hooks, hookErr = hook.JobHooksFrom(s)
+	if err = errors.Join(err, chirpErr, hookErr, r.Err(), of.Err()); err != nil {
 		return nil, err
 	}
 	return set, nil
