@@ -37,6 +37,7 @@ type slotState struct {
 	ending     claimEnd
 	after      afterBackfill
 	last       lastMove
+	fetch      fetchState
 }
 
 // standing is where a slot is in the table of the policy, and since when.
