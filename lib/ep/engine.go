@@ -73,7 +73,7 @@ type Engine struct {
 	back     backfill
 	fetch    fetching
 	promised map[Ref]promise // fetched jobs that wait for their slot
-	faults   []*condition // of the machine, few if any
+	faults   []*condition    // of the machine, few if any
 	readings readings
 
 	now     clock.Instant

@@ -61,6 +61,9 @@ func (n *node) start(e ep.StartStarter) {
 	if shadow {
 		plan.Shadow, plan.Keep = n.shadowSide(), false
 		choose = runAsFrom(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
+	} else if e.Fetched {
+		plan.Submit = protocol.SubmitSide{Local: true} // nobody hears what the job says by Chirp
+		choose = runAsFetched(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
 	} else if n.o.Host.Account != nil {
 		choose = runAsHere(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
 	}

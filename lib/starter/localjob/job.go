@@ -63,7 +63,14 @@ func (j *Job) Read(ad *classad.Ad, scratch, _ string) (*job.Job, error) {
 	if transfer.Wanted(ad) || j.Submit != nil && transfer.IfNeeded(ad) {
 		files = runner.Moved
 	}
-	return job.Read(ad, j.Plan.Submit.Iwd, scratch, files)
+	iwd := j.Plan.Submit.Iwd
+	if iwd == "" {
+		// A job that was fetched may name no directory, or one below where its starter
+		// works.
+		named, _ := ad.EvalString("Iwd", nil)
+		iwd = job.Under(scratch, named)
+	}
+	return job.Read(ad, iwd, scratch, files)
 }
 
 // Bring copies the input.
