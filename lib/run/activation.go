@@ -46,7 +46,7 @@ func (n *node) start(e ep.StartStarter) {
 	a.cores = n.coresOf(e, n.o.Host.Clock.Now())
 	shadow := n.member.pool != nil && n.member.pool.HasShadow(e.Activation)
 	told := e
-	if shadow {
+	if shadow || e.Fetched {
 		told.MachineAd = n.shown(e)
 	}
 	plan := n.plan(told)

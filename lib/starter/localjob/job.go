@@ -5,12 +5,14 @@ package localjob
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
@@ -43,6 +45,7 @@ type Job struct {
 	chirp  *job.Chirp
 	// reported is the text of the delayed attributes as they were told last.
 	reported string
+	log      userLog
 }
 
 // New makes a job.
@@ -76,6 +79,9 @@ func (j *Job) Read(ad *classad.Ad, scratch, _ string) (*job.Job, error) {
 // Bring copies the input.
 func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 	j.place = p
+	if err := j.openUserLog(); err != nil {
+		return job.Brought{}, job.HeldFor(j.holds().Broken(fmt.Errorf("StarterUserLog: %w", err)))
+	}
 	got, hold := j.openChirp()
 	if hold != nil {
 		return got, job.HeldFor(hold)
@@ -106,6 +112,7 @@ func (j *Job) Changed(s job.State) {
 	if s.Moment == job.Runs || s.Moment == job.Suspended {
 		j.tellDelayed()
 	}
+	j.logState(s)
 }
 
 // Send copies the output.
@@ -142,14 +149,14 @@ func (j *Job) Close(context.Context) {
 
 // Nobody hears the rest: the reports are all there is.
 
-// Starting does nothing.
-func (*Job) Starting([]string) {}
+// Starting logs that the job begins.
+func (j *Job) Starting([]string) { j.logEvent(eventlog.Execute{Host: j.log.address}) }
 
 // Executed does nothing.
 func (*Job) Executed() {}
 
-// Held does nothing: the last report says it.
-func (*Job) Held(protocol.Hold) {}
+// Held logs it. The startd has it from the last report.
+func (j *Job) Held(h protocol.Hold) { j.logError(h) }
 
 // Rejoined is never called.
 func (*Job) Rejoined() {}
@@ -163,8 +170,11 @@ func (*Job) Connected() bool { return true }
 // Checkpoint is never called: nobody keeps the state of a job.
 func (*Job) Checkpoint(context.Context, job.Ending) (job.Saved, error) { return job.Saved{}, nil }
 
-// Tell does nothing.
-func (*Job) Tell(context.Context, job.End) error { return nil }
+// Tell logs how the job ended.
+func (j *Job) Tell(_ context.Context, e job.End) error {
+	j.logEnd(e)
+	return nil
+}
 
 // Total is the usage of the one run there is.
 func (*Job) Total(u host.Usage) host.Usage { return u }

@@ -1,0 +1,255 @@
+// Copyright 2026 The execpoint Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/eventlog"
+)
+
+// fetching is a daemon whose slots fetch their work: the hook offers the files of the
+// directory work, one after the other, and all hooks note in the directory told what
+// they were given.
+type fetching struct {
+	*life
+	owner string // as whom jobs run
+}
+
+const (
+	takeWork = `dir=%[1]s
+echo "fetch args=$# user=$(id -un)" >> $dir/told/calls
+cat > $dir/told/fetch.in.new && mv $dir/told/fetch.in.new $dir/told/fetch.in
+next=$(ls $dir/work | head -n 1)
+[ -z "$next" ] && { echo "nothing to do" >&2; exit 7; }
+mv $dir/work/$next $dir/told/$next.ad
+cat $dir/told/$next.ad
+`
+	noteReply = `dir=%[1]s
+cat > $dir/told/reply.tmp.$$
+name=$(sed -n 's/^JobName = "\(.*\)"/\1/p' $dir/told/reply.tmp.$$)
+mv $dir/told/reply.tmp.$$ $dir/told/$name.reply
+echo "reply $* $name user=$(id -un)" >> $dir/told/calls
+sleep 600 > /dev/null 2>&1 &
+`
+	noteEvict = `dir=%[1]s
+cat > $dir/told/evict.tmp.$$
+name=$(sed -n 's/^JobName = "\(.*\)"/\1/p' $dir/told/evict.tmp.$$)
+mv $dir/told/evict.tmp.$$ $dir/told/$name.evict
+echo "evict args=$# $name user=$(id -un)" >> $dir/told/calls
+`
+)
+
+func newFetching(t *testing.T, lines string) *fetching {
+	t.Helper()
+	s := newSite(t, strings.ReplaceAll(lines, "\t", ""))
+	s.reachable()
+	f := &fetching{owner: os.Getenv("USER")}
+	if os.Geteuid() == 0 {
+		f.owner = "nobody"
+	}
+	for _, dir := range []string{"work", "told", "iwd"} {
+		s.must(os.Mkdir(s.path(dir), 0o755))
+		s.must(os.Chmod(s.path(dir), 0o777)) // for the users of hooks and jobs
+	}
+	s.must(os.Mkdir(s.path("hooks"), 0o755))
+	for name, text := range map[string]string{"fetch": takeWork, "reply": noteReply, "evict": noteEvict} {
+		s.program("hooks/"+name, fmt.Sprintf(text, s.dir))
+	}
+	s.with(fmt.Sprintf("FOO_HOOK_FETCH_WORK = %[1]s/hooks/fetch\nFOO_HOOK_REPLY_FETCH = %[1]s/hooks/reply\nFOO_HOOK_EVICT_CLAIM = %[1]s/hooks/evict\n", s.dir))
+	f.life = s.live()
+	return f
+}
+
+// offer has the hook offer a job.
+func (f *fetching) offer(name, ad string) {
+	f.t.Helper()
+	ad += fmt.Sprintf("JobName = %q\nOwner = %q\nUser = \"%[2]s@example.org\"\n", name, f.owner)
+	f.must(os.WriteFile(f.path("new"), []byte(ad), 0o644))
+	f.must(os.Rename(f.path("new"), f.path("work/"+name)))
+}
+
+// reads waits until a file has all the texts.
+func (f *fetching) reads(name string, texts ...string) string {
+	f.t.Helper()
+	var got string
+	eventually(f.t, name, func() error {
+		b, err := os.ReadFile(f.path(name))
+		got = string(b)
+		for _, text := range texts {
+			if err == nil && !strings.Contains(got, text) {
+				err = fmt.Errorf("no %q in %s", text, got)
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("%w; the daemon's log:\n%s", err, f.log())
+		}
+		return err
+	})
+	return got
+}
+
+const fetchStatic = `NUM_CPUS = 1
+	NUM_SLOTS = 1
+	SLOT_TYPE_0_PARTITIONABLE = false
+	STARTD_JOB_HOOK_KEYWORD = FOO
+	FetchWorkDelay = ifThenElse(State == "Claimed" && Activity == "Idle", 0, 1)
+	STARTD_DEBUG = D_FULLDEBUG
+	POLLING_INTERVAL = 1
+	`
+
+// A job that the hook has offered runs with all that its ad says, as its owner, with
+// its files in place; the hooks are told what they are to be told, and when there is no
+// more work the claim is over and the slot goes to Owner.
+//
+// row: S0-308, S0-310, S0-312, S0-313, S0-314, S0-317, S0-319, S0-320, S0-321, S0-322, S0-324
+func TestFetchedJob(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, fetchStatic)
+	f.must(os.WriteFile(f.path("iwd/prog"), []byte("#!/bin/sh\necho \"args=$# $1 $2 env=$COLOR $SIZE in=$(cat) pwd=$(pwd -P) user=$(id -un)\"\n"+
+		"grep -i '^HookKeyword' $_CONDOR_JOB_AD\necho bad >&2\nexit 3\n"), 0o755))
+	f.must(os.WriteFile(f.path("iwd/in"), []byte("input"), 0o644))
+	f.offer("one", fmt.Sprintf("ClusterId = 7\nProcId = 2\nCmd = \"prog\"\nIwd = %q\nIn = \"in\"\nOut = \"out\"\nErr = \"err\"\n"+
+		"Env = \"COLOR=red;SIZE=3\"\nArgs = \"a b\"\nStarterUserLog = \"log\"\n", f.path("iwd")))
+	f.reads("told/one.evict", "-----\n", "ClaimId = ")
+	iwd, err := filepath.EvalSymlinks(f.path("iwd"))
+	f.must(err)
+	out := f.reads("iwd/out", "HookKeyword = \"FOO\"")
+	if want := fmt.Sprintf("args=2 a b env=red 3 in=input pwd=%s user=%s\n", iwd, f.owner); !strings.HasPrefix(out, want) {
+		t.Errorf("the job has written %q, want %q", out, want)
+	}
+	if b, _ := os.ReadFile(f.path("iwd/err")); string(b) != "bad\n" {
+		t.Errorf("standard error %q", b)
+	}
+	log := f.reads("iwd/log", "001 (007.002.000)", "005 (007.002.000)", "(1) Normal termination (return value 3)")
+	r := eventlog.NewReader(strings.NewReader(log), eventlog.ReaderOptions{})
+	for _, want := range []eventlog.Code{eventlog.CodeExecute, eventlog.CodeTerminated} {
+		if rec, err := r.Next(); err != nil || rec.Event.Code() != want {
+			t.Errorf("event %+v, %v; want %v", rec, err, want)
+		}
+	}
+
+	// The hooks.
+	user := f.hookUser()
+	calls := f.reads("told/calls", "fetch args=0 user="+user+"\n", "reply accept one user="+user+"\n", "evict args=0 one user="+user+"\n")
+	if strings.Contains(calls, "reject") {
+		t.Errorf("calls: %s", calls)
+	}
+	f.reads("log/StartLog", "printed to stderr: nothing to do", "State change: Finished fetching work successfully",
+		"Changing state and activity: Claimed/Idle -> Preempting/Vacating", "-> Owner")
+	for _, name := range []string{"told/one.reply", "told/one.evict"} {
+		text := f.reads(name)
+		first, second, found := strings.Cut(text, "\n-----\n")
+		job, err := classad.ParseAd(first, classad.Old)
+		f.must(err)
+		slot, err := classad.ParseAd(second, classad.Old)
+		f.must(err)
+		keyword, _ := job.EvalString("HookKeyword", nil)
+		kind, _ := slot.EvalString("MyType", nil)
+		id, _ := slot.EvalString("ClaimId", nil)
+		if !found || keyword != "FOO" || kind != "Machine" || !strings.HasPrefix(id, "<") {
+			t.Errorf("%s: keyword %q, slot's type %q, claim %q", name, keyword, kind, id)
+		}
+		if secret := id[strings.LastIndexByte(id, '#')+1:]; strings.Contains(f.log(), secret) {
+			t.Error("the secret of a claim is in the log")
+		}
+	}
+	told, err := classad.ParseAd(f.reads("told/fetch.in"), classad.Old)
+	f.must(err)
+	if name, _ := told.EvalString("Name", nil); name != "slot1@here" {
+		t.Errorf("the fetch hook was given the ad of %q", name)
+	}
+	f.end()
+}
+
+// hookUser is as whom hooks run: under root as condor, where there is one.
+func (f *fetching) hookUser() string {
+	f.t.Helper()
+	if os.Geteuid() != 0 {
+		return f.owner
+	}
+	if b, err := os.ReadFile("/etc/passwd"); err == nil && strings.Contains(string(b), "\ncondor:") {
+		return "condor"
+	}
+	return "root"
+}
+
+// Jobs that cannot be run are refused, and the hook that replies is told so.
+//
+// row: S0-310, S0-316
+func TestFetchedJobRefused(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, fetchStatic+"START = TARGET.Wanted =!= false\n")
+	f.offer("nothing", "")
+	f.reads("told/calls", "reply reject nothing ")
+	f.offer("unwanted", "Cmd = \"/bin/true\"\nWanted = false\n")
+	f.reads("told/calls", "reply reject unwanted ")
+	f.offer("large", "Cmd = \"/bin/true\"\nRequestCpus = 5\n")
+	f.reads("told/calls", "reply reject large ")
+	f.offer("grid", "Cmd = \"/bin/true\"\nJobUniverse = 9\n")
+	f.reads("told/calls", "reply reject grid ")
+	f.must(os.WriteFile(f.path("work/bad"), []byte("Cmd = \"/bin/touch\"\nthis is no attribute\nArgs = \""+f.path("told/bad.ran")+"\"\n"), 0o644))
+	f.reads("log/StartLog", "the hook has printed no job")
+	if os.Geteuid() == 0 {
+		f.must(os.WriteFile(f.path("work/ownerless"), []byte("Cmd = \"/bin/true\"\nJobName = \"ownerless\"\n"), 0o644))
+		f.reads("told/calls", "reply reject ownerless ")
+	}
+	if text := f.reads("told/large.reply"); strings.Contains(text, "ClaimId") {
+		t.Error("the source of a refused job is given a claim")
+	}
+	if calls := f.reads("told/calls"); strings.Contains(calls, "accept") || strings.Contains(calls, "evict") {
+		t.Errorf("calls: %s", calls)
+	}
+	f.end()
+}
+
+// What a job does not say: it begins in its sandbox, with nothing to read and to write;
+// a relative Iwd is below that. Its log is in XML if it says so, and a job that is made
+// to leave gets its signal.
+//
+// row: S0-317, S0-318, S0-320
+func TestFetchedJobDefaults(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, fetchStatic)
+	look := f.program("look", fmt.Sprintf("exec > %s/told/look.new\nreadlink /proc/$$/fd/0 /proc/$PPID/fd/1 2>&1\npwd -P\necho $_CONDOR_SCRATCH_DIR\necho $@\nmv %[1]s/told/look.new %[1]s/told/look.$1\n", f.dir))
+	f.offer("a", fmt.Sprintf("Cmd = %q\nArgs = \"none\"\n", look))
+	f.offer("b", fmt.Sprintf("Cmd = %q\nArgs = \"dot\"\nIwd = \".\"\n", look))
+	for _, name := range []string{"none", "dot"} {
+		lines := strings.Split(f.reads("told/look."+name), "\n")
+		if i := slices.Index(lines, "/dev/null"); i != 0 {
+			t.Errorf("%s: standard input is no /dev/null: %q", name, lines)
+		}
+		n := len(lines) - 4
+		if n < 0 || lines[n] != lines[n+1] || !strings.HasPrefix(lines[n], f.path("execute")) {
+			t.Errorf("%s: it began in %q", name, lines)
+		}
+	}
+	for i, signal := range []struct{ ad, want string }{{"", "TERM"}, {"KillSig = \"SIGUSR1\"\n", "USR1"}, {"KillSig = 3\n", "QUIT"}} {
+		name := "stays" + signal.want
+		stay := f.program(name, fmt.Sprintf("for s in TERM USR1 QUIT; do trap \"echo $s > %s/told/%s.signal; exit 0\" $s; done\ntouch %[1]s/told/%[2]s.runs\nwhile :; do sleep 0.1; done\n", f.dir, name))
+		f.offer(name, fmt.Sprintf("Cmd = %q\n%sStarterUserLog = %q\nStarterUserLogUseXML = true\n", stay, signal.ad, f.path("told/"+name+".log")))
+		f.reads("told/" + name + ".runs")
+		f.reconfigured(2*i+1, "PREEMPT = true\n")
+		if got := strings.TrimSpace(f.reads("told/"+name+".signal", "\n")); got != signal.want {
+			t.Errorf("%s: signal %s, want %s", name, got, signal.want)
+		}
+		f.reads("told/"+name+".evict", "-----\n")
+		f.reconfigured(2*i+2, "PREEMPT = false\n")
+		log := f.reads("told/"+name+".log", "<s>ExecuteEvent</s>", "<s>JobEvictedEvent</s>")
+		for record := range strings.SplitSeq(strings.TrimSpace(log), "</c>\n") {
+			if _, err := classad.ParseXML(strings.TrimSuffix(record, "</c>") + "</c>"); err != nil {
+				t.Errorf("%v: %s", err, record)
+			}
+		}
+	}
+	f.end()
+}
