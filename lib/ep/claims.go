@@ -236,7 +236,7 @@ func (e *Engine) beginClaim(sl *slotState) {
 func (e *Engine) grant(sl *slotState) {
 	w := sl.waiting
 	sl.waiting = nil
-	delete(e.promised, w.ref)
+	delete(e.fetch.promised, w.ref)
 	if w.silent {
 		return
 	}

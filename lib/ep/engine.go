@@ -71,9 +71,7 @@ type Engine struct {
 	bench    benchmarks
 	drain    drain
 	back     backfill
-	fetch    fetching
-	promised map[Ref]promise // fetched jobs that wait for their slot
-	faults   []*condition    // of the machine, few if any
+	faults   []*condition // of the machine, few if any
 	readings readings
 
 	now     clock.Instant
@@ -122,7 +120,7 @@ func New(cfg Config, now clock.Instant) (*Engine, []Effect, error) {
 		return nil, nil, errs.E(op, errs.Internal, "", errors.New("no source of secrets"))
 	}
 	e := &Engine{
-		cfg: cfg, ledger: cfg.Ledger, now: now, clock: now, slots: newSlotTable(), promised: make(map[Ref]promise),
+		cfg: cfg, ledger: cfg.Ledger, now: now, clock: now, slots: newSlotTable(),
 		policy: evaluation{warned: make(map[int]*warnings), stepping: true},
 	}
 	if err := errors.Join(e.begin(cfg.Snapshot), e.configure(cfg.Snapshot)); err != nil {
@@ -179,7 +177,7 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	e.back.enabled = backfilled(s)
 	e.back.configured = e.cfg.Backfill && e.back.enabled
-	e.fetch = fetchingFrom(s)
+	e.fetch.configure(s)
 	return nil
 }
 

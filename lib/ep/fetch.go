@@ -80,6 +80,8 @@ type fetching struct {
 	on    bool // a slot may have a hook
 	snap  *config.Snapshot
 	delay *classad.Expr // FetchWorkDelay, nil where it does not parse
+
+	promised map[Ref]promise // that wait for their slot
 }
 
 // fetchState is where one slot stands with its hook.
@@ -97,9 +99,12 @@ type promise struct {
 	work *claim.Work
 }
 
-// fetchingFrom reads the configuration. Without a keyword no slot fetches.
-func fetchingFrom(s *config.Snapshot) fetching {
-	f := fetching{snap: s}
+// configure reads a configuration. Without a keyword no slot fetches.
+func (f *fetching) configure(s *config.Snapshot) {
+	f.snap, f.on = s, false
+	if f.promised == nil {
+		f.promised = make(map[Ref]promise)
+	}
 	for _, name := range s.Names() {
 		if keyword := strings.ToUpper(name); keyword == "STARTD_JOB_HOOK_KEYWORD" ||
 			strings.HasPrefix(keyword, "SLOT") && strings.HasSuffix(keyword, "_JOB_HOOK_KEYWORD") {
@@ -107,7 +112,6 @@ func fetchingFrom(s *config.Snapshot) fetching {
 		}
 	}
 	f.delay, _ = s.Expr("FetchWorkDelay")
-	return f
 }
 
 // keyword names the hooks of a slot, "" if it has none that fetches: without
@@ -308,17 +312,17 @@ func (e *Engine) takeWork(sl *slotState, ev WorkFetched, work *claim.Work, own b
 			return r.Err
 		}
 	}
-	e.promised[ref] = promise{slot: ev.Slot, work: work}
+	e.fetch.promised[ref] = promise{slot: ev.Slot, work: work}
 	return nil
 }
 
 // breakPromise tells that a fetched job that was accepted does not get its slot.
 func (e *Engine) breakPromise(ref Ref) {
-	p, ok := e.promised[ref]
+	p, ok := e.fetch.promised[ref]
 	if !ok {
 		return
 	}
-	delete(e.promised, ref)
+	delete(e.fetch.promised, ref)
 	if sl := e.slots.byID[p.slot]; sl != nil {
 		e.evictWork(sl, &claim.Claim{Work: p.work})
 	}

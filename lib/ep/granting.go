@@ -24,6 +24,7 @@ type owners struct {
 	granting
 	wholeClaims bool // ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS
 	keepBroken  bool // CONTINUE_TO_ADVERTISE_BROKEN_DYNAMIC_SLOTS
+	fetch       fetching
 }
 
 type granting struct {

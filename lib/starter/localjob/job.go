@@ -115,8 +115,13 @@ func (j *Job) Changed(s job.State) {
 	j.logState(s)
 }
 
-// Send copies the output.
+// Send copies the output, and logs how the job ended.
 func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error) {
+	defer func() {
+		if err == nil {
+			j.logEnd(e.State)
+		}
+	}()
 	j.tellDelayed()
 	if e.Wanted == job.Nothing {
 		return sent, nil
@@ -170,11 +175,8 @@ func (*Job) Connected() bool { return true }
 // Checkpoint is never called: nobody keeps the state of a job.
 func (*Job) Checkpoint(context.Context, job.Ending) (job.Saved, error) { return job.Saved{}, nil }
 
-// Tell logs how the job ended.
-func (j *Job) Tell(_ context.Context, e job.End) error {
-	j.logEnd(e)
-	return nil
-}
+// Tell does nothing.
+func (*Job) Tell(context.Context, job.End) error { return nil }
 
 // Total is the usage of the one run there is.
 func (*Job) Total(u host.Usage) host.Usage { return u }

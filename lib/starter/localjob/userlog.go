@@ -124,16 +124,13 @@ func (j *Job) logState(s job.State) {
 }
 
 // logEnd writes how the job's stay ended.
-func (j *Job) logEnd(e job.End) {
-	used := eventlog.Usage{User: e.Usage.UserCPU, System: e.Usage.SysCPU}
-	switch {
-	case e.Hold != nil:
-		j.logError(*e.Hold)
-	case e.Evicted != nil || !e.Ran || !e.Status.Ended():
+func (j *Job) logEnd(s job.State) {
+	used := eventlog.Usage{User: s.Usage.UserCPU, System: s.Usage.SysCPU}
+	if s.Evicted != nil || !s.Status.Ended() {
 		j.logEvent(eventlog.Evicted{Local: used})
-	default:
-		j.logEvent(eventlog.Terminated{Exit: eventlog.Exit{Signal: e.Status.Signal, Status: e.Status.Code}, Local: used})
+		return
 	}
+	j.logEvent(eventlog.Terminated{Exit: eventlog.Exit{Signal: s.Status.Signal, Status: s.Status.Code}, Local: used})
 }
 
 // logError writes that the job cannot be run.
