@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/execpoint/execpoint/lib/classad"
@@ -251,5 +253,124 @@ func TestFetchedJobDefaults(t *testing.T) {
 			}
 		}
 	}
+	f.end()
+}
+
+// A job whose log is a pipe that nobody reads holds nothing up.
+//
+// row: S0-320
+func TestFetchedJobLogIsNoFile(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, fetchStatic)
+	f.must(syscall.Mkfifo(f.path("told/pipe"), 0o666))
+	f.must(os.Chmod(f.path("told/pipe"), 0o666))
+	for name, more := range map[string]string{"text": "", "xml": "StarterUserLogUseXML = true\n"} {
+		f.offer(name, fmt.Sprintf("Cmd = \"/bin/touch\"\nArgs = %q\nStarterUserLog = %q\n%s", f.path("told/"+name+".ran"), f.path("told/pipe"), more))
+		f.reads("told/"+name+".evict", "-----\n")
+		if _, err := os.Stat(f.path("told/" + name + ".ran")); err == nil {
+			t.Errorf("%s: it ran without its log", name)
+		}
+	}
+	f.reads("log/StarterLog.slot1", "StarterUserLog")
+	f.end()
+}
+
+// Each slot has the hooks of its keyword; one whose keyword has no hook that fetches has
+// none at all. A partitionable slot gives a part to a job that says what it wants.
+//
+// row: S0-308, S0-315, S0-316, S0-323
+func TestFetchingSlots(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, `SLOT_TYPE_1 = cpus=2
+	SLOT_TYPE_1_PARTITIONABLE = true
+	NUM_SLOTS_TYPE_1 = 1
+	SLOT_TYPE_2 = cpus=1
+	SLOT_TYPE_2_PARTITIONABLE = false
+	NUM_SLOTS_TYPE_2 = 2
+	STARTD_JOB_HOOK_KEYWORD = FOO
+	SLOT2_JOB_HOOK_KEYWORD = BAR
+	SLOT3_JOB_HOOK_KEYWORD = BAZ
+	BAR_HOOK_FETCH_WORK = $(LOCAL_DIR)/hooks/bar
+	BAZ_HOOK_REPLY_FETCH = $(LOCAL_DIR)/hooks/bar
+	BAZ_HOOK_EVICT_CLAIM = $(LOCAL_DIR)/hooks/bar
+	FetchWorkDelay = 1
+	POLLING_INTERVAL = 1
+	`)
+	f.program("hooks/bar", fmt.Sprintf("sed -n 's/^Name = \"\\(slot[0-9_]*\\).*/bar for \\1/p' >> %s/told/calls\n", f.dir))
+	f.offer("greedy", "Cmd = \"/bin/true\"\n")
+	f.reads("told/calls", "reply reject greedy ", "bar for slot2\n")
+	f.offer("modest", "Cmd = \"/bin/sleep\"\nArgs = \"3\"\nRequestCpus = 1\nRequestMemory = 64\nRequestDisk = 1024\n")
+	f.reads("told/calls", "reply accept modest ")
+	if text := f.reads("told/modest.evict", "-----\n"); !strings.Contains(text, "\nName = \"slot1_1@") {
+		t.Errorf("the claim that ended was of %s", text)
+	}
+	if calls := f.reads("told/calls"); strings.Contains(calls, "bar for slot1") || strings.Contains(calls, "bar for slot3") {
+		t.Errorf("calls: %s", calls)
+	}
+	f.end()
+}
+
+// Fetched work that the machine likes better takes the slot from what runs there; what
+// it likes as much does not.
+//
+// row: S0-309, S0-322
+func TestFetchedJobByRank(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, fetchStatic+"RANK = TARGET.Prio\n")
+	runs := func(name string, prio int) {
+		f.offer(name, fmt.Sprintf("Cmd = \"/bin/sh\"\nArguments = \"-c 'touch %s; exec sleep 600'\"\nPrio = %d\n", f.path("told/"+name+".runs"), prio))
+	}
+	runs("first", 1)
+	f.reads("told/first.runs")
+	runs("same", 1)
+	f.reads("told/calls", "reply reject same ")
+	runs("better", 2)
+	f.reads("told/better.runs")
+	f.reads("told/calls", "reply accept better ", "evict args=0 first ")
+	f.reads("log/StartLog", "State change: preempting claim based on machine rank of fetched work.")
+	if _, err := os.Stat(f.path("told/same.runs")); err == nil {
+		t.Error("a job that was refused has run")
+	}
+	f.end() // the job's claim ends with the daemon
+	if calls := f.reads("told/calls", "evict args=0 better "); strings.Contains(calls, "evict args=0 same") {
+		t.Errorf("calls: %s", calls)
+	}
+}
+
+// FetchWorkDelay is asked for each slot and its job, and counts from the end of the last
+// call: at once when a job has ended, after two seconds otherwise.
+//
+// row: S0-312, S0-326, S0-327
+func TestFetchDelay(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t, strings.Replace(fetchStatic, "0, 1)", "0, 2)", 1)+"FOO_HOOK_DIR = $(LOCAL_DIR)/hooks\n")
+	f.offer("a", "Cmd = \"/bin/true\"\n")
+	f.offer("b", "Cmd = \"/bin/true\"\n")
+	f.reads("told/calls", "evict args=0 b ")
+	f.shows("NextFetchWorkDelay = 2")
+	f.must(os.Rename(f.path("told/calls"), f.path("told/before")))
+	f.program("hooks/late", fmt.Sprintf("date +%%s%%3N >> %s/told/times\nsleep 1\ndate +%%s%%3N >> %[1]s/told/times\n", f.dir))
+	f.reconfigured(1, "FOO_HOOK_FETCH_WORK = $(LOCAL_DIR)/hooks/late\n")
+	var times []int
+	eventually(t, "three calls", func() error {
+		b, _ := os.ReadFile(f.path("told/times"))
+		times = nil
+		for _, word := range strings.Fields(string(b)) {
+			n, err := strconv.Atoi(word)
+			f.must(err)
+			times = append(times, n)
+		}
+		if len(times) < 6 {
+			return fmt.Errorf("so far %v", times)
+		}
+		return nil
+	})
+	for i := 2; i < 6; i += 2 {
+		if pause := times[i] - times[i-1]; pause < 1900 {
+			t.Errorf("%d ms from the end of a call to the next, want two seconds", pause)
+		}
+	}
+	f.reconfigured(2, "FetchWorkDelay = NoSuchAttribute\n")
+	f.shows("NextFetchWorkDelay = 300")
 	f.end()
 }

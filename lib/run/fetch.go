@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
@@ -19,6 +20,9 @@ import (
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/slot"
 )
+
+// farewell is how long a hook that is told something may take after the end of the run.
+const farewell = 5 * time.Second
 
 // fetchWork calls the hook that fetches work for a slot, beside the owner. Whatever
 // comes of it, the engine is told. There is no limit of time: a hook may wait for work.
@@ -117,6 +121,13 @@ func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []st
 		select {
 		case <-run.Done():
 		case <-n.mail.done: // the run is over
+			if then == nil {
+				// The last that the source of a job hears of it.
+				select {
+				case <-run.Done():
+				case <-time.After(farewell):
+				}
+			}
 			end()
 		}
 		done(run.Report())
