@@ -23,7 +23,7 @@ EXECUTE = $(TMP_DIR)/execute
 SCHEDD_INTERVAL = 5
 MINUTE = 61
 START = True
-web_HOOK_PREPARE_JOB = /bin/true
+classad_user_mapfile_groups = /etc/groups
 VM_TYPE =
 `, config.Options{Subsystem: "STARTD", Env: []string{"_CONDOR_SINGULARITY_VERBOSITY=-q"}})
 	if err != nil {
@@ -37,7 +37,7 @@ VM_TYPE =
 		got = append(got, u.Name)
 	}
 	slices.Sort(got)
-	if want := []string{"SINGULARITY_VERBOSITY", "STARTD.USE_PID_NAMESPACE_INIT", "USER_JOB_WRAPPER", "web_HOOK_PREPARE_JOB"}; !slices.Equal(got, want) {
+	if want := []string{"SINGULARITY_VERBOSITY", "STARTD.USE_PID_NAMESPACE_INIT", "USER_JOB_WRAPPER", "classad_user_mapfile_groups"}; !slices.Equal(got, want) {
 		t.Errorf("unread are %q, want %q", got, want)
 	}
 }

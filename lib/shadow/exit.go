@@ -31,6 +31,14 @@ func HoldEvent(text string, code, subcode int) *classad.Ad {
 	return ad
 }
 
+// WarningEvent is the event that puts a text into the job's log, as the complaint of a
+// starter that goes on: the shadow does nothing else about it.
+func WarningEvent(text string) *classad.Ad {
+	ad := HoldEvent(text, 0, 0)
+	ad.SetBool("CriticalError", false)
+	return ad
+}
+
 // OneLine returns a text as it may stand in an ad and in the job's log: a line
 // break is a blank, and control characters are gone.
 func OneLine(text string) string {

@@ -116,6 +116,7 @@ type setup struct {
 	machine   *classad.Ad // of the plan, once something wanted it: machineAd
 	disk      sandbox.Usage
 	diskLooks diskLooks
+	hooks     hooks
 	metered   *classad.Ad // what monitors say that the job uses, nil for nothing
 	exitAt    time.Time   // when the job's main process ended
 }
@@ -388,7 +389,9 @@ func (a *activation) perform(duties []duty) {
 		case dutyOutput:
 			a.deliver()
 		case dutyTell:
-			a.tell()
+			if !a.runExitHook(func() { a.perform([]duty{dutyTell}) }) {
+				a.tell()
+			}
 		case dutyHold:
 			a.source.Held(*a.life.hold)
 		case dutyLease:
@@ -404,7 +407,9 @@ func (a *activation) perform(duties []duty) {
 		case dutySpare:
 			a.spareOutput()
 		case dutyEnd:
-			a.end()
+			if !a.runExitHook(func() { a.perform([]duty{dutyEnd}) }) {
+				a.end()
+			}
 		}
 	}
 }
@@ -473,7 +478,9 @@ func (a *activation) finish() {
 	a.exitAt = time.Now()
 	a.record.Ran.Stages.Exited = a.exitAt
 	a.watchOutput()
+	update := a.takeUpdateHook()
 	closing := func() func() []duty {
+		update.end()
 		left, err := a.family.Close()
 		usage, uerr := a.family.Usage()
 		if n, kerr := a.clearAccount(); kerr != nil || n > 0 {

@@ -38,6 +38,11 @@ type Notify interface {
 	Lease() time.Duration // how long to wait for who hears it
 }
 
+// Warn writes into the job's event log what keeps the job from nothing. Nothing waits.
+type Warn interface {
+	Warned(text string)
+}
+
 // Deliver brings back what the job left and tells how it went. What may take time
 // is called beside the activation and ends with ctx; errors are *job.Held,
 // job.ErrAway, or ctx's.
@@ -59,6 +64,7 @@ type Deliver interface {
 type source struct {
 	Fetch
 	Notify
+	Warn
 	Deliver
 }
 
@@ -69,13 +75,13 @@ func (a *activation) newSource() *source {
 			Plan: a.plan, Submit: a.submitSide(), AsUser: a.asUser, Files: a.host.Files, Errno: a.host.Errno, Acknowledge: a.host.Acknowledge,
 			Log: orDiscard(a.log), Report: a.say, Progress: a.flow.add,
 		})
-		return &source{j, j, j}
+		return &source{j, j, j, j}
 	}
 	j := shadowjob.New(shadowjob.Config{
 		Plan: a.plan, Machine: a.host.Machine, Accounts: a.host.Accounts, Spawner: a.host.Spawner, Errno: a.host.Errno, Env: a.env,
 		Log: orDiscard(a.host.Log), Report: a.say, Progress: a.flow.add, Activation: a,
 	})
-	return &source{j, j, j}
+	return &source{j, j, j, j}
 }
 
 func orDiscard(log *slog.Logger) *slog.Logger {

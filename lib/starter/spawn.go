@@ -66,16 +66,22 @@ func (a *activation) furnish() error {
 	if err := a.place.WriteAds(); err != nil {
 		return err
 	}
-	if a.job.Moves {
-		if err := a.asUser(func() (err error) {
-			a.before, err = transfer.List(a.box.Root())
-			return err
-		}); err != nil {
-			return err
-		}
+	if err := a.listInput(); err != nil {
+		return err
 	}
 	a.furnished = true
 	return nil
+}
+
+// listInput lists what is in the scratch directory, once.
+func (a *activation) listInput() error {
+	if !a.job.Moves || a.before != nil {
+		return nil
+	}
+	return a.asUser(func() (err error) {
+		a.before, err = transfer.List(a.box.Root())
+		return err
+	})
 }
 
 // spawn has the runner start the job. What keeps it from starting is why it is held; an error

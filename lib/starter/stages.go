@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/job"
@@ -65,8 +66,17 @@ func (a *activation) learned(got job.Learned, err error) []duty {
 		return a.life.prepared(hold)
 	}
 	a.place = &job.Place{Job: a.job, Box: a.box, User: a.plan.RunAs, AsUser: a.asUser, MachineAd: a.plan.MachineAd, Marker: a.note.Marker}
-	a.bring()
-	return nil
+	if err := a.chooseHooks(); err != nil {
+		return a.unfit(err, int(reason.StarterError))
+	}
+	bring := func() []duty {
+		a.bring()
+		return nil
+	}
+	if a.runPrepareHook(hook.PrepareBeforeTransfer, bring) {
+		return nil
+	}
+	return bring()
 }
 
 // bring has the input brought.
@@ -97,7 +107,11 @@ func (a *activation) brought(got job.Brought, err error) []duty {
 	case err != nil && a.life.evicted == nil:
 		return a.unfit(err, int(reason.StarterError))
 	}
-	return a.life.prepared(nil) // or it was told to leave, and the life knows why
+	prepared := func() []duty { return a.life.prepared(nil) } // or it was told to leave, and the life knows why
+	if a.life.evicted == nil && a.runPrepareHook(hook.PrepareJob, prepared) {
+		return nil
+	}
+	return prepared()
 }
 
 // unfit ends an activation that cannot be set up here, without blame for the
@@ -148,6 +162,7 @@ func (a *activation) changed() {
 	default:
 		a.notify(job.Runs)
 	}
+	a.runUpdateHook()
 }
 
 // rejoined tells a shadow that came back how the job is now. That it has exited is
@@ -188,7 +203,9 @@ func (a *activation) sendOutput() []duty {
 	if a.record.Status.Core {
 		a.nameCore()
 	}
-	a.deliver()
+	if a.saving() || !a.runExitHook(a.deliver) {
+		a.deliver()
+	}
 	return nil
 }
 

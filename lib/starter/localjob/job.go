@@ -144,6 +144,9 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error)
 	return sent, nil
 }
 
+// Warned has a text written into the job's event log.
+func (j *Job) Warned(text string) { j.Report(protocol.Event{Text: text}) }
+
 // Close ends Chirp.
 func (j *Job) Close(context.Context) {
 	j.chirp.Close()

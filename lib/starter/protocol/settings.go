@@ -16,6 +16,7 @@ import (
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
+	"github.com/execpoint/execpoint/lib/hook"
 	"github.com/execpoint/execpoint/lib/reach"
 	"github.com/execpoint/execpoint/lib/sandbox"
 	"github.com/execpoint/execpoint/lib/transfer"
@@ -44,6 +45,7 @@ type Settings struct {
 	Space       SpaceSettings
 	Environment *sandbox.Settings
 	Chirp       chirp.Settings
+	Hooks       *hook.JobHooks `json:",omitempty"` // nil for none
 
 	// Over the slot (MY) and the job (TARGET); nil is no.
 	Scripts          *config.Expr // STARTER_ALLOW_JOB_PRE_AND_POST_CMD
@@ -111,10 +113,11 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 		Singularity: r.Expr("SINGULARITY_JOB"), DefaultContainer: r.Expr("USE_DEFAULT_CONTAINER"),
 		Space: r.space(), Killing: of.positive("KILLING_TIMEOUT"), FastShutdown: of.positive("SHUTDOWN_FAST_TIMEOUT"),
 	}
-	var err, chirpErr error
+	var err, chirpErr, hookErr error
 	set.Environment, err = sandbox.SettingsFrom(s, resources)
 	set.Chirp, chirpErr = chirp.SettingsFrom(s)
-	if err = errors.Join(err, chirpErr, r.Err(), of.Err()); err != nil {
+	set.Hooks, hookErr = hook.JobHooksFrom(s)
+	if err = errors.Join(err, chirpErr, hookErr, r.Err(), of.Err()); err != nil {
 		return nil, err
 	}
 	return set, nil

@@ -112,16 +112,13 @@ type condition struct {
 }
 
 // words are JobState.
-var words = [...]string{job.Runs: "Running", job.Suspended: "Suspended", job.Exited: "Exited"}
+var words = job.Words
 
 // exit leaves out what an update at the job's exit does not tell.
 func (c condition) exit() condition {
 	c.stdout, c.stderr = time.Time{}, time.Time{}
 	return c
 }
-
-// cpuSeconds are whole seconds, cut off.
-func cpuSeconds(d time.Duration) float64 { return float64(d / time.Second) }
 
 // ad is an update of register_job_info, and of job_exit.
 func (c condition) ad() *classad.Ad {
@@ -172,12 +169,7 @@ func (c condition) ad() *classad.Ad {
 
 // process says what is known of the job's processes.
 func (c condition) process(ad *classad.Ad) {
-	ad.SetReal("RemoteSysCpu", cpuSeconds(c.Usage.SysCPU))
-	ad.SetReal("RemoteUserCpu", cpuSeconds(c.Usage.UserCPU))
-	if run := c.ranFor(); run > 0 {
-		ad.SetReal("CpusUsage", (c.Usage.SysCPU+c.Usage.UserCPU).Seconds()/run.Seconds())
-	}
-	ad.SetInt("ImageSize", c.Usage.ImageSizeKiB)
+	c.Publish(ad, c.word)
 	ad.SetInt("ResidentSetSize", c.peakRSS)
 	metric := c.metric
 	if metric == "" {
@@ -187,38 +179,6 @@ func (c condition) process(ad *classad.Ad) {
 		_ = ad.SetText("MemoryUsage", memoryUsage) // a constant of ours
 	}
 	c.blocks(ad)
-	ad.SetString("JobState", c.word)
-	ad.SetInt("NumPids", int64(c.Usage.Procs))
-	if c.Grouped {
-		ad.SetBool("CgroupEnforced", true)
-	}
-	if !c.Main.IsZero() {
-		ad.SetInt("JobPid", int64(c.Main.PID))
-	}
-	if !c.Started.IsZero() {
-		ad.SetInt("JobStartDate", c.Started.Unix())
-	}
-	if c.Ended.IsZero() {
-		return
-	}
-	ad.SetReal("JobDuration", c.ranFor().Seconds())
-	if c.Status.Core {
-		ad.SetBool("JobCoreDumped", true)
-	}
-	ad.SetBool("ExitBySignal", c.Status.Signal != 0)
-	if c.Status.Signal != 0 {
-		ad.SetInt("ExitSignal", int64(c.Status.Signal))
-		ad.SetString("ExitReason", "died on "+job.SignalText(c.Status.Signal))
-	} else {
-		ad.SetInt("ExitCode", int64(c.Status.Code))
-	}
-}
-
-func (c condition) ranFor() time.Duration {
-	if c.Started.IsZero() || c.Ended.IsZero() {
-		return 0
-	}
-	return c.Ended.Sub(c.Started)
 }
 
 // waitStatus is the wait status that job_exit takes.

@@ -86,6 +86,15 @@ func (j *Job) Held(h protocol.Hold) {
 	})
 }
 
+// Warned has the shadow write a text into the job's event log.
+func (j *Job) Warned(text string) {
+	j.conv.queue.add(func() {
+		if err := j.conv.caller.Log(context.Background(), shadow.WarningEvent(text)); err != nil {
+			j.conv.log.Warn("the shadow was not told of a warning", "text", text, "err", err)
+		}
+	})
+}
+
 // Lease is what is left of the job's lease.
 func (j *Job) Lease() time.Duration {
 	length := time.Duration(0)
