@@ -40,6 +40,7 @@ cat $dir/told/$next.ad
 cat > $dir/told/reply.tmp.$$
 name=$(sed -n 's/^JobName = "\(.*\)"/\1/p' $dir/told/reply.tmp.$$)
 mv $dir/told/reply.tmp.$$ $dir/told/$name.reply
+[ "$name" = awaited ] && until [ -e $dir/told/awaited.runs ]; do sleep 0.1; done
 echo "reply $* $name user=$(id -un)" >> $dir/told/calls
 sleep 600 > /dev/null 2>&1 &
 `
@@ -47,6 +48,7 @@ sleep 600 > /dev/null 2>&1 &
 cat > $dir/told/evict.tmp.$$
 name=$(sed -n 's/^JobName = "\(.*\)"/\1/p' $dir/told/evict.tmp.$$)
 mv $dir/told/evict.tmp.$$ $dir/told/$name.evict
+[ "$name" = awaited ] && until [ -e $dir/told/better.runs ]; do sleep 0.1; done
 echo "evict args=$# $name user=$(id -un)" >> $dir/told/calls
 `
 )
@@ -311,22 +313,23 @@ func TestFetchingSlots(t *testing.T) {
 }
 
 // Fetched work that the machine likes better takes the slot from what runs there; what
-// it likes as much does not.
+// it likes as much does not. Hooks that are told something are not waited for: that of
+// the first job ends only when it runs, and that of its end when the next one does.
 //
-// row: S0-309, S0-322
+// row: S0-309, S0-321, S0-322
 func TestFetchedJobByRank(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t, fetchStatic+"RANK = TARGET.Prio\n")
 	runs := func(name string, prio int) {
 		f.offer(name, fmt.Sprintf("Cmd = \"/bin/sh\"\nArguments = \"-c 'touch %s; exec sleep 600'\"\nPrio = %d\n", f.path("told/"+name+".runs"), prio))
 	}
-	runs("first", 1)
-	f.reads("told/first.runs")
+	runs("awaited", 1)
+	f.reads("told/awaited.runs")
 	runs("same", 1)
-	f.reads("told/calls", "reply reject same ")
+	f.reads("told/calls", "reply accept awaited ", "reply reject same ")
 	runs("better", 2)
 	f.reads("told/better.runs")
-	f.reads("told/calls", "reply accept better ", "evict args=0 first ")
+	f.reads("told/calls", "reply accept better ", "evict args=0 awaited ")
 	f.reads("log/StartLog", "State change: preempting claim based on machine rank of fetched work.")
 	if _, err := os.Stat(f.path("told/same.runs")); err == nil {
 		t.Error("a job that was refused has run")

@@ -11,6 +11,7 @@ const (
 	attrFetchSpawned   = "LastFetchWorkSpawned"
 	attrFetchCompleted = "LastFetchWorkCompleted"
 	attrFetchDelay     = "NextFetchWorkDelay"
+	attrFetchWorkDelay = "FetchWorkDelay" // the expression, where the owner has set it
 )
 
 // SetFetched shows when the hook that fetches work for the slot was last started, and

@@ -177,6 +177,11 @@ func (m *Machine) publishStatic() {
 		ad.SetInt(attrLastBenchmark, m.benchmarked.Unix())
 	}
 	ad.SetInt(attrFetchDelay, -1)
+	if s, ok := m.set.cfg.Lookup(attrFetchWorkDelay); ok && !s.IsDefault {
+		if e, err := m.set.cfg.Expr(attrFetchWorkDelay); err == nil && e != nil {
+			ad.Set(attrFetchWorkDelay, e)
+		}
+	}
 	ad.SetReal(attrCurrentRank, 0)
 	for _, r := range m.src.Ledger.Unlisted() {
 		ad.Update(r.Attrs)

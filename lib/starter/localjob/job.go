@@ -71,7 +71,9 @@ func (j *Job) Read(ad *classad.Ad, scratch, _ string) (*job.Job, error) {
 		// A job that was fetched may name no directory, or one below where its starter
 		// works.
 		named, _ := ad.EvalString("Iwd", nil)
-		iwd = job.Under(scratch, named)
+		if iwd = job.Under(scratch, named); named == "" {
+			ad.SetString("Iwd", iwd)
+		}
 	}
 	return job.Read(ad, iwd, scratch, files)
 }
