@@ -164,7 +164,7 @@ func (t traces) String() string {
 // take gives the slot to the request. The slot must be free for it.
 func (e *Engine) take(sl *slotState, ev ClaimRequested) {
 	sl.waiting = e.newWaiting(sl, ev)
-	sl.waiting.claim.ID = e.spend(sl, ev.Capability)
+	sl.waiting.claim.ID = e.idFor(sl, ev)
 	e.moveOn(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
 }
 
@@ -186,7 +186,7 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		return
 	}
 	e.dropWaiting(sl)
-	w.claim.ID = e.spend(sl, ev.Capability)
+	w.claim.ID = e.idFor(sl, ev)
 	w.reason = policy.WaitsByPriority
 	if w.claim.Rank > sl.cur.Rank {
 		w.reason = policy.WaitsByRank

@@ -50,7 +50,7 @@ type WorkDecided struct {
 	Ad      *classad.Ad // of the slot that asked, flat; nil if it is gone
 	Err     error       // why the job is refused, nil if it is accepted
 	Rank    float64     // of an accepted job
-	Claim   claim.ID    // under which an accepted job runs or will run
+	Claim   claim.ID    // under which an accepted job runs or will run; zero while backfill has to make room
 }
 
 // WorkEvicted says that the claim of fetched work has ended, whatever the cause, or

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execpoint/execpoint/lib/claim"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/clock"
 	"github.com/execpoint/execpoint/lib/config"
@@ -48,17 +49,16 @@ func (n *node) fetchWork(e ep.FetchWork) {
 
 // workDecided tells the source of a fetched job what becomes of it.
 func (n *node) workDecided(e ep.WorkDecided) {
-	word, claim := "accept", ""
+	word, id := "accept", claimText(e.Claim)
 	if e.Err != nil {
 		word = "reject"
 		n.o.Log.Warn("fetched work is refused", "slot", e.Name, "job", jobName(e.Job), "why", e.Err)
 	} else {
-		claim = e.Claim.Wire()
 		n.o.Log.Info("State change: Finished fetching work successfully", "slot", e.Name, "job", jobName(e.Job))
 		n.o.Log.Debug(fmt.Sprintf("Rank of this fetched claim is: %f", e.Rank), "slot", e.Name)
 	}
 	if e.Keyword != "" {
-		n.startdHook(hook.ReplyFetch, e.Keyword, e.Name, []string{word}, hook.About(e.Job, e.Ad, claim), nil)
+		n.startdHook(hook.ReplyFetch, e.Keyword, e.Name, []string{word}, hook.About(e.Job, e.Ad, id), nil)
 	}
 }
 
@@ -66,11 +66,15 @@ func (n *node) workDecided(e ep.WorkDecided) {
 // as the document describes it and never calls it, since what it asks before is true of
 // no claim of fetched work.
 func (n *node) workEvicted(e ep.WorkEvicted) {
-	claim := ""
-	if !e.Claim.IsZero() {
-		claim = e.Claim.Wire()
+	n.startdHook(hook.EvictClaim, e.Keyword, e.Name, nil, hook.About(e.Job, e.Ad, claimText(e.Claim)), nil)
+}
+
+// claimText is the id of a claim as HTCondor's hooks are told it, with its secret.
+func claimText(id claim.ID) string {
+	if id.IsZero() {
+		return ""
 	}
-	n.startdHook(hook.EvictClaim, e.Keyword, e.Name, nil, hook.About(e.Job, e.Ad, claim), nil)
+	return id.Wire()
 }
 
 func hookKnob(keyword string, h hook.StartdHook) string { return keyword + "_HOOK_" + string(h) }
