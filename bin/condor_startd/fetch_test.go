@@ -148,7 +148,7 @@ func TestFetchedJob(t *testing.T) {
 	if strings.Contains(calls, "reject") {
 		t.Errorf("calls: %s", calls)
 	}
-	f.reads("log/StartLog", "printed to stderr: nothing to do", "State change: Finished fetching work successfully",
+	f.reads("log/StartLog", "Warning, hook "+f.path("hooks/fetch")+" (pid ", ") printed to stderr: nothing to do\n", "State change: Finished fetching work successfully",
 		"Changing state and activity: Claimed/Idle -> Preempting/Vacating", "-> Owner")
 	for _, name := range []string{"told/one.reply", "told/one.evict"} {
 		text := f.reads(name)

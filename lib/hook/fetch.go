@@ -37,6 +37,9 @@ func (h StartdHook) Path(cfg *config.Snapshot, keyword string, stat func(path st
 	return path, CheckPath(knob, path, stat)
 }
 
+// PID is the process id of the program.
+func (r *Run) PID() int { return r.family.Main().PID }
+
 // The universes that fetched work may have.
 const java = 10
 

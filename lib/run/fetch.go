@@ -85,10 +85,10 @@ func hookKnob(keyword string, h hook.StartdHook) string { return keyword + "_HOO
 // it could not run; nil waits for nothing.
 func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []string, input string, then func(clock.Instant, *hook.Report)) {
 	knob := hookKnob(keyword, h)
-	done := func(r *hook.Report) {
+	done := func(r *hook.Report, path string, pid int) {
 		n.mail.post(func(now clock.Instant) {
 			if r != nil && len(r.Stderr) > 0 {
-				n.o.Log.Warn("Warning, hook "+knob+" printed to stderr: "+strings.TrimSpace(string(r.Stderr)), "slot", slotName)
+				n.o.Log.Warn(fmt.Sprintf("Warning, hook %s (pid %d) printed to stderr: %s", path, pid, strings.TrimSpace(string(r.Stderr))), "slot", slotName)
 			}
 			if r != nil && r.Err != nil {
 				n.o.Log.Error("hook went wrong", "hook", knob, "slot", slotName, "err", r.Err)
@@ -102,7 +102,7 @@ func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []st
 	n.mail.around.Go(func() {
 		path, err := h.Path(cfg, keyword, os.Stat)
 		if err == nil && path == "" {
-			done(nil)
+			done(nil, "", 0)
 			return
 		}
 		var user *host.Identity
@@ -119,7 +119,7 @@ func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []st
 			n.mail.post(func(clock.Instant) {
 				n.o.Log.Error("hook did not start", "hook", knob, "slot", slotName, "err", err)
 			})
-			done(nil)
+			done(nil, "", 0)
 			return
 		}
 		select {
@@ -134,7 +134,7 @@ func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []st
 			}
 			end()
 		}
-		done(run.Report())
+		done(run.Report(), path, run.PID())
 	})
 }
 
