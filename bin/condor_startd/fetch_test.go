@@ -42,7 +42,9 @@ name=$(sed -n 's/^JobName = "\(.*\)"/\1/p' $dir/told/reply.tmp.$$)
 mv $dir/told/reply.tmp.$$ $dir/told/$name.reply
 [ "$name" = awaited ] && until [ -e $dir/told/awaited.runs ]; do sleep 0.1; done
 echo "reply $* $name user=$(id -un)" >> $dir/told/calls
+echo "$1 for $name" >&2
 sleep 600 > /dev/null 2>&1 &
+echo $! > $dir/told/$name.left
 `
 	noteEvict = `dir=%[1]s
 cat > $dir/told/evict.tmp.$$
@@ -148,8 +150,15 @@ func TestFetchedJob(t *testing.T) {
 	if strings.Contains(calls, "reject") {
 		t.Errorf("calls: %s", calls)
 	}
-	f.reads("log/StartLog", "Warning, hook "+f.path("hooks/fetch")+" (pid ", ") printed to stderr: nothing to do\n", "State change: Finished fetching work successfully",
+	f.reads("log/StartLog", "Warning, hook "+f.path("hooks/reply")+" (pid ", ") printed to stderr: accept for one\n", "Warning, hook "+f.path("hooks/fetch")+" (pid ", ") printed to stderr: nothing to do\n", "State change: Finished fetching work successfully",
 		"Changing state and activity: Claimed/Idle -> Preempting/Vacating", "-> Owner")
+	left := strings.TrimSpace(f.reads("told/one.left"))
+	eventually(t, "what a hook leaves behind is ended", func() error {
+		if b, err := os.ReadFile("/proc/" + left + "/cmdline"); err == nil && strings.Contains(string(b), "sleep") {
+			return fmt.Errorf("%s lives", left)
+		}
+		return nil
+	})
 	for _, name := range []string{"told/one.reply", "told/one.evict"} {
 		text := f.reads(name)
 		first, second, found := strings.Cut(text, "\n-----\n")
@@ -206,6 +215,10 @@ func TestFetchedJobRefused(t *testing.T) {
 	if os.Geteuid() == 0 {
 		f.must(os.WriteFile(f.path("work/ownerless"), []byte("Cmd = \"/bin/true\"\nJobName = \"ownerless\"\n"), 0o644))
 		f.reads("told/calls", "reply reject ownerless ")
+		for name, owner := range map[string]string{"superuser": "root", "stranger": "nobody-knows-me"} {
+			f.must(os.WriteFile(f.path("work/"+name), []byte(fmt.Sprintf("Cmd = \"/bin/true\"\nJobName = %q\nOwner = %q\n", name, owner)), 0o644))
+			f.reads("told/calls", "reply reject "+name+" ")
+		}
 	}
 	if text := f.reads("told/large.reply"); strings.Contains(text, "ClaimId") {
 		t.Error("the source of a refused job is given a claim")

@@ -28,20 +28,30 @@ const farewell = 5 * time.Second
 // fetchWork calls the hook that fetches work for a slot, beside the owner. Whatever
 // comes of it, the engine is told. There is no limit of time: a hook may wait for work.
 func (n *node) fetchWork(e ep.FetchWork) {
-	input := e.Ad.Text(classad.Old)
-	n.startdHook(hook.FetchWork, e.Keyword, e.Name, nil, input, func(now clock.Instant, r *hook.Report) {
-		fetched := ep.WorkFetched{Slot: e.Slot, Fault: n.lacking(now)}
-		if r != nil && r.Err == nil {
-			var err error
-			if fetched.Job, err = hook.Work(r.Output); err != nil {
-				n.o.Log.Error("the hook has printed no job", "hook", hookKnob(e.Keyword, hook.FetchWork), "slot", e.Name, "err", err)
-			}
+	knob, cfg := hookKnob(e.Keyword, hook.FetchWork), n.starterOf(e.Slot).config
+	fetched := ep.WorkFetched{Slot: e.Slot}
+	var bad error
+	read := func(r *hook.Report) {
+		if r.Err != nil {
+			return // it was ended, and may have got no further
 		}
-		if fetched.Job != nil {
-			fetched.Unfit = hook.CompleteWork(fetched.Job, e.Keyword, n.o.Host.Account != nil)
-		} else {
-			n.o.Log.Debug("the hook has no work", "hook", hookKnob(e.Keyword, hook.FetchWork), "slot", e.Name)
+		if fetched.Job, bad = hook.Work(r.Output); fetched.Job == nil {
+			return
 		}
+		fetched.Unfit = hook.CompleteWork(fetched.Job, e.Keyword, n.o.Host.Account != nil)
+		if fetched.Unfit == nil && n.o.Host.Account != nil {
+			who := runAsFetched(cfg, e.Slot, classad.NewAd(), fetched.Job)
+			_, fetched.Unfit = who.identity(n.o.Host.Account)
+		}
+	}
+	n.startdHook(hook.FetchWork, e.Keyword, e.Name, nil, e.Ad.Text(classad.Old), read, func(now clock.Instant) {
+		switch {
+		case bad != nil:
+			n.o.Log.Error("the hook has printed no job", "hook", knob, "slot", e.Name, "err", bad)
+		case fetched.Job == nil:
+			n.o.Log.Debug("the hook has no work", "hook", knob, "slot", e.Name)
+		}
+		fetched.Fault = n.lacking(now)
 		n.step(now, fetched)
 		n.moved = true
 	})
@@ -58,7 +68,7 @@ func (n *node) workDecided(e ep.WorkDecided) {
 		n.o.Log.Debug(fmt.Sprintf("Rank of this fetched claim is: %f", e.Rank), "slot", e.Name)
 	}
 	if e.Keyword != "" {
-		n.startdHook(hook.ReplyFetch, e.Keyword, e.Name, []string{word}, hook.About(e.Job, e.Ad, id), nil)
+		n.startdHook(hook.ReplyFetch, e.Keyword, e.Name, []string{word}, hook.About(e.Job, e.Ad, id), nil, nil)
 	}
 }
 
@@ -66,7 +76,7 @@ func (n *node) workDecided(e ep.WorkDecided) {
 // as the document describes it and never calls it, since what it asks before is true of
 // no claim of fetched work.
 func (n *node) workEvicted(e ep.WorkEvicted) {
-	n.startdHook(hook.EvictClaim, e.Keyword, e.Name, nil, hook.About(e.Job, e.Ad, claimText(e.Claim)), nil)
+	n.startdHook(hook.EvictClaim, e.Keyword, e.Name, nil, hook.About(e.Job, e.Ad, claimText(e.Claim)), nil, nil)
 }
 
 // claimText is the id of a claim as HTCondor's hooks are told it, with its secret.
@@ -81,11 +91,14 @@ func hookKnob(keyword string, h hook.StartdHook) string { return keyword + "_HOO
 
 // startdHook runs a hook of the startd, if there is one and it may be used, with the
 // rights of HTCondor's daemons. Only what it writes to its standard error is told; its
-// exit status means nothing. then is called by the owner when it has ended, with nil if
-// it could not run; nil waits for nothing.
-func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []string, input string, then func(clock.Instant, *hook.Report)) {
+// exit status means nothing. read is called beside the owner when it has ended, and then
+// by the owner, also if it could not run; without then nothing waits for it.
+func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []string, input string, read func(*hook.Report), then func(clock.Instant)) {
 	knob := hookKnob(keyword, h)
 	done := func(r *hook.Report, path string, pid int) {
+		if r != nil && read != nil {
+			read(r)
+		}
 		n.mail.post(func(now clock.Instant) {
 			if r != nil && len(r.Stderr) > 0 {
 				n.o.Log.Warn(fmt.Sprintf("Warning, hook %s (pid %d) printed to stderr: %s", path, pid, strings.TrimSpace(string(r.Stderr))), "slot", slotName)
@@ -94,7 +107,7 @@ func (n *node) startdHook(h hook.StartdHook, keyword, slotName string, args []st
 				n.o.Log.Error("hook went wrong", "hook", knob, "slot", slotName, "err", r.Err)
 			}
 			if then != nil {
-				then(now, r)
+				then(now)
 			}
 		})
 	}
