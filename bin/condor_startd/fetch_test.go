@@ -286,7 +286,7 @@ func TestFetchedJobLogIsNoFile(t *testing.T) {
 			t.Errorf("%s: it ran without its log", name)
 		}
 	}
-	f.reads("log/StarterLog.slot1", "StarterUserLog")
+	f.reads("log/StartLog", "fetched work cannot be run", "StarterUserLog")
 	f.end()
 }
 
@@ -338,6 +338,9 @@ func TestFetchedJobByRank(t *testing.T) {
 	}
 	runs("awaited", 1)
 	f.reads("told/awaited.runs")
+	f.shows("RemoteUser = \"" + f.owner + "@example.org\"")
+	f.shows("RemoteOwner = \"" + f.owner + "\"")
+	f.shows("CurrentRank = 1.0")
 	runs("same", 1)
 	f.reads("told/calls", "reply accept awaited ", "reply reject same ")
 	runs("better", 2)

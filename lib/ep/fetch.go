@@ -4,6 +4,7 @@
 package ep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -299,13 +300,11 @@ func (e *Engine) takeWork(sl *slotState, ev WorkFetched, work *claim.Work, own b
 		return nil
 	}
 	user, _ := ev.Job.EvalString("User", nil)
-	if user == "" {
-		user, _ = ev.Job.EvalString("Owner", nil)
-	}
+	owner, _ := ev.Job.EvalString("Owner", nil)
 	ref := Ref{By: Fetcher, N: uint64(e.issued.fetch())}
 	e.claimRequested(ClaimRequested{
 		Ref: ref, Slot: ev.Slot, Job: ev.Job, work: work,
-		Client: claim.Client{User: user, Owner: user, Host: e.ads.Name()},
+		Client: claim.Client{User: cmp.Or(user, owner), Owner: cmp.Or(owner, user)},
 	})
 	for _, eff := range e.effects {
 		if r, ok := eff.(Reply); ok && r.Ref == ref {

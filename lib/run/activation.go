@@ -255,6 +255,9 @@ func (n *node) jobEnded(now clock.Instant, act claim.ActivationID, a *activation
 	for _, p := range rec.Problems {
 		n.o.Log.Warn("starter", "activation", act, "problem", p)
 	}
+	if h := rec.Held; h != nil && a.start.Fetched { // no queue holds it
+		n.o.Log.Warn("fetched work cannot be run", "slot", a.start.SlotName, "job", jobName(a.start.Job), "code", h.Code, "subcode", h.Subcode, "why", h.Reason)
+	}
 	n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
 		Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,
 		BytesIn: rec.BytesIn, BytesOut: rec.BytesOut, Fault: faultOf(rec.Fault),
