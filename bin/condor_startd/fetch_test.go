@@ -35,6 +35,7 @@ next=$(ls $dir/work | head -n 1)
 [ -z "$next" ] && { echo "nothing to do" >&2; exit 7; }
 mv $dir/work/$next $dir/told/$next.ad
 cat $dir/told/$next.ad
+exit 9
 `
 	noteReply = `dir=%[1]s
 cat > $dir/told/reply.tmp.$$

@@ -78,7 +78,7 @@ const (
 
 // fetching is what the configuration says of fetched work.
 type fetching struct {
-	on    bool // a slot may have a hook
+	on    bool // a slot may have a hook, or had one once
 	snap  *config.Snapshot
 	delay *classad.Expr // FetchWorkDelay, nil where it does not parse
 
@@ -102,7 +102,7 @@ type promise struct {
 
 // configure reads a configuration. Without a keyword no slot fetches.
 func (f *fetching) configure(s *config.Snapshot) {
-	f.snap, f.on = s, false
+	f.snap = s
 	if f.promised == nil {
 		f.promised = make(map[Ref]promise)
 	}
@@ -167,6 +167,9 @@ func (e *Engine) tryFetch(sl *slotState) {
 	f.pair, f.look = sl.pair, now+max(e.times.Polling, fetchLeast)
 	keyword := e.fetch.keyword(sl.s.ID)
 	if keyword == "" {
+		if sl.pair == policy.ClaimedIdle && sl.cur.Work != nil {
+			e.workEnded(WorkEnded{Claim: sl.cur.ID}) // nothing would ever use the claim again
+		}
 		return
 	}
 	if due := e.fetchDue(sl); now < due {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/policy"
 )
 
 const fetches = "STARTD_JOB_HOOK_KEYWORD = FOO\nFOO_HOOK_FETCH_WORK = /hooks/fetch\n"
@@ -265,6 +266,28 @@ func TestFetchWhen(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A claim of fetched work that waits for more of it ends when its hook is taken away.
+//
+// row: S0-312
+func TestFetchHookTakenAway(t *testing.T) {
+	t.Parallel()
+	f := newFetchStage(t, 1, static1+fetches, offers(t, 1, ""))
+	f.run(10 * time.Second)
+	if got := f.pair(slot1); got != policy.ClaimedIdle {
+		t.Fatalf("the slot is %v", got)
+	}
+	f.ask(func(ref Ref) Event { return Reconfigured{Ref: ref, Snapshot: parse(t, f.inv, static1)} })
+	f.run(time.Minute)
+	f.want(`
+	 0.0 FOO fetches for slot1 in Unclaimed/Idle
+	 0.5 FOO accept for slot1
+	10.0 FOO evicts job1 of slot1
+	`)
+	if got := f.pair(slot1); got != policy.UnclaimedIdle {
+		t.Errorf("the slot is %v", got)
 	}
 }
 
