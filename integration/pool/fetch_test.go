@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +20,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/execpoint/execpoint/integration/realpool"
-	"github.com/execpoint/execpoint/lib/eventlog"
+	"github.com/execpoint/execpoint/lib/classad"
 )
 
 // fetchingSlot is a slot with one processor that fetches its work. @DIR@ is the
@@ -46,13 +45,14 @@ Args = "600"
 Owner = "$(id -un)"
 User = "$(id -un)@fetched"
 StarterUserLog = "@DIR@/fetched.log"
+StarterUserLogUseXML = @XML@
 Prio = 2
 E
 `
 
 // varies is what two logs of the same events may have each for itself: when, where, and
 // how much processor time was used.
-var varies = regexp.MustCompile(`\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d|<[^>]*>|\d+ \d\d:\d\d:\d\d`)
+var varies = regexp.MustCompile(`\d\d\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d\d\d)?|<[^>]*>|\d+ \d\d:\d\d:\d\d`)
 
 const replyHook = `#!/bin/sh
 cat > @DIR@/replied
@@ -66,6 +66,15 @@ echo $1 >> @DIR@/reply.log
 // row: S0-308, S0-311, S0-320, S0-321
 func TestFetchedWorkYieldsToASchedd(t *testing.T) {
 	t.Parallel()
+	for _, xml := range []bool{false, true} {
+		t.Run(fmt.Sprintf("xml %v", xml), func(t *testing.T) {
+			t.Parallel()
+			fetchedWorkYields(t, xml)
+		})
+	}
+}
+
+func fetchedWorkYields(t *testing.T, xml bool) {
 	c := newCondor(t, roomy)
 	c.begin("condor_negotiator", "condor_schedd")
 	sides := []string{realpool.Original, realpool.Ours}
@@ -74,23 +83,38 @@ func TestFetchedWorkYieldsToASchedd(t *testing.T) {
 		dir := filepath.Join(c.Dir, "hooks-"+kind)
 		c.Mkdir(dir)
 		hooks[kind] = dir
-		c.files(dir, map[string]string{"fetch": strings.ReplaceAll(fetchHook, "@DIR@", dir), "reply": strings.ReplaceAll(replyHook, "@DIR@", dir)})
+		c.files(dir, map[string]string{"fetch": strings.NewReplacer("@DIR@", dir, "@XML@", fmt.Sprint(xml)).Replace(fetchHook), "reply": strings.ReplaceAll(replyHook, "@DIR@", dir)})
 		eps[kind] = c.NewEP(kind, 1, strings.ReplaceAll(fetchingSlot, "@DIR@", dir))
 		eps[kind].Start() // Begin waits for a partitionable slot
 		t.Cleanup(func() { eps[kind].Stop(syscall.SIGQUIT, 20*time.Second) })
 	}
 	c.ScheddAnswers()
-	events := func(kind string) (codes []eventlog.Code) {
+	// log is the event log of a side's fetched job, one record after the other, without
+	// what varies.
+	log := func(kind string) (records []string) {
 		b, _ := os.ReadFile(filepath.Join(hooks[kind], "fetched.log"))
-		r := eventlog.NewReader(strings.NewReader(string(b)), eventlog.ReaderOptions{})
-		for rec, err := r.Next(); err == nil; rec, err = r.Next() {
-			codes = append(codes, rec.Event.Code())
+		end := "...\n"
+		if xml {
+			end = "</c>\n"
 		}
-		return codes
+		for record := range strings.SplitAfterSeq(string(b), end) {
+			if xml && record != "" {
+				ad, err := classad.ParseXML(record)
+				if err != nil {
+					t.Errorf("%s: %v in %s", kind, err, record)
+					continue
+				}
+				record = ad.Text(classad.Old)
+			}
+			if record != "" {
+				records = append(records, varies.ReplaceAllString(record, "VARIES"))
+			}
+		}
+		return records
 	}
 	for _, kind := range sides {
 		c.Eventually("the fetched job runs at "+kind, patience, func(context.Context) error {
-			if len(events(kind)) == 0 {
+			if len(log(kind)) == 0 {
 				return errors.New(realpool.Last(eps[kind].Log("StartLog"), 30))
 			}
 			return nil
@@ -104,7 +128,7 @@ func TestFetchedWorkYieldsToASchedd(t *testing.T) {
 		c.Submit(dir, filepath.Join(dir, "job.sub"))
 		return filepath.Join(dir, "job.log")
 	}
-	saw := make(map[string]string)
+	saw := make(map[string][]string)
 	for _, kind := range sides {
 		better := submit(kind, 3)
 		c.Eventually("the better job of "+kind+" is done", patience, func(context.Context) error {
@@ -115,17 +139,19 @@ func TestFetchedWorkYieldsToASchedd(t *testing.T) {
 		})
 		replies, err := os.ReadFile(filepath.Join(hooks[kind], "reply.log"))
 		c.Must(err)
-		text, err := os.ReadFile(filepath.Join(hooks[kind], "fetched.log"))
-		c.Must(err)
-		saw[kind] = fmt.Sprintf("replies: %s%s", replies, varies.ReplaceAll(text, []byte("VARIES")))
-		if log := eps[kind].Log("StartLog"); !strings.Contains(log, "preempting claim based on machine rank") {
-			t.Errorf("%s: %s", kind, realpool.Last(log, 30))
+		saw[kind] = append([]string{"replies: " + string(replies)}, log(kind)...)
+		if said := eps[kind].Log("StartLog"); !strings.Contains(said, "preempting claim based on machine rank") {
+			t.Errorf("%s: %s", kind, realpool.Last(said, 30))
 		}
 	}
 	if d := gocmp.Diff(saw[realpool.Original], saw[realpool.Ours]); d != "" {
 		t.Errorf("original (-) and ours (+):\n%s\n%s", d, realpool.Last(eps[realpool.Ours].Log("StartLog"), 30))
 	}
-	if got, want := events(realpool.Original), []eventlog.Code{eventlog.CodeExecute, eventlog.CodeEvicted}; !slices.Equal(got, want) || !strings.HasPrefix(saw[realpool.Original], "replies: accept\n0") {
-		t.Errorf("the original's events are %v, want %v\n%s", got, want, saw[realpool.Original])
+	first, last := "Job executing on host", "Job was evicted"
+	if xml {
+		first, last = `"ExecuteEvent"`, `"JobEvictedEvent"`
+	}
+	if got := saw[realpool.Original]; len(got) != 3 || got[0] != "replies: accept\n" || !strings.Contains(got[1], first) || !strings.Contains(got[2], last) {
+		t.Errorf("what the original does is %q", got)
 	}
 }

@@ -18,7 +18,11 @@ import (
 func AppendXML(dst []byte, h Header, ev Event) ([]byte, error) {
 	ad := classad.NewAd()
 	ad.SetInt("EventTypeNumber", int64(ev.Code()))
-	ad.SetString("EventTime", h.Time.Format("2006-01-02T15:04:05"))
+	layout := "2006-01-02T15:04:05"
+	if h.Time.Nanosecond() >= 1000 {
+		layout += ".000" // as HTCondor has it, unless the microseconds are 0
+	}
+	ad.SetString("EventTime", h.Time.Format(layout))
 	ad.SetInt("Cluster", int64(h.Cluster))
 	ad.SetInt("Proc", int64(h.Proc))
 	ad.SetInt("Subproc", int64(h.Subproc))

@@ -52,6 +52,10 @@ func TestAppendXML(t *testing.T) {
 			t.Errorf("%T (-want +got):\n%s", c.ev, diff)
 		}
 	}
+	h.Time = h.Time.Add(89_123_456)
+	if text, err := AppendXML(nil, h, Unsuspended{}); err != nil || !strings.Contains(string(text), "<s>2026-03-04T05:06:07.089</s>") {
+		t.Errorf("milliseconds: %v, %s", err, text)
+	}
 	if text, err := AppendXML(nil, h, Submit{}); !errs.Is(err, errs.Unsupported) || len(text) != 0 {
 		t.Errorf("an event of an access point: %q, %v", text, err)
 	}
