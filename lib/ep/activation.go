@@ -72,6 +72,7 @@ type order struct {
 	why   vacate       // why the job is to leave, zero if it is not
 	hold  *policy.Hold // the job goes on hold
 	final bool         // the output is wanted although the job will not run again
+	to    Purpose      // of an access point that takes the job back
 }
 
 // evicts reports whether the job was told to leave.

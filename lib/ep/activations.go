@@ -350,7 +350,7 @@ func (e *Engine) deactivateRequested(ev DeactivateRequested) {
 	}
 	sl.cur.Closing = closing
 	if sl.act != nil && ev.How != JobDone {
-		sl.act.order.final = ev.Final
+		sl.act.order.final, sl.act.order.to = ev.Final, ev.Purpose
 		sl.ending.why = e.vacateFor(int(reason.ClaimDeactivated))
 		if ev.How == Forcibly {
 			sl.ending.why.reason = "Claim deactivated forcibly"

@@ -135,6 +135,8 @@ type OrderStarter struct {
 	// Final says of a SoftKill that the output of the job is wanted although it
 	// will not run again.
 	Final bool
+	// Purpose is what the access point that takes the job back does with it.
+	Purpose Purpose
 	// Late says of a HardKill that the job has used up the vacate time of a
 	// SoftKill.
 	Late bool

@@ -185,7 +185,19 @@ type DeactivateRequested struct {
 	// Final says that the job will not run again and its output is wanted all
 	// the same.
 	Final bool
+	// Purpose is what the access point does with the job then, if it says so.
+	Purpose Purpose
 }
+
+// Purpose is what becomes of a job that its access point takes back.
+type Purpose uint8
+
+// The purposes. A shadow says none.
+const (
+	Unsaid Purpose = iota
+	ToRemove
+	ToHold
+)
 
 // Deactivation says how a job is ended by its access point.
 type Deactivation uint8

@@ -74,7 +74,7 @@ func (e *Engine) order(sl *slotState, op Order, deadline time.Duration) {
 	if h := sl.act.order.hold; h != nil {
 		o.Reason, o.Code, o.Subcode, o.Hold = h.Reason, h.Code, h.Subcode, true
 	}
-	o.Final = op == SoftKill && sl.act.order.final
+	o.Final, o.Purpose = op == SoftKill && sl.act.order.final, sl.act.order.to
 	if op == HardKill {
 		o.OutputLimit = max(0, sl.act.limits.output-e.now.Boot)
 		o.Late = sl.act.limits.late

@@ -5,7 +5,8 @@
 // advertises: the jobs of STARTD_CRON_*, the benchmarks of BENCHMARKS_* and the
 // inventory scripts of MACHINE_RESOURCE_INVENTORY_<name>. It owns their
 // settings, when each runs, what their output means and which slots it reaches;
-// and the settings of the owner's backfill client, which is a starter's to run.
+// and the settings of the owner's backfill client and of the hooks of jobs, which are a
+// starter's to run, with what these hooks say of their job.
 //
 // Three parts are values without a clock: a Schedule says what is to start or
 // stop at an instant, a Parser turns output into Blocks, and CronAds hold the

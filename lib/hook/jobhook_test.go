@@ -163,6 +163,8 @@ func TestVerdict(t *testing.T) {
 		{exit(0), "A = 1\nHookStatusMessage = \"fine\"\n", 0, true, false, true, "PREPARE_JOB (hook) succeeded (exited with status 0): fine"},
 		{exit(3), "", 3, false, true, false, "PREPARE_JOB (hook) failed (exited with status 3): <no message>"},
 		{exit(3), "HookStatusMessage = \"bad\"", 3, false, true, false, "PREPARE_JOB (hook) failed (exited with status 3): bad"},
+		{exit(0), "HookStatusMessage = \"a\tred \x1b[31malarm\x07\"", 0, true, false, true, "PREPARE_JOB (hook) succeeded (exited with status 0): a red  [31malarm"},
+		{exit(0), "HookStatusMessage = \" \t \"", 0, true, false, false, "PREPARE_JOB (hook) succeeded (exited with status 0): <no message>"},
 		{exit(3), "HookStatusCode = 0", 0, true, false, false, "PREPARE_JOB (hook) succeeded (reported status 000): <no message>"},
 		{exit(0), "HookStatusCode = 7", 7, false, true, false, "PREPARE_JOB (hook) failed (reported status 007): <no message>"},
 		{exit(0), "HookStatusCode = 299", 299, false, true, false, "PREPARE_JOB (hook) failed (reported status 299): <no message>"},

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
@@ -54,6 +55,7 @@ func VerdictOf(h JobHook, path string, status host.ExitStatus, output []byte) Ve
 	}
 	v.OK, v.Hold = v.Code == 0, v.Code > 0 && v.Code <= lastHold
 	message, _ := v.Edits.EvalString("HookStatusMessage", nil)
+	message = strings.TrimSpace(strings.Map(printable, message))
 	v.Tell = v.OK && message != ""
 	word := "failed"
 	if v.OK {
@@ -67,6 +69,15 @@ func VerdictOf(h JobHook, path string, status host.ExitStatus, output []byte) Ve
 	}
 	v.Text = fmt.Sprintf("%s %s (%s): %s", h.name(path), word, how, message)
 	return v
+}
+
+// printable makes a blank of what would begin a line of its own in an event log, or be
+// obeyed by a terminal.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
 }
 
 // parseEdits reads lines "Name = expression" up to the first one that is something else.

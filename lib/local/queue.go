@@ -124,8 +124,12 @@ func (a *AP) act(now clock.Instant, j *job, v jobpolicy.Verdict) []ep.Event {
 	if want, said := j.ad.EvalBool("WantGracefulRemoval", a.env(now)); said && !want && v.Action != jobpolicy.Vacate {
 		how = ep.Forcibly
 	}
-	return []ep.Event{ep.DeactivateRequested{Ref: a.newRef(ask{kind: 'd', job: j, lease: r.lease}), Claim: r.lease.id, How: how}}
+	return []ep.Event{ep.DeactivateRequested{Ref: a.newRef(ask{kind: 'd', job: j, lease: r.lease}), Claim: r.lease.id, How: how, Purpose: purposes[v.Action]}}
 }
+
+// purposes are what the engine is told of verdicts: with them the starter chooses the
+// job's signal and tells its hook how the job leaves.
+var purposes = map[jobpolicy.Action]ep.Purpose{jobpolicy.Remove: ep.ToRemove, jobpolicy.Hold: ep.ToHold}
 
 // carryOut does to a job that does not run what a verdict says.
 func (a *AP) carryOut(now clock.Instant, j *job, v jobpolicy.Verdict) {

@@ -136,8 +136,11 @@ func (n *node) order(now clock.Instant, e ep.OrderStarter) {
 // orderOf is an order of the engine in the words of the protocol.
 func orderOf(e ep.OrderStarter) protocol.Order {
 	why := protocol.Leave{Manner: protocol.MannerVacate, Asked: askedBy(e.Code), Reason: e.Reason, Code: e.Code, Subcode: e.Subcode}
-	if e.Hold {
+	switch {
+	case e.Hold || e.Purpose == ep.ToHold:
 		why.Manner = protocol.MannerHold
+	case e.Purpose == ep.ToRemove:
+		why.Manner = protocol.MannerRemove
 	}
 	switch e.Op {
 	case ep.Suspend:

@@ -174,6 +174,7 @@ func (a *activation) run(ctx context.Context, orders <-chan protocol.Order) erro
 		case <-channel(a.updates):
 			if a.measured() {
 				a.usage()
+				a.runUpdateHook()
 			}
 			a.updates.Reset(a.plan.Settings.Update)
 		case <-channel(a.polls.timer):

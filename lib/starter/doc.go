@@ -13,6 +13,7 @@
 //	source.go      what a job comes from: Fetch, Notify, Deliver, satisfied by
 //	               lib/starter/localjob and lib/starter/shadowjob
 //	stages.go      what their answers mean to the life
+//	jobhooks.go    the owner's programs around a job
 //	runs.go        the job's runner, of lib/starter/runner: a new universe is one there
 //	visitors.go    what shadows that come back, and the owner's tools, reach of it
 //

@@ -5,11 +5,9 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -30,8 +28,8 @@ import (
 //
 // PREPARE_JOB_BEFORE_TRANSFER and PREPARE_JOB are waited for, without a limit: what they
 // print is put into the job's ad, and they may refuse the job. UPDATE_JOB_INFO is started
-// whenever the access point is told how the job is, and is not waited for. JOB_EXIT is
-// waited for during JOB_EXIT_TIMEOUT, before anybody is told how the job has ended. It is
+// STARTER_INITIAL_UPDATE_INTERVAL after the job and every STARTER_UPDATE_INTERVAL from then
+// on, and is not waited for. JOB_EXIT is waited for during JOB_EXIT_TIMEOUT, before anybody is told how the job has ended. It is
 // run as well for a job that was prepared by a hook and then never started, so that what
 // was set up can be taken down.
 //
@@ -112,107 +110,6 @@ func (a *activation) startHook(ctx context.Context, h hook.JobHook, args []strin
 		a.log.Info(msg)
 	}
 	return run, err
-}
-
-// runPrepareHook starts a prepare hook and returns true, or false if the job has none or
-// is not to be run. next goes on with what the hook has made of the job.
-func (a *activation) runPrepareHook(h hook.JobHook, next func() []duty) bool {
-	path := a.hooks.chosen.Path(h)
-	if path == "" {
-		return false
-	}
-	args, _ := a.hooks.chosen.Args(h) // Unsound has looked
-	refused := func(duties []duty) bool {
-		a.perform(duties)
-		return true
-	}
-	if err := a.place.WriteAds(); err != nil {
-		return refused(a.unable(err))
-	}
-	if h == hook.PrepareJob { // what it makes is output, as with HTCondor
-		if err := a.listInput(); err != nil {
-			return refused(a.unable(err))
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	run, err := a.startHook(ctx, h, args, a.job.Ad)
-	if err != nil {
-		cancel()
-		if short := a.short(err); short != nil {
-			return refused(a.unable(short))
-		}
-		_, text := a.holds.Number(err)
-		return refused(a.life.prepared(a.holds.From(reason.HookPrepareJobFailure, 0, fmt.Sprintf("failed to execute %s (%s): %s", h, path, text))))
-	}
-	a.hooks.prepared = true
-	a.async(func(order context.Context) func() []duty {
-		select {
-		case <-run.Done():
-		case <-order.Done():
-		}
-		cancel()
-		report := run.Report()
-		return func() []duty {
-			if a.life.evicted != nil {
-				a.logHook(h, path, report, report.Failed())
-				return a.life.prepared(nil) // the life knows why
-			}
-			return a.hooked(h, path, report, next)
-		}
-	})
-	return true
-}
-
-// hooked goes on with what a prepare hook said.
-func (a *activation) hooked(h hook.JobHook, path string, r *hook.Report, next func() []duty) []duty {
-	v := hook.VerdictOf(h, path, r.Status, r.Output)
-	a.logHook(h, path, r, !v.OK)
-	if a.log != nil && v.Unread != nil {
-		a.log.Warn(string(h)+" printed a line that is no attribute; it and what follows do not count", "hook", path, "err", *v.Unread)
-	}
-	if a.log != nil && (v.Tell || !v.OK) {
-		a.log.Info(v.Text)
-	}
-	switch {
-	case v.Hold:
-		return a.life.prepared(a.holds.From(reason.HookPrepareJobFailure, v.Code, v.Text))
-	case !v.OK:
-		return a.unfitFor(&job.Unfit{Err: errors.New(v.Text), Eviction: job.Eviction{Reason: v.Text, Code: int(reason.StarterError), Subcode: v.Code}})
-	case v.Tell:
-		a.source.Warned(v.Text)
-	}
-	if hold := a.edit(v.Edits); hold != nil {
-		return a.life.prepared(hold)
-	}
-	return next()
-}
-
-// edit puts what a hook printed into the job's ad, from which all that follows is read
-// again: the program and its arguments, its environment, its files. Whether files are
-// moved is decided by then. A hook that names another program by its full path means that
-// file, and not one of that name in the scratch directory, which is what HTCondor's
-// starter looks for where it has transferred an executable: its documents have a hook
-// choose between programs of the machine.
-func (a *activation) edit(edits *classad.Ad) *protocol.Hold {
-	const decided = "ShouldTransferFiles"
-	if _, ok := edits.Lookup(decided); ok {
-		edits.Delete(decided)
-	}
-	if edits.Len() == 0 {
-		return nil
-	}
-	ad := a.job.Ad.Clone() // others may be reading it
-	ad.Update(edits)
-	cmd, _ := ad.EvalString("Cmd", nil)
-	if _, said := edits.Lookup("TransferExecutable"); !said && cmd != a.job.Text("Cmd") && filepath.IsAbs(cmd) {
-		ad.SetBool("TransferExecutable", false)
-	}
-	edited, err := a.source.Read(ad, a.box.Scratch(), a.home())
-	if err != nil {
-		return a.holds.Broken(fmt.Errorf("the job as its hook left it: %w", err))
-	}
-	a.job, a.place.Job = edited, edited
-	return a.chooseRunner()
 }
 
 // runUpdateHook starts UPDATE_JOB_INFO with how the job is now. One that still runs is
@@ -299,15 +196,19 @@ func (a *activation) runExitHook(next func()) bool {
 	return true
 }
 
-// exitWord is the argument of JOB_EXIT: how the job has left.
+// exitWord is the argument of JOB_EXIT: how the job has left. A shadow that takes its job
+// back says only of one that it removes with its output (condor_rm -transfer) what for;
+// else it is "evict", as with HTCondor: to take a job for removed that comes back could
+// cost what it has done.
 func (a *activation) exitWord() string {
 	e := a.life.evicted
 	switch {
 	case e == nil && a.life.ran:
 		return "exit"
-	case e != nil && e.manner == protocol.MannerHold:
+	case e == nil:
+	case e.said == protocol.MannerHold || e.code == int(reason.UserRequest):
 		return "hold"
-	case e != nil && e.manner == protocol.MannerRemove:
+	case e.said == protocol.MannerRemove || e.code == int(reason.JobRemoved) || e.final:
 		return "remove"
 	}
 	return "evict"
@@ -315,18 +216,12 @@ func (a *activation) exitWord() string {
 
 // hookAd is the job's ad with how the job is, or has ended.
 func (a *activation) hookAd(m job.Moment) *classad.Ad {
-	ad := classad.NewAd()
-	ad.SetParent(a.job.Ad)
+	ad := a.job.ForSandbox(a.box.Scratch())
 	if !a.life.ran {
 		return ad
 	}
 	s := a.state(m)
-	s.Usage = a.source.Total(s.Usage)
-	s.Publish(ad, job.Words[m])
-	ad.SetInt("ResidentSetSize", max(s.Usage.RSSKiB, s.Usage.PeakRSSKiB))
-	for _, script := range s.Scripts {
-		ad.Update(script)
-	}
+	ad.Update(a.source.Measured(s))
 	if !s.Ended.IsZero() && s.Status.Signal == 0 { // documented; HTCondor has it of signals alone
 		ad.SetString("ExitReason", fmt.Sprintf("exited normally with status %d", s.Status.Code))
 	}

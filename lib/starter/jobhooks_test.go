@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,6 +201,37 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// A hook that prints the whole ad which it was given, with one more attribute, changes
+// nothing else: not where output goes, nor what runs.
+//
+// row: S0-330
+func TestHookEchoes(t *testing.T) {
+	t.Parallel()
+	var g given
+	tell := g.says("Edited = true\n", well)
+	p := hooked(t, "TransferExecutable = true\nHookKeyword = \"a\"\n", "A_HOOK_PREPARE_JOB = HOOKS/echo\nA_HOOK_JOB_EXIT = HOOKS/last\n", writes("result", "42", well), map[string]hosttest.Program{
+		"last": g.says("", well),
+		"echo": func(q *hosttest.Process) host.ExitStatus {
+			end := tell(q)
+			if _, err := io.WriteString(q.Spec().Stdout, g.all("echo")[0].Text(classad.Old)); err != nil {
+				return host.ExitStatus{Exited: true, Code: 95}
+			}
+			return end
+		},
+	})
+	rec := p.last()
+	if !rec.Status.Success() || p.ran() != "echo job last" {
+		t.Fatalf("ran %s: %+v", p.ran(), rec)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.submit, "out.txt")); err != nil || string(text) != "hello" {
+		t.Errorf("the standard output: %q, %v", text, err)
+	}
+	ad := g.all("last")[0]
+	if edited, _ := ad.EvalBool("Edited", nil); !edited || ad.Eval("OrigIwd", nil).String() != strconv.Quote(p.submit) {
+		t.Errorf("JOB_EXIT was given\n%s", ad.Text(classad.Old))
+	}
+}
+
 // What becomes of a job that its prepare hook refuses.
 //
 // row: S0-331, S0-332, S0-333
@@ -252,7 +284,7 @@ func TestHookRefuses(t *testing.T) {
 					t.Error("the job counts as begun")
 				}
 				if c.Request.Call.String() == "ulog" {
-					if code, _ := c.Request.Ad.EvalInt("HoldReasonCode", nil); tt.code == 0 && code < 1000 && code != 0 {
+					if code, said := c.Request.Ad.EvalInt("HoldReasonCode", nil); tt.code == 0 && tt.ran != "" && said || code > 0 && code < 1000 && tt.code == 0 {
 						t.Errorf("the shadow is to hold the job: %d", code)
 					}
 				}
@@ -264,49 +296,68 @@ func TestHookRefuses(t *testing.T) {
 	}
 }
 
-// UPDATE_JOB_INFO is told how the job is, is not waited for, and ends with the job.
+// UPDATE_JOB_INFO is told how the job is, first after 8 seconds and then every 300.
 //
-// row: S0-335
+// row: S0-334, S0-335
 func TestUpdateHook(t *testing.T) {
 	t.Parallel()
-	var g given
-	tell, go1 := g.says("", well), make(chan struct{}, 10)
-	p := hooked(t, "", "STARTER_JOB_HOOK_KEYWORD = a\nA_HOOK_UPDATE_JOB_INFO = HOOKS/update\nSTARTER_INITIAL_UPDATE_INTERVAL = 1000\nSTARTER_UPDATE_INTERVAL = 1000\n", sleeper(100*time.Hour, 0),
-		map[string]hosttest.Program{"update": func(q *hosttest.Process) host.ExitStatus {
-			end := tell(q)
-			go1 <- struct{}{}
-			if n := len(g.all("update")); n == 3 { // the last one goes on
-				q.Sleep(100 * time.Hour)
+	execute, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "update"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var g given
+		var at []string
+		tell := g.says("ignored", host.ExitStatus{Exited: true, Code: 5})
+		k := newTalk(t, execute, sleeper(400*time.Second, 0))
+		k.machine.Install(filepath.Join(dir, "update"), func(q *hosttest.Process) host.ExitStatus {
+			at = append(at, k.passed().String())
+			return tell(q)
+		})
+		k.plan(func(p *protocol.Plan) {
+			p.Settings = configured(t, "STARTER_JOB_HOOK_KEYWORD = a\nA_HOOK_UPDATE_JOB_INFO = "+dir+"/update\nSTARTER_INITIAL_UPDATE_INTERVAL = 8\nSTARTER_UPDATE_INTERVAL = 300\n")
+			p.JobAd += "ClusterId = 7\n"
+		})
+		last := lastWord(k)
+		time.Sleep(350 * time.Second)
+		k.send(protocol.Suspend{})
+		time.Sleep(300 * time.Second)
+		k.send(protocol.Continue{})
+		rec := <-last
+		var states []string
+		for _, ad := range g.all("update") {
+			s, _ := ad.EvalString("JobState", nil)
+			states = append(states, s)
+			for _, name := range []string{"JobPid", "NumPids", "JobStartDate", "RemoteSysCpu", "RemoteUserCpu", "ImageSize", "ClusterId"} {
+				if _, ok := ad.Eval(name, nil).AsNumber(); !ok {
+					t.Errorf("%s is missing in\n%s", name, ad.Text(classad.Old))
+				}
 			}
-			return end
-		}})
-	until[protocol.Running](p)
-	p.send(protocol.Suspend{})
-	<-go1
-	p.send(protocol.Continue{})
-	<-go1
-	p.send(protocol.Suspend{})
-	<-go1
+		}
+		if diff := cmp.Diff([]string{"8s", "5m8s", "10m8s"}, at); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"Running", "Running", "Suspended"}, states); diff != "" {
+			t.Error(diff)
+		}
+		if rec.Status.Code != 0 || !rec.Status.Exited {
+			t.Errorf("%+v", rec)
+		}
+	})
+}
+
+// A hook that still runs when the job has ended ends with it.
+func TestUpdateHookEnds(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	p := hooked(t, "", "STARTER_JOB_HOOK_KEYWORD = a\nA_HOOK_UPDATE_JOB_INFO = HOOKS/update\nSTARTER_INITIAL_UPDATE_INTERVAL = 1\n", sleeper(100*time.Hour, 0),
+		map[string]hosttest.Program{"update": func(q *hosttest.Process) host.ExitStatus { close(begun); return sleeper(100*time.Hour, 0)(q) }})
+	<-begun
 	p.send(protocol.HardKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}})
 	p.last()
-	ads := g.all("update")
-	var states []string
-	for _, ad := range ads {
-		s, _ := ad.EvalString("JobState", nil)
-		states = append(states, s)
-		for _, name := range []string{"JobPid", "NumPids", "JobStartDate", "RemoteSysCpu", "RemoteUserCpu", "ImageSize", "ClusterId"} {
-			if _, ok := ad.Eval(name, nil).AsNumber(); !ok {
-				t.Errorf("%s is missing in\n%s", name, ad.Text(classad.Old))
-			}
-		}
-	}
-	if diff := cmp.Diff([]string{"Suspended", "Running", "Suspended"}, states); diff != "" {
-		t.Error(diff)
-	}
-	for _, f := range p.machine.Families() {
-		if !f.Status().Ended() || !f.Closed() {
-			t.Errorf("%s is left", f.Spec.Path)
-		}
+	all := p.machine.Families()
+	if p.ran() != "job update" || all[1].Status().Signal != hosttest.SIGKILL || !all[1].Closed() {
+		t.Errorf("ran %s, the hook: %v", p.ran(), all[1].Status())
 	}
 }
 
@@ -326,6 +377,7 @@ func TestExitHook(t *testing.T) {
 		{"evict", protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerVacate, Code: 1010, Reason: "vacate"}}, "evict", false},
 		{"evict at once", protocol.HardKill{Leave: protocol.Leave{Code: 1010, Reason: "vacate"}}, "evict", false},
 		{"remove", protocol.HardKill{Leave: protocol.Leave{Manner: protocol.MannerRemove, Code: 1010, Reason: "rm"}}, "remove", false},
+		{"taken back by its shadow", protocol.HardKill{Leave: protocol.Leave{Code: 1009, Reason: "Claim deactivated forcibly"}}, "evict", false},
 		{"hold", protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerHold, Code: 1, Reason: "hold"}}, "hold", false},
 		{"remove, and the hook hangs", protocol.HardKill{Leave: protocol.Leave{Manner: protocol.MannerRemove, Code: 1010, Reason: "rm"}}, "remove", true},
 	} {

@@ -48,6 +48,7 @@ const (
 // eviction is an order to leave.
 type eviction struct {
 	manner   protocol.Manner
+	said     protocol.Manner // as the order had it
 	asked    string
 	reason   string
 	code     int
@@ -163,9 +164,9 @@ func (l *life) ordered(o protocol.Order) []duty {
 	case protocol.Continue:
 		return l.proceed()
 	case protocol.SoftKill:
-		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline, final: o.Final})
+		return l.evict(eviction{manner: o.Manner, said: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, deadline: o.Deadline, final: o.Final})
 	case protocol.HardKill:
-		return l.evict(eviction{manner: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true, limit: o.OutputLimit})
+		return l.evict(eviction{manner: o.Manner, said: o.Manner, asked: o.Asked, reason: o.Reason, code: o.Code, subcode: o.Subcode, hard: true, limit: o.OutputLimit})
 	}
 	return nil
 }

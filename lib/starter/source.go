@@ -38,9 +38,14 @@ type Notify interface {
 	Lease() time.Duration // how long to wait for who hears it
 }
 
-// Warn writes into the job's event log what keeps the job from nothing. Nothing waits.
-type Warn interface {
-	Warned(text string)
+// Hooked serves the hooks of a job.
+type Hooked interface {
+	// Meet makes the starter known to who hears how the job fares, before a hook runs
+	// that comes before the input; Bring does it else. It may take time. Errors are as
+	// those of Bring.
+	Meet(ctx context.Context, p *job.Place) error
+	Warned(text string)               // for the job's event log: it keeps the job from nothing
+	Measured(s job.State) *classad.Ad // what an update of the job tells that is so
 }
 
 // Deliver brings back what the job left and tells how it went. What may take time
@@ -64,7 +69,7 @@ type Deliver interface {
 type source struct {
 	Fetch
 	Notify
-	Warn
+	Hooked
 	Deliver
 }
 

@@ -69,14 +69,37 @@ func (a *activation) learned(got job.Learned, err error) []duty {
 	if err := a.chooseHooks(); err != nil {
 		return a.unfit(err, int(reason.StarterError))
 	}
-	bring := func() []duty {
+	if a.hooks.chosen.Path(hook.PrepareBeforeTransfer) == "" {
 		a.bring()
-		return nil
+	} else {
+		a.meet()
 	}
-	if a.runPrepareHook(hook.PrepareBeforeTransfer, bring) {
-		return nil
+	return nil
+}
+
+// meet has the source know the starter, and the hook run that comes before the input.
+func (a *activation) meet() {
+	meet := func(ctx context.Context) func() []duty {
+		err := a.source.Meet(ctx, a.place)
+		return func() []duty {
+			if err != nil || a.life.evicted != nil {
+				return a.brought(job.Brought{}, err)
+			}
+			bring := func() []duty {
+				a.bring()
+				return nil
+			}
+			if a.runPrepareHook(hook.PrepareBeforeTransfer, bring) {
+				return nil
+			}
+			return bring()
+		}
 	}
-	return bring()
+	if a.local() {
+		a.atOnce(meet)
+		return
+	}
+	a.async(meet)
 }
 
 // bring has the input brought.
@@ -162,7 +185,6 @@ func (a *activation) changed() {
 	default:
 		a.notify(job.Runs)
 	}
-	a.runUpdateHook()
 }
 
 // rejoined tells a shadow that came back how the job is now. That it has exited is

@@ -146,8 +146,20 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error)
 	return sent, nil
 }
 
+// Meet does nothing.
+func (*Job) Meet(context.Context, *job.Place) error { return nil }
+
 // Warned has a text written into the job's event log.
 func (j *Job) Warned(text string) { j.Report(protocol.Event{Text: text}) }
+
+// Measured is what is known of the job's processes.
+func (j *Job) Measured(s job.State) *classad.Ad {
+	ad := classad.NewAd()
+	s.Publish(ad, job.Words[s.Moment])
+	ad.SetInt("ResidentSetSize", s.Usage.RSSKiB)
+	ad.SetInt("DiskUsage", s.Disk.KiB)
+	return ad
+}
 
 // Close ends Chirp.
 func (j *Job) Close(context.Context) {

@@ -31,8 +31,10 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 
 func (j *Job) bring(ctx context.Context) (moved carried, err error) {
 	of := j.place.Job
-	if err := j.introduce(ctx); err != nil {
-		return moved, err
+	if !j.met {
+		if err := j.introduce(ctx); err != nil {
+			return moved, err
+		}
 	}
 	if err := j.openCreds(ctx); err != nil {
 		return moved, err
@@ -70,6 +72,12 @@ func (j *Job) bring(ctx context.Context) (moved carried, err error) {
 	opened, err := j.openStreams(ctx, kind)
 	j.stream(opened)
 	return moved, err
+}
+
+// Meet introduces the starter before the input is brought.
+func (j *Job) Meet(ctx context.Context, p *job.Place) error {
+	j.place, j.mover.place, j.met = p, p, true
+	return notBrought(j.introduce(ctx))
 }
 
 // introduce makes the starter and the shadow known to each other.

@@ -37,7 +37,8 @@ type Job struct {
 	user         *host.Identity // as the shadow says; nil where it was not asked
 	creds        *fetched
 	chirp        *job.Chirp
-	checkpointNo int // the next one; 0 before there was any
+	checkpointNo int  // the next one; 0 before there was any
+	met          bool // the starter is introduced to the shadow
 	ending       ending
 
 	mu      sync.Mutex

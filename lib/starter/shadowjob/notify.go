@@ -95,6 +95,9 @@ func (j *Job) Warned(text string) {
 	})
 }
 
+// Measured is what an update tells the shadow.
+func (j *Job) Measured(s job.State) *classad.Ad { return j.condition(s, words[s.Moment]).ad() }
+
 // Lease is what is left of the job's lease.
 func (j *Job) Lease() time.Duration {
 	length := time.Duration(0)
