@@ -121,7 +121,8 @@ const fetchStatic = `NUM_CPUS = 1
 // row: S0-308, S0-310, S0-312, S0-313, S0-314, S0-317, S0-319, S0-320, S0-321, S0-322, S0-324
 func TestFetchedJob(t *testing.T) {
 	t.Parallel()
-	f := newFetching(t, fetchStatic)
+	f := newFetching(t, fetchStatic+"FOO_HOOK_JOB_EXIT = $(LOCAL_DIR)/hooks/exit\n")
+	f.program("hooks/exit", fmt.Sprintf("echo \"exit hook $1 user=$(id -un) $(grep -c '^JobName = .one.$')\" >> %s/told/exits\n", f.dir))
 	f.must(os.WriteFile(f.path("iwd/prog"), []byte("#!/bin/sh\necho \"args=$# $1 $2 env=$COLOR $SIZE in=$(cat) pwd=$(pwd -P) user=$(id -un)\"\n"+
 		"grep -i '^HookKeyword' $_CONDOR_JOB_AD\necho bad >&2\nexit 3\n"), 0o755))
 	f.must(os.WriteFile(f.path("iwd/in"), []byte("input"), 0o644))
@@ -145,7 +146,8 @@ func TestFetchedJob(t *testing.T) {
 		}
 	}
 
-	// The hooks.
+	// The hooks, that of the starter by the same keyword among them.
+	f.reads("told/exits", "exit hook exit user="+f.owner+" 1\n")
 	user := f.hookUser()
 	calls := f.reads("told/calls", "fetch args=0 user="+user+"\n", "reply accept one user="+user+"\n", "evict args=0 one user="+user+"\n")
 	if strings.Contains(calls, "reject") {
