@@ -20,7 +20,7 @@ func (m *Machine) Daemon(problems []slot.Problem, now clock.Instant) *classad.Ad
 	out.Update(m.ad)
 	for _, name := range [...]string{
 		"TargetType", "HasStartDaemonAd", attrAdmitted, attrExecuteVolume, attrCurrentRank, attrNumPids, attrRetirementRemaining,
-		"LastFetchWorkCompleted", "LastFetchWorkSpawned", "NextFetchWorkDelay",
+		attrFetchCompleted, attrFetchSpawned, attrFetchDelay,
 		attrKeyboardIdle, attrConsoleIdle, attrLoadAvg, attrCondorLoadAvg, attrScratch,
 	} {
 		out.Delete(name)

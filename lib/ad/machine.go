@@ -169,14 +169,19 @@ func (m *Machine) publishStatic() {
 	ad.SetInt("TotalVirtualMemory", inv.SwapKiB)
 	ad.SetBool(attrAdmitted, false)
 	for _, name := range [...]string{
-		attrLastBenchmark, "LastFetchWorkCompleted", "LastFetchWorkSpawned", attrNumPids, attrRetirementRemaining,
+		attrLastBenchmark, attrFetchCompleted, attrFetchSpawned, attrNumPids, attrRetirementRemaining,
 	} {
 		ad.SetInt(name, 0)
 	}
 	if !m.benchmarked.IsZero() {
 		ad.SetInt(attrLastBenchmark, m.benchmarked.Unix())
 	}
-	ad.SetInt("NextFetchWorkDelay", -1)
+	ad.SetInt(attrFetchDelay, -1)
+	if s, ok := m.set.cfg.Lookup(attrFetchWorkDelay); ok && !s.IsDefault {
+		if e, err := m.set.cfg.Expr(attrFetchWorkDelay); err == nil && e != nil {
+			ad.Set(attrFetchWorkDelay, e)
+		}
+	}
 	ad.SetReal(attrCurrentRank, 0)
 	for _, r := range m.src.Ledger.Unlisted() {
 		ad.Update(r.Attrs)

@@ -47,6 +47,8 @@ type Claim struct {
 	KeptByStarter bool
 	// Activations counts the jobs that were started under the claim.
 	Activations int
+	// Work is what the claim was made for, nil unless it is one of fetched work.
+	Work *Work
 	// Closing is set when the client was told that the claim takes no more
 	// jobs.
 	Closing bool
@@ -78,4 +80,12 @@ func (c *Claim) WorklifeOver(worklife time.Duration, now clock.Instant) bool {
 func (c *Claim) Add(a *Activation, now clock.Instant) {
 	c.TotalRun += a.RunTime(now)
 	c.TotalSuspended += a.SuspendedTime(now)
+}
+
+// Work is a job that a slot has fetched for itself.
+type Work struct {
+	Keyword  string      // of the hooks that fetched it
+	Job      *classad.Ad // the last one
+	Accepted bool        // its source was told so
+	Started  bool        // it was activated, or that was tried
 }

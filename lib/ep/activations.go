@@ -127,6 +127,7 @@ func (e *Engine) activate(sl *slotState, ev ActivateRequested) {
 	e.emit(StartStarter{
 		Activation: id, Claim: sl.cur.ID, Split: e.splittable(sl), Slot: sl.s.ID, SlotName: sl.name, FullName: sl.full,
 		Job: ev.Job, MachineAd: machine, Given: sl.s.Total, MaxVacate: policy.MaxVacate(e.policyView(sl)),
+		Fetched: sl.cur.Work != nil,
 	})
 }
 

@@ -23,6 +23,9 @@ func (e *Engine) refuse(ref Ref, code int, err error) {
 	if !ref.IsZero() {
 		e.emit(Reply{Ref: ref, Code: code, Err: err})
 	}
+	if ref.By == Fetcher {
+		e.breakPromise(ref)
+	}
 }
 
 func (e *Engine) claimRequested(ev ClaimRequested) {
@@ -165,7 +168,7 @@ func (t traces) String() string {
 // take gives the slot to the request. The slot must be free for it.
 func (e *Engine) take(sl *slotState, ev ClaimRequested) {
 	sl.waiting = e.newWaiting(sl, ev)
-	sl.waiting.claim.ID = e.spend(sl, ev.Capability)
+	sl.waiting.claim.ID = e.idFor(sl, ev)
 	e.moveOn(sl, policy.ClaimedIdle, policy.ClaimTaken, policy.ByClaim, "")
 }
 
@@ -187,13 +190,13 @@ func (e *Engine) claimOver(sl *slotState, ev ClaimRequested) {
 		return
 	}
 	e.dropWaiting(sl)
-	w.claim.ID = e.spend(sl, ev.Capability)
+	w.claim.ID = e.idFor(sl, ev)
 	w.reason = policy.WaitsByPriority
 	if w.claim.Rank > sl.cur.Rank {
 		w.reason = policy.WaitsByRank
 	}
 	sl.waiting = w
-	e.emit(ClaimWaits{Slot: sl.s.ID, Name: sl.name, Why: w.reason})
+	e.emit(ClaimWaits{Slot: sl.s.ID, Name: sl.name, Why: w.reason, Fetched: ev.work != nil})
 	e.ads.Preempted(w.reason == policy.WaitsByRank, e.now)
 	sl.ad.SetWaiting(w.claim)
 	e.emit(AdChanged{Slot: sl.s.ID})
@@ -214,7 +217,7 @@ func (e *Engine) newWaiting(sl *slotState, ev ClaimRequested) *waiting {
 	v := e.policyViewWith(sl, ev.Job)
 	return &waiting{ref: ev.Ref, req: ev, claim: &claim.Claim{
 		Slot: sl.s.ID, Client: ev.Client, Request: ev.Job, Rank: policy.RankOf(v),
-		Granted: lease, KeptByStarter: kept || !said,
+		Granted: lease, KeptByStarter: kept || !said, Work: ev.work,
 	}}
 }
 
@@ -237,6 +240,7 @@ func (e *Engine) beginClaim(sl *slotState) {
 func (e *Engine) grant(sl *slotState) {
 	w := sl.waiting
 	sl.waiting = nil
+	delete(e.fetch.promised, w.ref)
 	if w.silent {
 		return
 	}
@@ -264,6 +268,7 @@ func (e *Engine) endClaim(sl *slotState) {
 	}
 	e.fade(sl)
 	delete(e.slots.byClaim, c.ID.Public)
+	e.evictWork(sl, c)
 	e.emit(ClaimEnded{Claim: c.ID, Slot: sl.s.ID, Client: c.Client, Reason: sl.ending.why.reason, Code: sl.ending.why.code, ByClient: sl.ending.byClient})
 	sl.cur, sl.ending.byClient, sl.commanded, sl.ending.why = nil, false, false, vacate{}
 	sl.ad.ClearClaim()

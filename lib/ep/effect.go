@@ -100,6 +100,7 @@ type StartStarter struct {
 	MachineAd  *classad.Ad // the slot's ad, flat, for the job to read
 	Given      slot.Quantities
 	MaxVacate  time.Duration // how long a soft kill may take at present
+	Fetched    bool          // the job is one that the slot has fetched: it has no shadow
 }
 
 // Order is what a starter can be told.

@@ -39,6 +39,9 @@ type Config struct {
 	// Backfill says that the caller carries StartBackfill out. Without it no slot
 	// is ever in Backfill.
 	Backfill bool
+	// Fetches says that the caller carries FetchWork out. Without it no slot fetches
+	// work.
+	Fetches bool
 
 	// Shutdown is the reason that jobs and their users get when the EP ends; "" is
 	// that of HTCondor's startd, which scripts of a pool look for.
@@ -79,7 +82,7 @@ type Engine struct {
 
 // issued counts the claims and activations that there have been: each has a
 // number of its own.
-type issued struct{ claims, activations int64 }
+type issued struct{ claims, activations, fetches int64 }
 
 func (n *issued) claim() int64 {
 	n.claims++
@@ -89,6 +92,11 @@ func (n *issued) claim() int64 {
 func (n *issued) activation() int64 {
 	n.activations++
 	return n.activations
+}
+
+func (n *issued) fetch() int64 {
+	n.fetches++
+	return n.fetches
 }
 
 // overlap is what the engine knows of slots that share resources with others.
@@ -169,6 +177,7 @@ func (e *Engine) configure(s *config.Snapshot) error {
 	e.bench.configured = e.cfg.Benchmarks && benchmarked(s)
 	e.back.enabled = backfilled(s)
 	e.back.configured = e.cfg.Backfill && e.back.enabled
+	e.fetch.configure(s)
 	return nil
 }
 
@@ -279,6 +288,8 @@ func (e *Engine) Step(now clock.Instant, ev Event) []Effect {
 		e.abilitiesFound(ev)
 	case Rehomed:
 		e.rehomed()
+	case WorkFetched:
+		e.workFetched(ev)
 	case CoalesceRequested:
 		e.coalesceRequested(ev)
 	case DataSlotRequested:
@@ -334,6 +345,7 @@ func (e *Engine) update() {
 // Tick is due.
 func (e *Engine) finish() {
 	e.due()
+	e.fetchAll()
 	e.sweep()
 	e.drainStep()
 	e.sweep()
@@ -388,6 +400,7 @@ func (e *Engine) reconfigured(ev Reconfigured) {
 	for _, sl := range e.slots.all {
 		sl.exprs = e.exprs.byType[sl.s.TypeID]
 		e.stock(sl)
+		sl.fetch.look = 0
 		e.emit(AdChanged{Slot: sl.s.ID})
 	}
 }

@@ -72,6 +72,8 @@ type ClaimRequested struct {
 	// Priority says that a negotiator prefers the user, so that a rank as good
 	// as the present one is enough to preempt.
 	Priority bool
+
+	work *claim.Work // of the engine's own request, for fetched work
 }
 
 // ClaimWithdrawn takes the ClaimRequested with that Ref back while it waits for

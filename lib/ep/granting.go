@@ -24,6 +24,7 @@ type owners struct {
 	granting
 	wholeClaims bool // ENABLE_CLAIMABLE_PARTITIONABLE_SLOTS
 	keepBroken  bool // CONTINUE_TO_ADVERTISE_BROKEN_DYNAMIC_SLOTS
+	fetch       fetching
 }
 
 type granting struct {
@@ -111,6 +112,17 @@ func (e *Engine) spend(sl *slotState, shown claim.ID) claim.ID {
 	}
 	id := sl.ids.first
 	e.mint(sl)
+	return id
+}
+
+// idFor returns the id by which a request claims the slot. The one that the slot offers
+// may be on its way to a schedd already, which must not get orders obeyed for the claim
+// of fetched work: that has an id of its own.
+func (e *Engine) idFor(sl *slotState, ev ClaimRequested) claim.ID {
+	id := e.spend(sl, ev.Capability)
+	if ev.work != nil {
+		return e.newID()
+	}
 	return id
 }
 
@@ -301,7 +313,7 @@ func (e *Engine) takeParts(parent *slotState, parts []*slotState, ev ClaimReques
 			w.claim.Granted, w.claim.Fixed, w.claim.KeptByStarter = term, true, false
 			w.claim.ID = e.spend(parent, ev.Capability)
 		case i == 0 && !ev.Whole && !claimed:
-			w.claim.ID = e.spend(parent, ev.Capability)
+			w.claim.ID = e.idFor(parent, ev)
 		default:
 			w.claim.ID = e.newID()
 		}

@@ -30,6 +30,8 @@ type ClaimWaits struct {
 	Slot slot.ID
 	Name string // "slot1_1"
 	Why  policy.Waiting
+	// Fetched says that it is one of fetched work.
+	Fetched bool
 }
 
 // KeptAlive says that the lease of a claim begins anew.

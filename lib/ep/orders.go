@@ -123,6 +123,9 @@ func (e *Engine) dueOf(sl *slotState) {
 		if sl.act != nil && c.KeptByStarter && c.Lease.Expired(e.now) {
 			e.renewLease(sl, SignStarter)
 		}
+		if c.Work != nil && c.Lease.Expired(e.now) {
+			c.Lease = c.Lease.Renew(e.now) // nobody but this engine holds it
+		}
 		if c.Lease.Expired(e.now) {
 			c.Lease = claim.Lease{}
 			e.kill(sl, 0, policy.ByLease, "claim lease expired (condor_schedd gone?), evicting claim")

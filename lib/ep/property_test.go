@@ -4,6 +4,7 @@
 package ep
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,6 +72,9 @@ START_BACKFILL = KBackfill
 EVICT_BACKFILL = KEvict
 MATCH_TIMEOUT = 10
 MAX_DRAINING_ACTIVATION_DELAY = 3
+STARTD_JOB_HOOK_KEYWORD = FOO
+FOO_HOOK_FETCH_WORK = /hooks/fetch
+FetchWorkDelay = 2
 `
 
 // life is what the outside knows of an activation.
@@ -103,6 +107,8 @@ type model struct {
 	ended   map[claim.ActivationID]bool // told as over
 	ending  *Manner                     // of the shutdown, nil before
 	client  string                      // "starting", "running" or "ending" while there is a backfill client
+	asking  map[slot.ID]bool            // slots whose hook was asked for work
+	fetched map[*classad.Ad]bool        // jobs that were accepted, true until their claim was told as over
 }
 
 var trit = []string{"true", "false", "undefined", "error", `"x"`, "1", "0"}
@@ -198,7 +204,7 @@ func (m *model) event() Event {
 	kinds := []string{
 		"tick", "tick", "sample", "knobs", "claim", "claim", "claim", "activate", "activate", "activate", "activate", "activate",
 		"running", "running", "ended", "failed", "reconfig", "exited", "exited", "deactivate", "release", "suspend", "renew", "vacate", "rare", "benched",
-		"match", "match", "backfill", "backfill", "drain", "drained", "drained", "coalesce", "coalesce", "data", "data", "split", "split",
+		"match", "match", "backfill", "backfill", "fetched", "fetched", "fetched", "drain", "drained", "drained", "coalesce", "coalesce", "data", "data", "split", "split",
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(m.rt, "event"); kind {
 	case "sample":
@@ -319,6 +325,20 @@ func (m *model) event() Event {
 		return ev
 	case "match":
 		return MatchTold{Ref: asked(m.nextRef()), Slot: m.anySlot()}
+	case "fetched":
+		ev := WorkFetched{Slot: m.anySlot()}
+		for id := range m.asking {
+			if id.Compare(ev.Slot) < 0 || !m.asking[ev.Slot] {
+				ev.Slot = id
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(m.rt, "work") > 0 {
+			ev.Job = m.job()
+		}
+		if rapid.IntRange(0, 9).Draw(m.rt, "unfit") == 5 {
+			ev.Unfit = errors.New("unfit")
+		}
+		return ev
 	case "backfill":
 		if rapid.IntRange(0, 3).Draw(m.rt, "gone") > 0 {
 			return BackfillRunning{}
@@ -432,6 +452,8 @@ func (m *model) knows(ev Event) bool {
 		return held(ev.Claim)
 	case BenchmarksDone:
 		return m.bench != ""
+	case WorkFetched:
+		return m.asking[ev.Slot]
 	case BackfillRunning:
 		return m.client == "starting"
 	case BackfillExited:
@@ -448,7 +470,9 @@ func (m *model) perform(ev Event) (refused bool) {
 	if _, ok := ev.(BenchmarksDone); ok {
 		m.bench = ""
 	}
-	switch ev.(type) {
+	switch ev := ev.(type) {
+	case WorkFetched:
+		delete(m.asking, ev.Slot)
 	case BackfillRunning:
 		if m.client == "starting" {
 			m.client = "running"
@@ -460,7 +484,7 @@ func (m *model) perform(ev Event) (refused bool) {
 	for _, eff := range slices.Clone(m.eng.Step(m.now, ev)) {
 		switch eff := eff.(type) {
 		case Reply:
-			refused = refused || eff.Err != nil && eff.Ref.N == m.ref
+			refused = refused || eff.Err != nil && eff.Ref == asked(m.ref)
 			m.reply(eff)
 		case Transitioned:
 			m.moved(eff)
@@ -498,6 +522,7 @@ func (m *model) perform(ev Event) (refused bool) {
 				m.rt.Fatalf("%s is withdrawn while %v", eff.Name, p)
 			}
 			delete(m.pairs, eff.Name)
+			delete(m.asking, eff.Slot)
 			delete(m.stamps, eff.Slot)
 		case RunBenchmarks:
 			if v, ok := m.eng.SlotView(eff.Slot); !ok || m.bench != "" || v.Kind == slot.Dynamic {
@@ -509,6 +534,23 @@ func (m *model) perform(ev Event) (refused bool) {
 				m.rt.Fatalf("benchmarks end for %v, they are %q for %v", eff.Slot, m.bench, m.benched)
 			}
 			m.bench = "stopped"
+		case FetchWork:
+			if v, ok := m.eng.SlotView(eff.Slot); !ok || m.asking[eff.Slot] || m.ending != nil || v.Pair == policy.ClaimedSuspended {
+				m.rt.Fatalf("work is fetched for %s, asked already: %v", eff.Name, m.asking[eff.Slot])
+			}
+			m.asking[eff.Slot] = true
+		case WorkDecided:
+			if w, ok := ev.(WorkFetched); !ok || w.Job != eff.Job || eff.Err != nil && !eff.Claim.IsZero() {
+				m.rt.Fatalf("%T: decided about %+v", ev, eff)
+			}
+			if eff.Err == nil {
+				m.fetched[eff.Job] = true
+			}
+		case WorkEvicted:
+			if !m.fetched[eff.Job] {
+				m.rt.Fatalf("the claim of work is over that nobody was promised: %+v", eff)
+			}
+			m.fetched[eff.Job] = false
 		case StartBackfill:
 			if m.client != "" {
 				m.rt.Fatalf("a second backfill client, the first is %s", m.client)
@@ -560,11 +602,13 @@ func (m *model) perform(ev Event) (refused bool) {
 }
 
 func (m *model) reply(r Reply) {
-	if m.refs[r.Ref.N] != 1 {
-		m.rt.Fatalf("reply to %d, which is %d", r.Ref, m.refs[r.Ref.N])
+	if r.Ref.By != Fetcher {
+		if m.refs[r.Ref.N] != 1 {
+			m.rt.Fatalf("reply to %d, which is %d", r.Ref, m.refs[r.Ref.N])
+		}
+		m.refs[r.Ref.N] = 2
+		delete(m.waiting, r.Ref.N)
 	}
-	m.refs[r.Ref.N] = 2
-	delete(m.waiting, r.Ref.N)
 	if r.Err != nil && errs.KindOf(r.Err) == errs.Internal {
 		m.rt.Fatal(r.Err)
 	}
@@ -784,10 +828,11 @@ func TestRandomEvents(t *testing.T) {
 		s := newStage(t, 8, text)
 		s.eng.cfg.Benchmarks, s.eng.bench.configured = true, true
 		s.eng.cfg.Backfill, s.eng.back.configured = true, true
+		s.eng.cfg.Fetches = true
 		m := &model{
 			ended: make(map[claim.ActivationID]bool),
 			rt:    rt, eng: s.eng, now: s.now, pairs: map[string]policy.Pair{}, claims: map[string]claim.ID{},
-			lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
+			asking: map[slot.ID]bool{}, fetched: map[*classad.Ad]bool{}, lives: map[claim.ActivationID]*life{}, refs: map[uint64]int{}, waiting: map[uint64]bool{}, wake: s.wake,
 			stamps: map[slot.ID][4]string{}, configs: configs,
 		}
 		for v := range s.eng.Views() {
@@ -804,8 +849,17 @@ func TestRandomEvents(t *testing.T) {
 			}
 		}
 		steps += m.steps
+		for _, open := range m.fetched {
+			visited["fetched work"]++
+			if !open {
+				visited["fetched work evicted"]++
+			}
+		}
 	})
 	t.Logf("%d steps, %v", steps, visited)
+	if visited["fetched work"] == 0 || visited["fetched work evicted"] == 0 {
+		t.Error("no fetched work was ever accepted and evicted")
+	}
 	if visited["whole"] == 0 {
 		t.Error("no partitionable slot was ever claimed as a whole")
 	}

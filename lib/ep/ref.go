@@ -13,10 +13,11 @@ const (
 	Peer                       // who has a connection to the pool's side: a schedd, a shadow, a negotiator, an administrator's tool
 	ControlSocket              // a tool of this machine
 	Reload                     // the daemon itself, which has read its configuration again
+	Fetcher                    // the engine itself, for work that it has fetched; its replies need no answer
 	askers
 )
 
-var askerNames = [...]string{Nobody: "nobody", OwnQueue: "the own queue", Peer: "a peer", ControlSocket: "the control socket", Reload: "a reload"}
+var askerNames = [...]string{Nobody: "nobody", OwnQueue: "the own queue", Peer: "a peer", ControlSocket: "the control socket", Reload: "a reload", Fetcher: "fetched work"}
 
 // String names who asks.
 func (a Asker) String() string {

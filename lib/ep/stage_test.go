@@ -181,6 +181,9 @@ func (s *stage) perform(effects []Effect) {
 	for _, eff := range effects {
 		switch eff := eff.(type) {
 		case Reply:
+			if eff.Ref.By == Fetcher {
+				continue
+			}
 			s.replies[eff.Ref.N] = eff
 			if s.onReply != nil {
 				s.onReply(eff)

@@ -38,6 +38,7 @@ type slotState struct {
 	colors     claimColors // what the slots show for cur
 	after      afterBackfill
 	last       lastMove
+	fetch      fetchState
 }
 
 // standing is where a slot is in the table of the policy, and since when.

@@ -47,7 +47,7 @@ func (n *node) start(e ep.StartStarter) {
 	a.cores = n.coresOf(e, n.o.Host.Clock.Now())
 	shadow := n.member.pool != nil && n.member.pool.HasShadow(e.Activation)
 	told := e
-	if shadow {
+	if shadow || e.Fetched {
 		told.MachineAd = n.shown(e)
 	}
 	plan := n.plan(told)
@@ -65,6 +65,9 @@ func (n *node) start(e ep.StartStarter) {
 			plan.Shadow.Split = claim.Secret(e.Split.Wire())
 		}
 		choose = runAsFrom(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
+	} else if e.Fetched {
+		plan.Submit = protocol.SubmitSide{Local: true} // nobody hears what the job says by Chirp
+		choose = runAsFetched(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job)
 	} else if n.o.Host.Account != nil {
 		choose = runAsHere(n.starterOf(e.Slot).config, e.Slot, e.MachineAd, e.Job, n.o.RunAs)
 	}
@@ -292,6 +295,9 @@ func (n *node) jobEnded(now clock.Instant, act claim.ActivationID, a *activation
 	}
 	for _, p := range rec.Problems {
 		n.o.Log.Warn("starter", "activation", act, "problem", p)
+	}
+	if h := rec.Held; h != nil && a.start.Fetched { // no queue holds it
+		n.o.Log.Warn("fetched work cannot be run", "slot", a.start.SlotName, "job", jobName(a.start.Job), "code", h.Code, "subcode", h.Subcode, "why", h.Reason)
 	}
 	n.step(now, ep.JobEnded{Activation: act, Exit: ep.Exit{
 		Status: rec.Status, Evicted: rec.Evicted, Held: rec.Held != nil, Usage: rec.Usage,

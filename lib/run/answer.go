@@ -32,7 +32,7 @@ func (n *node) newEngine(ledger *slot.Ledger, sample machine.Sample, now clock.I
 	}
 	return ep.New(ep.Config{
 		Snapshot: n.o.Config, Inventory: n.o.Inventory, Ledger: ledger, Sample: sample,
-		Benchmarks: len(n.bench.cron.Jobs) > 0, Backfill: n.back.settings.On,
+		Benchmarks: len(n.bench.cron.Jobs) > 0, Backfill: n.back.settings.On, Fetches: n.serving(),
 		Address: address, Start: start, Location: time.Local, Rand: n.random, NewSecret: secret, Place: n.o.executeOf, Shutdown: n.farewell(),
 	}, now)
 }

@@ -80,6 +80,12 @@ func (n *node) perform(now clock.Instant, eff ep.Effect) {
 		n.startBackfill(e.Slot)
 	case ep.StopBackfill:
 		n.stopBackfill(now, e.Deadline)
+	case ep.FetchWork:
+		n.fetchWork(e)
+	case ep.WorkDecided:
+		n.workDecided(e)
+	case ep.WorkEvicted:
+		n.workEvicted(e)
 	case ep.WakeAt:
 		n.wakes.wakeAt = e.At
 	case ep.ActivationEnded:

@@ -162,7 +162,7 @@ func TestRunAsHere(t *testing.T) {
 			}
 			n := &node{o: Options{OwnJobs: OwnJobs{RunAs: tt.owner}, Host: Host{Account: find}}}
 			plan := new(protocol.Plan)
-			switch err := n.chooseHere(plan, runAsHere(snap, slot.ID{N: 2, Sub: 1}, classad.NewAd(), job, tt.owner)); {
+			switch err := n.chooseHere(plan, runAsHere(snap, slot.ID{N: 2, Sub: 1}, classad.NewAd(), job, tt.owner), false); {
 			case err != nil:
 				if !strings.Contains(err.Error(), tt.user) || plan.RunAs != nil {
 					t.Errorf("%v, want %s; %+v", err, tt.user, plan.RunAs)

@@ -24,7 +24,7 @@ const mostLaunching = 16
 // the machine has not got for the job, nil for nothing.
 func (n *node) launch(e ep.StartStarter, plan *protocol.Plan, shadow bool, choose runAs, lack error) (Starter, error) {
 	if !shadow {
-		if err := cmp.Or(lack, n.chooseHere(plan, choose)); err != nil {
+		if err := cmp.Or(lack, n.chooseHere(plan, choose, e.Fetched)); err != nil {
 			return nil, err
 		}
 		return n.launchWith(e, plan, nil)
@@ -103,9 +103,9 @@ func (n *node) chooseUser(plan *protocol.Plan, nc net.Conn, choose runAs) error 
 	return nil
 }
 
-// chooseHere finds out as whom a job of the embedded access point runs, and whose
-// its files are.
-func (n *node) chooseHere(plan *protocol.Plan, choose runAs) error {
+// chooseHere finds out as whom a job of the embedded access point runs, or one that a
+// slot has fetched, and whose its files are: those of a fetched job are its user's.
+func (n *node) chooseHere(plan *protocol.Plan, choose runAs, fetched bool) error {
 	if n.o.Host.Account == nil {
 		return nil
 	}
@@ -115,6 +115,7 @@ func (n *node) chooseHere(plan *protocol.Plan, choose runAs) error {
 	}
 	plan.RunAs, plan.Dedicated = who.user, who.dedicated
 	switch owner := n.o.RunAs; {
+	case fetched:
 	case owner == nil:
 		plan.Submit.Own = true
 	case owner.UID != who.user.UID:

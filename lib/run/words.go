@@ -43,6 +43,9 @@ func (n *node) logWaiting(e ep.ClaimWaits) {
 	if e.Why == policy.WaitsByRank {
 		by = "machine rank"
 	}
+	if e.Fetched {
+		by += " of fetched work."
+	}
 	n.o.Log.Info("State change: preempting claim based on "+by, "slot", e.Name)
 }
 

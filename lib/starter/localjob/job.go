@@ -5,12 +5,14 @@ package localjob
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/host"
 	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
@@ -46,6 +48,7 @@ type Job struct {
 	creds  *job.Renewing
 	// reported is the text of the delayed attributes as they were told last.
 	reported string
+	log      userLog
 }
 
 // New makes a job.
@@ -66,12 +69,24 @@ func (j *Job) Read(ad *classad.Ad, scratch, _ string) (*job.Job, error) {
 	if transfer.Wanted(ad) || j.Submit != nil && transfer.IfNeeded(ad) {
 		files = runner.Moved
 	}
-	return job.Read(ad, j.Plan.Submit.Iwd, scratch, files)
+	iwd := j.Plan.Submit.Iwd
+	if iwd == "" {
+		// A job that was fetched may name no directory, or one below where its starter
+		// works.
+		named, _ := ad.EvalString("Iwd", nil)
+		if iwd = job.Under(scratch, named); named == "" {
+			ad.SetString("Iwd", iwd)
+		}
+	}
+	return job.Read(ad, iwd, scratch, files)
 }
 
 // Bring copies the input.
 func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 	j.place = p
+	if err := j.openUserLog(); err != nil {
+		return job.Brought{}, job.HeldFor(j.holds().Broken(fmt.Errorf("StarterUserLog: %w", err)))
+	}
 	got, hold := j.openChirp()
 	if hold != nil {
 		return got, job.HeldFor(hold)
@@ -105,10 +120,16 @@ func (j *Job) Changed(s job.State) {
 	if s.Moment == job.Runs || s.Moment == job.Suspended {
 		j.tellDelayed()
 	}
+	j.logState(s)
 }
 
-// Send copies the output.
+// Send copies the output, and logs how the job ended.
 func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error) {
+	defer func() {
+		if err == nil {
+			j.logEnd(e.State)
+		}
+	}()
 	j.tellDelayed()
 	if e.Wanted == job.Nothing {
 		return sent, nil
@@ -131,7 +152,6 @@ func (j *Job) Send(ctx context.Context, e job.Ending) (sent job.Sent, err error)
 	return sent, nil
 }
 
-// Close ends Chirp, and that tokens are renewed.
 // Meet does nothing.
 func (*Job) Meet(context.Context, *job.Place) error { return nil }
 
@@ -147,6 +167,7 @@ func (j *Job) Measured(s job.State) *classad.Ad {
 	return ad
 }
 
+// Close ends Chirp, and that tokens are renewed.
 func (j *Job) Close(context.Context) {
 	j.creds.Close()
 	j.chirp.Close()
@@ -157,14 +178,14 @@ func (j *Job) Close(context.Context) {
 
 // Nobody hears the rest: the reports are all there is.
 
-// Starting does nothing.
-func (*Job) Starting([]string) {}
+// Starting logs that the job begins.
+func (j *Job) Starting([]string) { j.logEvent(eventlog.Execute{Host: j.log.address}) }
 
 // Executed does nothing.
 func (*Job) Executed() {}
 
-// Held does nothing: the last report says it.
-func (*Job) Held(protocol.Hold) {}
+// Held logs it. The startd has it from the last report.
+func (j *Job) Held(h protocol.Hold) { j.logError(h) }
 
 // Rejoined is never called.
 func (*Job) Rejoined() {}
