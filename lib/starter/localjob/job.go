@@ -12,6 +12,7 @@ import (
 	"github.com/execpoint/execpoint/lib/chirp"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
@@ -74,7 +75,7 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 		return got, job.HeldFor(hold)
 	}
 	if !p.Job.Moves {
-		return got, nil // nothing to bring
+		return got, j.awaitStart(ctx) // nothing to bring
 	}
 	in, err := transfer.InputOf(p.Job.Ad, p.Job.Iwd)
 	in.Submit = j.Submit
@@ -90,7 +91,26 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 	if err != nil {
 		return got, job.HeldFor(j.holds().Input(err))
 	}
-	return got, nil
+	return got, j.awaitStart(ctx)
+}
+
+// awaitStart waits for the job's DeferralTime. One that has missed it is held.
+func (j *Job) awaitStart(ctx context.Context) error {
+	wait, missed := job.Deferral(j.place.Job.Ad, time.Now())
+	switch {
+	case missed:
+		return job.HeldFor(&protocol.Hold{Code: int(reason.MissedDeferredTime), Reason: "Job missed deferred execution time"})
+	case wait == 0:
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Changed is an update: the access point is told what the job set for the next
