@@ -11,7 +11,9 @@ import (
 	"os"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
+	"github.com/execpoint/execpoint/lib/localuniverse"
 	"github.com/execpoint/execpoint/platform/linux/asstarter"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // Main is the whole life of a starter; the caller exits with what it returns.
@@ -24,6 +26,9 @@ func Main(args []string) int {
 			fmt.Print(commands.Starter.Help(""))
 			return commands.OK
 		}
+	}
+	if localuniverse.Asked(args) {
+		return system.LocalUniverse(args)
 	}
 	return asstarter.Main(args)
 }

@@ -48,6 +48,7 @@ const (
 	DeactivateClaimFinalXfer = 561
 	Rehome                   = 562
 	CAAuthCmd                = 1000 // the command stands in an ad
+	QmgmtWrite               = 1112 // of a schedd; the calls follow on the connection
 	CACmd                    = 1200 // the command stands in an ad
 )
 

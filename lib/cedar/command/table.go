@@ -173,6 +173,7 @@ var table = [...]entry{
 	{DeactivateClaimFinalXfer, "DEACTIVATE_CLAIM_FINAL_XFER", &ofClaim, nil},
 	{Rehome, "REHOME", &admin, nil},
 	{CAAuthCmd, "CA_AUTH_CMD", &Terms{Level: Write, Authenticated: true, Message: JobMessage}, nil},
+	{QmgmtWrite, "QMGMT_WRITE_CMD", nil, nil},
 	{CACmd, "CA_CMD", &Terms{Level: Write, Message: JobMessage}, &Terms{Level: Write}},
 
 	{StarterVacateJob, "STARTER_VACATE_JOB", nil, &ofClaim},

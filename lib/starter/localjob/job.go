@@ -61,6 +61,9 @@ func (j *Job) Learn(context.Context) (job.Learned, error) {
 // Read says how the job runs here, where its access point is.
 func (j *Job) Read(ad *classad.Ad, scratch, _ string) (*job.Job, error) {
 	files := runner.InPlace
+	if j.Plan.Submit.InPlace {
+		return job.Read(ad, j.Plan.Submit.Iwd, scratch, files)
+	}
 	if transfer.Wanted(ad) || j.Submit != nil && transfer.IfNeeded(ad) {
 		files = runner.Moved
 	}
