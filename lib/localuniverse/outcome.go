@@ -125,4 +125,6 @@ func exitAttrs(s host.ExitStatus) *classad.Ad {
 	return ad
 }
 
-func exitOf(s host.ExitStatus) *eventlog.Exit { return &eventlog.Exit{Signal: s.Signal, Status: s.Code} }
+func exitOf(s host.ExitStatus) *eventlog.Exit {
+	return &eventlog.Exit{Signal: s.Signal, Status: s.Code}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
 	"github.com/execpoint/execpoint/lib/localuniverse"
+	"github.com/execpoint/execpoint/lib/starter/role"
 	"github.com/execpoint/execpoint/platform/linux/asstarter"
 	"github.com/execpoint/execpoint/platform/linux/system"
 )
@@ -25,6 +26,8 @@ func Main(args []string) int {
 		case "-h", "-help", "--help":
 			fmt.Print(commands.Starter.Help(""))
 			return commands.OK
+		case role.ClassadOption:
+			return system.StarterAd(os.Stdout, os.Stderr)
 		}
 	}
 	if localuniverse.Asked(args) {

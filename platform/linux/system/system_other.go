@@ -47,6 +47,12 @@ func LocalUniverse([]string) int {
 	return 1
 }
 
+// StarterAd refuses.
+func StarterAd(_, stderr io.Writer) int {
+	fmt.Fprintf(stderr, "condor_starter: %v\n", errNoPlatform)
+	return 1
+}
+
 // Scanners is never reached.
 func (p *System) Scanners() []machine.Scanner { return nil }
 
