@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/cedar/authn"
 	"github.com/execpoint/execpoint/lib/cedar/command"
 	"github.com/execpoint/execpoint/lib/cedar/endpoint"
+	"github.com/execpoint/execpoint/lib/cedar/listen"
 	"github.com/execpoint/execpoint/lib/cedar/security"
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/config"
@@ -32,10 +33,18 @@ type Queue struct {
 	// Kin is security.Client's, for the session of the daemons' family.
 	Kin   func(net.Addr) bool
 	Reuse func(*net.Dialer) (lingers func(error) bool)
+	// Named makes the named socket by which a shared port hands on connections, or takes
+	// over the one that the schedd made.
+	Named func(cookie, dir string) func(id string, inherited *daemon.NamedSocket) (listen.NamedSocket, error)
 	Log   *slog.Logger
 
-	client *security.Client
-	schedd cedar.Sinful
+	client   *security.Client
+	schedd   cedar.Sinful
+	network  endpoint.Network
+	inherit  daemon.Inherit
+	sessions *security.Sessions
+	settings *security.Settings
+	at       *endpoint.Endpoint
 }
 
 // Open prepares to speak with the schedd there.
@@ -69,6 +78,7 @@ func (q *Queue) Open(ctx context.Context, schedd cedar.Sinful) error {
 	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("security: %w", err)
 	}
+	q.network, q.inherit, q.sessions, q.settings, q.at = network, in, sessions, settings, at
 	q.schedd, q.client = schedd, at.Client(sessions)
 	q.client.ParentID, q.client.Local, q.client.Kin = q.Env(daemon.ParentVariable), endpoint.Local, q.Kin
 	q.client.Configure(settings, &authn.Client{Settings: methods, System: q.System})

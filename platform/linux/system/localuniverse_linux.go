@@ -34,7 +34,8 @@ func LocalUniverse(args []string) int {
 }
 
 func localUniverse(ctx context.Context, args []string, log *slog.Logger) (int, error) {
-	signals := localSignals() // first: a schedd may change its mind at once
+	signals := make(chan localuniverse.Signal, 8)
+	relay(signals) // first: a schedd may change its mind at once
 	o, err := localuniverse.Parse(args)
 	if err != nil {
 		return localuniverse.Failed, err
@@ -63,7 +64,7 @@ func localUniverse(ctx context.Context, args []string, log *slog.Logger) (int, e
 	}
 	queue := &localuniverse.Queue{
 		Config: s, Env: os.Getenv, Version: fmt.Sprintf("$CondorVersion: %s execpoint-%s $", config.Version, version), System: asstarter.Credentials(),
-		Kin: kin, Reuse: linux.ReuseAddress, Log: log,
+		Kin: kin, Reuse: linux.ReuseAddress, Named: sys.Named, Log: log,
 	}
 	if err := queue.Open(ctx, o.Schedd); err != nil {
 		log.Error("the schedd cannot be spoken to", "job", o.ID.String(), "err", err)
@@ -72,6 +73,16 @@ func localUniverse(ctx context.Context, args []string, log *slog.Logger) (int, e
 	c := localuniverse.Config{
 		Env: daemon.Scrub(os.Environ()), Stdin: os.Stdin, PID: os.Getpid(), Config: s, Host: h, Signals: signals, Orphaned: orphaned(os.Getppid()),
 		Update: queue.Update, Address: o.Schedd.String(), Log: log,
+	}
+	if port, err := queue.Port(ctx, c.PID, signals); err != nil {
+		log.Warn("there is no command port: the job ends no sooner when it is vacated", "err", err)
+	} else {
+		c.Address = port.Address()
+		go func() {
+			if err := port.Serve(ctx); err != nil {
+				log.Warn("the command port", "err", err)
+			}
+		}()
 	}
 	if os.Geteuid() == 0 {
 		c.Account = account.Lookup
@@ -96,24 +107,22 @@ func (c Configuration) starter(ctx context.Context) (*config.Snapshot, error) {
 	return snap, nil
 }
 
-// localSignals are what a schedd sends to a starter of its own.
-func localSignals() <-chan localuniverse.Signal {
+// relay hands on what a schedd sends to a starter of its own.
+func relay(to chan<- localuniverse.Signal) {
 	in := make(chan os.Signal, 8)
 	signal.Notify(in, syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGQUIT, os.Interrupt)
-	out := make(chan localuniverse.Signal)
 	go func() {
 		for s := range in {
 			switch s {
 			case syscall.SIGUSR1:
-				out <- localuniverse.Leave
+				to <- localuniverse.Leave
 			case syscall.SIGTERM:
-				out <- localuniverse.Vacate
+				to <- localuniverse.Vacate
 			default:
-				out <- localuniverse.VacateNow
+				to <- localuniverse.VacateNow
 			}
 		}
 	}()
-	return out
 }
 
 // parentLook is how often a starter looks whether its schedd is there, which tells it
