@@ -201,6 +201,9 @@ func (s *stay) hear(r protocol.Report) {
 		s.ad.Update(attrs)
 		s.queue <- attrs
 	case protocol.Held:
+		if r.Hold.Code == int(reason.MissedDeferredTime) {
+			break // no error of anybody
+		}
 		s.event(now, eventlog.RemoteError{Daemon: "starter", Host: s.Address, Text: r.Hold.Reason, ReasonCode: r.Hold.Code, ReasonSubcode: r.Hold.Subcode})
 	}
 }
