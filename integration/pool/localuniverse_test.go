@@ -29,7 +29,8 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27
 // their directory, leave as told, and what becomes of them stands in the queue and in
 // the event log. With EXECPOINT_TEST_SELF_CHECK it is HTCondor's own starter, which
 // differs in two things, where ours keeps to the documents: OnExitRemove does not see
-// the present start in NumJobStarts, and RemoveKillSig is sent to a job that is vacated.
+// the present start in NumJobStarts, and RemoveKillSig is sent to a job that is vacated
+// or held, too.
 func TestLocalUniverse(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []bool{true, false} {
@@ -74,7 +75,7 @@ func localUniverse(t *testing.T, shared bool) {
 	deferred := submit("deferred", fmt.Sprintf("deferral_time = %d\ndeferral_window = 60\ndeferral_prep_time = 600", later), "#!/bin/sh\ndate +%s > @DIR@/ran\n")
 	waiting := map[string]*job{}
 	for _, name := range []string{"rm", "hold", "vacate", "fast"} {
-		waiting[name] = submit(name, "kill_sig = SIGHUP\nremove_kill_sig = SIGINT", traps)
+		waiting[name] = submit(name, "kill_sig = SIGHUP\nremove_kill_sig = SIGINT\nhold_kill_sig = SIGUSR1", traps)
 	}
 
 	checkAd := func(j *job, want ...string) {
@@ -104,9 +105,9 @@ func localUniverse(t *testing.T, shared bool) {
 	checkAd(held, "JobStatus = 5", "HoldReasonCode = 3", "HoldReasonSubCode = 44")
 	codes(held, "001 004 012")
 	again.over()
-	starts, events, vacated := 2, "001 004 001 005", "HUP"
+	starts, events, vacated, kept := 2, "001 004 001 005", "HUP", "USR1"
 	if os.Getenv(selfCheck) != "" {
-		starts, events, vacated = 3, "001 004 "+events, "INT"
+		starts, events, vacated, kept = 3, "001 004 "+events, "INT", "INT"
 	}
 	checkAd(again, fmt.Sprintf("NumJobStarts = %d", starts), "JobStatus = 4", "ExitCode = 0")
 	codes(again, events)
@@ -124,7 +125,7 @@ func localUniverse(t *testing.T, shared bool) {
 		t.Errorf("a job ran at %s, deferred to %d", ran, later)
 	}
 	for _, c := range []struct{ name, tool, option, signal string }{
-		{"rm", "condor_rm", "", "INT"}, {"hold", "condor_hold", "", "INT"}, {"vacate", "condor_vacate_job", "", vacated}, {"fast", "condor_vacate_job", "-fast", ""},
+		{"rm", "condor_rm", "", "INT"}, {"hold", "condor_hold", "", kept}, {"vacate", "condor_vacate_job", "", vacated}, {"fast", "condor_vacate_job", "-fast", ""},
 	} {
 		j := waiting[c.name]
 		j.made("ready")

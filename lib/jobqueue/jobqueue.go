@@ -15,6 +15,7 @@ import (
 const (
 	callSetAttribute      = 10006
 	callCommit            = 10007
+	callGetAttributeInt   = 10009
 	callCloseSocket       = 10028
 	callSetEffectiveOwner = 10030
 )
@@ -55,6 +56,32 @@ func Update(conn *cedar.Conn, user string, id ID, attrs *classad.Ad) error {
 	}
 	conn.PutInt(callCloseSocket) // has no answer
 	return conn.EndMessage()
+}
+
+// Int reads an attribute of a job that is an integer. The connection is as with Update.
+func Int(conn *cedar.Conn, id ID, name string) (value int64, err error) {
+	conn.PutInt(callGetAttributeInt)
+	conn.PutInt(int64(id.Cluster))
+	conn.PutInt(int64(id.Proc))
+	conn.PutString(name)
+	if err := conn.EndMessage(); err != nil {
+		return 0, err
+	}
+	found, err := conn.Int()
+	if err == nil {
+		value, err = conn.Int() // or the errno
+	}
+	if err == nil {
+		err = conn.EndOfMessage()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if found < 0 {
+		return 0, errs.E("jobqueue.Int", errs.NotFound, "GetAttributeInt("+id.String()+", "+name+")", fmt.Errorf("the schedd answers %d, errno %d", found, value))
+	}
+	conn.PutInt(callCloseSocket)
+	return value, conn.EndMessage()
 }
 
 // ask sends a call and reads its answer.

@@ -27,7 +27,7 @@ func schedd(conn *cedar.Conn, refuse int64) (heard []string, err error) {
 			return heard, err
 		}
 		said := fmt.Sprint(call)
-		if call == callSetAttribute {
+		if call == callSetAttribute || call == callGetAttributeInt {
 			for range 2 {
 				n, err := conn.Int()
 				if err != nil {
@@ -57,6 +57,9 @@ func schedd(conn *cedar.Conn, refuse int64) (heard []string, err error) {
 			}
 		} else {
 			conn.PutInt(0)
+			if call == callGetAttributeInt {
+				conn.PutInt(5)
+			}
 			if call == callCommit {
 				conn.PutAd(classad.NewAd(), cedar.AdOptions{}) // warnings, of which there are none
 			}
@@ -111,6 +114,26 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// An attribute that is a number, and one that is not there.
+func TestInt(t *testing.T) {
+	t.Parallel()
+	for _, refuse := range []int64{0, callGetAttributeInt} {
+		ours, theirs := net.Pipe()
+		var heard []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			heard, _ = schedd(cedar.NewConn(theirs, cedar.Limits{}), refuse)
+		}()
+		n, err := Int(cedar.NewConn(ours, cedar.Limits{}), ID{7, 2}, "JobStatus")
+		_ = ours.Close()
+		<-done
+		if heard[0] != "10009 7 2 JobStatus" || refuse == 0 && (n != 5 || err != nil) || refuse != 0 && (err == nil || !strings.Contains(err.Error(), "errno 13")) {
+			t.Errorf("refused %d: %q, %d, %v", refuse, heard, n, err)
+		}
+	}
+}
+
 // duplex reads what was said and forgets what is written.
 type duplex struct {
 	net.Conn
@@ -140,6 +163,7 @@ func FuzzUpdate(f *testing.F) {
 		defer a.Close()
 		defer b.Close()
 		_ = Update(cedar.NewConn(duplex{a, bytes.NewReader(said)}, cedar.Limits{}), "me", ID{1, 0}, attrs)
+		_, _ = Int(cedar.NewConn(duplex{a, bytes.NewReader(said)}, cedar.Limits{}), ID{1, 0}, "JobStatus")
 	})
 }
 

@@ -87,11 +87,25 @@ func (q *Queue) Open(ctx context.Context, schedd cedar.Sinful) error {
 
 // Update is Config.Update.
 func (q *Queue) Update(ctx context.Context, user string, id jobqueue.ID, attrs *classad.Ad) error {
+	return q.visit(ctx, func(conn *cedar.Conn) error { return jobqueue.Update(conn, user, id, attrs) })
+}
+
+// Status is Config.Status.
+func (q *Queue) Status(ctx context.Context, id jobqueue.ID) (status int64, err error) {
+	err = q.visit(ctx, func(conn *cedar.Conn) (err error) {
+		status, err = jobqueue.Int(conn, id, "JobStatus")
+		return err
+	})
+	return status, err
+}
+
+// visit opens a connection to the queue for one question.
+func (q *Queue) visit(ctx context.Context, ask func(conn *cedar.Conn) error) error {
 	conn, _, err := q.client.Command(ctx, q.schedd, command.QmgmtWrite, security.Options{Authenticate: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // all was answered, or failed
 	defer conn.Bind(ctx)()
-	return jobqueue.Update(conn, user, id, attrs)
+	return ask(conn)
 }

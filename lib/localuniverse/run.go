@@ -46,6 +46,8 @@ type Config struct {
 	Orphaned <-chan struct{}
 	// Update writes attributes of a job into the queue, as user.
 	Update func(ctx context.Context, user string, id jobqueue.ID, attrs *classad.Ad) error
+	// Status reads JobStatus of a job in the queue.
+	Status func(ctx context.Context, id jobqueue.ID) (int64, error)
 	// Address is where the starter is reached, for the event log.
 	Address string
 	Log     *slog.Logger
@@ -150,7 +152,7 @@ func (s *stay) activate(ctx context.Context, plan *protocol.Plan) (rec protocol.
 		select {
 		case sig := <-signals:
 			left = left || sig == Leave
-			send(s.order(sig))
+			send(s.order(ctx, sig))
 		case <-orphaned:
 			s.Log.Warn("the schedd is gone, and the job ends", "job", s.id.String())
 			orphaned = nil
@@ -164,15 +166,40 @@ func (s *stay) activate(ctx context.Context, plan *protocol.Plan) (rec protocol.
 }
 
 // order is what a signal asks for.
-func (s *stay) order(sig Signal) protocol.Order {
+func (s *stay) order(ctx context.Context, sig Signal) protocol.Order {
 	switch sig {
 	case Leave:
-		return protocol.SoftKill{Leave: protocol.Leave{Manner: protocol.MannerRemove, Asked: "schedd", Reason: "The schedd holds or removes the job", Code: int(reason.JobRemoved)}, Deadline: s.deadline()}
+		return protocol.SoftKill{Leave: protocol.Leave{Manner: s.manner(ctx), Asked: "schedd", Reason: "The schedd holds or removes the job", Code: int(reason.JobRemoved)}, Deadline: s.deadline()}
 	case Vacate:
 		return protocol.SoftKill{Leave: protocol.Leave{Asked: "schedd", Reason: "Job vacated by schedd", Code: int(reason.ScheddVacate)}, Deadline: s.deadline()}
 	default:
 		return protocol.HardKill{Leave: protocol.Leave{Asked: "schedd", Reason: "Job vacated by schedd", Code: int(reason.ScheddVacate)}}
 	}
+}
+
+// asking bounds the question why the job has to go.
+const asking = 5 * time.Second
+
+// held is the JobStatus of a job that is.
+const held = 5
+
+// manner is why a job has to go that is held or removed, which is in the queue: by it
+// the job gets its HoldKillSig or RemoveKillSig. HTCondor's starter sends the second to
+// both.
+func (s *stay) manner(ctx context.Context) protocol.Manner {
+	if _, own := s.ad.Lookup("HoldKillSig"); !own {
+		return protocol.MannerRemove
+	}
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	status, err := s.Status(ctx, s.id)
+	switch {
+	case err != nil:
+		s.Log.Warn("the schedd does not say whether the job is held or removed", "job", s.id.String(), "err", err)
+	case status == held:
+		return protocol.MannerHold
+	}
+	return protocol.MannerRemove
 }
 
 // leaving is how long a job may take to go that does not say it. HTCondor's starter

@@ -72,7 +72,7 @@ func localUniverse(ctx context.Context, args []string, log *slog.Logger) (int, e
 	}
 	c := localuniverse.Config{
 		Env: daemon.Scrub(os.Environ()), Stdin: os.Stdin, PID: os.Getpid(), Config: s, Host: h, Signals: signals, Orphaned: orphaned(os.Getppid()),
-		Update: queue.Update, Address: o.Schedd.String(), Log: log,
+		Update: queue.Update, Status: queue.Status, Address: o.Schedd.String(), Log: log,
 	}
 	if port, err := queue.Port(ctx, c.PID, signals); err != nil {
 		log.Warn("there is no command port: the job ends no sooner when it is vacated", "err", err)
