@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -40,8 +41,12 @@ func run(args, env []string, executable func() (string, error), stdout, stderr i
 			fmt.Fprint(stdout, commands.Starter.Help(""))
 			return commands.OK
 		case role.ClassadOption:
+			// A startd wants to know which file this is, and finds out what starters can
+			// do by itself. A person, or another daemon, gets all of it.
 			fmt.Fprintf(stdout, "%s = %q\n", role.Attribute, self)
-			return commands.OK
+			if slices.ContainsFunc(env, role.Is) {
+				return commands.OK
+			}
 		}
 	}
 	if err == nil {

@@ -51,7 +51,9 @@ func TestProgramOfTheStarter(t *testing.T) {
 	}{
 		{"version", "", "", []string{"-version"}, commands.CondorVersion, "", 0},
 		{"help", "", "", []string{"-help"}, "Usage: condor_starter", "", 0},
-		{"which file", "", "", []string{role.ClassadOption}, fmt.Sprintf("%s = %q\n", role.Attribute, exe), "", 0},
+		{"which file, asked by a startd", "", self, []string{role.ClassadOption}, fmt.Sprintf("%s = %q\n", role.Attribute, exe), "", 0},
+		{"abilities", self, "", []string{role.ClassadOption}, fmt.Sprintf("%s = %q\n", role.Attribute, exe), "", 0},
+		{"abilities, nothing beside", "", "", []string{role.ClassadOption}, fmt.Sprintf("%s = %q\n", role.Attribute, exe), "no such file or directory", 1},
 		{"beside", self, "", []string{"job.sub"}, "", `"job.sub": unexpected argument; a startd starts it`, 2},
 		{"the startd's own", "#!/bin/sh\necho no\n", self, []string{"job.sub"}, "", `"job.sub": unexpected argument; a startd starts it`, 2},
 		{"the startd's own is gone", self, "/gone/condor_startd", []string{"job.sub"}, "", `"job.sub": unexpected argument`, 2},
@@ -71,9 +73,12 @@ func TestProgramOfTheStarter(t *testing.T) {
 			}
 			var out, errs strings.Builder
 			cmd := exec.Command(exe, tt.args...)
-			cmd.Env = role.Of([]string{roleEnv + "=starter"}, tt.env)
+			cmd.Env = role.Of([]string{roleEnv + "=starter", "CONDOR_CONFIG=/dev/null"}, tt.env)
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			_ = cmd.Run() // the status says it
+			if shows := strings.Contains(out.String(), "HasJobDeferral = true\n"); shows != (tt.name == "abilities") {
+				t.Errorf("the abilities are shown: %v\n%s", shows, out.String())
+			}
 			if status := cmd.ProcessState.ExitCode(); status != tt.status || !strings.Contains(out.String(), tt.out) || !strings.Contains(errs.String(), tt.errs) {
 				t.Errorf("exit status %d, %q, %q; want %d, %q, %q", status, out.String(), errs.String(), tt.status, tt.out, tt.errs)
 			}

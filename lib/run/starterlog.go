@@ -17,6 +17,12 @@ import (
 // without STARTER_LOG. s is the configuration as the starter reads it, startd that of
 // the startd, which says what is appended to the name.
 func starterLog(s, startd *config.Snapshot, slotName string, job *classad.Ad) (*protocol.LogPlan, error) {
+	return StarterLog(s, logSuffix(startd.String("STARTER_LOG_NAME_APPEND"), slotName, job))
+}
+
+// StarterLog is the log of a starter that reads the configuration s: STARTER_LOG with
+// suffix behind it, nil without STARTER_LOG.
+func StarterLog(s *config.Snapshot, suffix string) (*protocol.LogPlan, error) {
 	const subsystem = "STARTER"
 	set, err := observe.LogSettingsFrom(s, subsystem)
 	if err != nil || set.Path == "" && !set.Syslog {
@@ -29,7 +35,7 @@ func starterLog(s, startd *config.Snapshot, slotName string, job *classad.Ad) (*
 	stamps, _ := s.Bool("LOGS_USE_TIMESTAMP") // its errors are of LogSettingsFrom
 	path := ""
 	if !set.Syslog {
-		path = set.Path + logSuffix(startd.String("STARTER_LOG_NAME_APPEND"), slotName, job)
+		path = set.Path + suffix
 	}
 	return &protocol.LogPlan{
 		Path: path, Syslog: set.Syslog, Debug: []string{s.String("ALL_DEBUG"), debug},

@@ -33,7 +33,7 @@ func (d *daemonState) starterProgram(ctx context.Context, s *config.Snapshot, sp
 	if err != nil || path == o.StarterPath {
 		return path, args, err
 	}
-	ask := plugins.Runner(spawner, nil, daemon.Scrub(o.Env))
+	ask := plugins.Runner(spawner, nil, role.Of(daemon.Scrub(o.Env), o.StarterPath)) // by which ours says no more than that
 	said := transfer.PluginExit{}
 	err = d.during("STARTER to say what it is: "+path, func() (err error) {
 		said, err = ask(ctx, transfer.PluginSpec{Path: path, Args: []string{path, "-classad"}, Dir: "/", Timeout: starterPatience})

@@ -110,7 +110,7 @@ func (a *activation) bring() {
 		got, err := a.source.Bring(ctx, a.place)
 		return func() []duty { return a.brought(got, err) }
 	}
-	if a.local() && !a.job.Moves {
+	if _, deferred := a.job.Ad.Lookup("DeferralTime"); a.local() && !a.job.Moves && !deferred {
 		a.atOnce(bring)
 		return
 	}

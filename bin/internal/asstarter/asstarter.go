@@ -11,7 +11,10 @@ import (
 	"os"
 
 	"github.com/execpoint/execpoint/bin/internal/commands"
+	"github.com/execpoint/execpoint/lib/localuniverse"
+	"github.com/execpoint/execpoint/lib/starter/role"
 	"github.com/execpoint/execpoint/platform/linux/asstarter"
+	"github.com/execpoint/execpoint/platform/linux/system"
 )
 
 // Main is the whole life of a starter; the caller exits with what it returns.
@@ -23,7 +26,12 @@ func Main(args []string) int {
 		case "-h", "-help", "--help":
 			fmt.Print(commands.Starter.Help(""))
 			return commands.OK
+		case role.ClassadOption:
+			return system.StarterAd(os.Stdout, os.Stderr)
 		}
+	}
+	if localuniverse.Asked(args) {
+		return system.LocalUniverse(args)
 	}
 	return asstarter.Main(args)
 }

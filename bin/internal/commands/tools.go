@@ -34,16 +34,32 @@ var Startd = Program{
 
 // Starter is condor_starter.
 var Starter = Program{
-	Name: "condor_starter", Does: "run one job for a startd of this project, which speaks to it through its standard input and output", Version: "-version",
+	Name: "condor_starter", Does: "run one job, for a startd of this project or for a schedd", Version: "-version",
 	Commands: []Command{{
-		Synopsis: []string{""},
-		Does:     "Run one job for a startd of this project, which starts it and speaks to it through its standard input and output. There is nothing in it for a person.",
-		Options:  []Option{{Name: "version", Text: "print the version"}, {Name: "help", Text: "this text"}},
+		Synopsis: []string{"", "-classad", "-job-cluster N -job-proc N -job-input-ad FILE -schedd-addr ADDRESS [-f] [-header TEXT]"},
+		Does: "Run one job: for a startd of this project, which starts it and speaks to it through its standard input and output, or, with the arguments " +
+			"of a schedd (STARTER_LOCAL), a job of the local universe. There is nothing in it for a person but -classad.",
+		Options: []Option{
+			{Name: "classad", Text: "print what starters can do on this machine"},
+			{Name: "job-cluster", Arg: "N", Text: "the job of a schedd, with -job-proc"},
+			{Name: "job-proc", Arg: "N", Text: "the same"},
+			{Name: "job-input-ad", Arg: "FILE", Text: "where its ad is; - is standard input"},
+			{Name: "schedd-addr", Arg: "ADDRESS", Text: "where the schedd is that started us"},
+			{Name: "header", Arg: "TEXT", Text: "taken, and means nothing"},
+			{Name: "f", Text: "the same"},
+			{Name: "version", Text: "print the version"},
+			{Name: "help", Text: "this text"},
+		},
 		Statuses: []Status{
 			{0, "the activation ended, well or not, and the startd was told"},
-			{1, "the startd said something that is no message of this version of the protocol, or this machine cannot run jobs"},
+			{1, "the startd said something that is no message of this version of the protocol, or this machine cannot run jobs; for a schedd: the job could not be begun, and is idle again"},
 			{2, "bad command line"},
 			{3, "the sandbox could not be removed"},
+			{100, "for a schedd: the job is done"},
+			{107, "for a schedd: the job is to run again"},
+			{112, "for a schedd: the job is to be held"},
+			{113, "for a schedd: the job went, as it was told to"},
+			{114, "for a schedd: the job's time to begin had passed"},
 		},
 	}},
 }

@@ -51,6 +51,7 @@ const (
 	Rehome                   = 562
 	CommandDataSlot          = 563
 	CAAuthCmd                = 1000 // the command stands in an ad
+	QmgmtWrite               = 1112 // of a schedd; the calls follow on the connection
 	CACmd                    = 1200 // the command stands in an ad
 )
 

@@ -177,6 +177,7 @@ var table = [...]entry{
 	{Rehome, "REHOME", &admin, nil},
 	{CommandDataSlot, "COMMAND_DATA_SLOT", &withJob, nil},
 	{CAAuthCmd, "CA_AUTH_CMD", &Terms{Level: Write, Authenticated: true, Message: JobMessage}, nil},
+	{QmgmtWrite, "QMGMT_WRITE_CMD", nil, nil},
 	{CACmd, "CA_CMD", &Terms{Level: Write, Message: JobMessage}, &Terms{Level: Write}},
 
 	{StarterVacateJob, "STARTER_VACATE_JOB", nil, &ofClaim},

@@ -14,6 +14,7 @@ import (
 	"github.com/execpoint/execpoint/lib/classad"
 	"github.com/execpoint/execpoint/lib/eventlog"
 	"github.com/execpoint/execpoint/lib/host"
+	"github.com/execpoint/execpoint/lib/reason"
 	"github.com/execpoint/execpoint/lib/starter/job"
 	"github.com/execpoint/execpoint/lib/starter/protocol"
 	"github.com/execpoint/execpoint/lib/starter/runner"
@@ -66,6 +67,9 @@ func (j *Job) Learn(context.Context) (job.Learned, error) {
 // Read says how the job runs here, where its access point is.
 func (j *Job) Read(ad *classad.Ad, scratch, _ string) (*job.Job, error) {
 	files := runner.InPlace
+	if j.Plan.Submit.InPlace {
+		return job.Read(ad, j.Plan.Submit.Iwd, scratch, files)
+	}
 	if transfer.Wanted(ad) || j.Submit != nil && transfer.IfNeeded(ad) {
 		files = runner.Moved
 	}
@@ -95,7 +99,7 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 		return got, job.HeldFor(j.holds().Broken(err))
 	}
 	if !p.Job.Moves {
-		return got, nil // nothing to bring
+		return got, j.awaitStart(ctx) // nothing to bring
 	}
 	in, err := transfer.InputOf(p.Job.Ad, p.Job.Iwd)
 	in.Submit = j.Submit
@@ -111,7 +115,26 @@ func (j *Job) Bring(ctx context.Context, p *job.Place) (job.Brought, error) {
 	if err != nil {
 		return got, job.HeldFor(j.holds().Input(err))
 	}
-	return got, nil
+	return got, j.awaitStart(ctx)
+}
+
+// awaitStart waits for the job's DeferralTime. One that has missed it is held.
+func (j *Job) awaitStart(ctx context.Context) error {
+	wait, missed := job.Deferral(j.place.Job.Ad, time.Now())
+	switch {
+	case missed:
+		return job.HeldFor(&protocol.Hold{Code: int(reason.MissedDeferredTime), Reason: "Job missed deferred execution time"})
+	case wait == 0:
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Changed is an update: the access point is told what the job set for the next

@@ -115,6 +115,9 @@ type SubmitSide struct {
 	As *host.Identity `json:"as,omitempty"`
 	// Own says that they are those of the starter's own user, which is root.
 	Own bool `json:"own,omitempty"`
+	// InPlace says that no file is moved, whatever the job's ad says: a job of the local
+	// universe works in its submit directory.
+	InPlace bool `json:"in_place,omitempty"`
 	// Chirp says that Attributes and Event are heard: the job may use Chirp.
 	Chirp bool `json:"chirp,omitempty"`
 }

@@ -72,8 +72,22 @@ type PoolSettings struct {
 	Reactivate  bool          // CHECK_REACTIVATE_AFTER_CHECKPOINT
 	Outside     bool          // ALLOW_OUTPUT_OUTSIDE_SCRATCH
 	Records     string        // FILE_TRANSFER_STATS_LOG, "" for none
-	Creds       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
-	ClearCreds  bool          // ALLOW_OAUTH_WITHOUT_ENCRYPTION
+	Creds       CredSettings
+	Plugins     PluginSettings
+	Guidance    GuidanceSettings
+	Mapping     Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
+
+	ColorFromJob bool // TESTING_COLOR_FROM_JOB_AD
+
+	Reach    reach.Settings
+	Security *security.Knobs
+	Methods  authn.Settings
+}
+
+// CredSettings are what the configuration says about the credentials that a shadow gives.
+type CredSettings struct {
+	Every       time.Duration // SEC_CREDENTIAL_REFRESH; 0 or less is once
+	Clear       bool          // ALLOW_OAUTH_WITHOUT_ENCRYPTION
 	KerberosDir string        // SEC_CREDENTIAL_DIRECTORY_KRB, "" for none
 	// KerberosFresh is SEC_CREDENTIAL_REFRESH_INTERVAL, how old tickets may be that are
 	// there when a job begins; negative is as old as they are. CredmonWait is
@@ -82,15 +96,6 @@ type PoolSettings struct {
 
 	Delegates bool          // DELEGATE_JOB_GSI_CREDENTIALS
 	ProxyLife time.Duration // DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME; 0 is without end
-	Plugins   PluginSettings
-	Guidance  GuidanceSettings
-	Mapping   Mapping // FORBID_HARDLINK_MAPPING, FORBID_COPY_MAPPING
-
-	ColorFromJob bool // TESTING_COLOR_FROM_JOB_AD
-
-	Reach    reach.Settings
-	Security *security.Knobs
-	Methods  authn.Settings
 }
 
 // TokenSettings are what the configuration says about the tokens of jobs whose access
@@ -158,6 +163,16 @@ func SettingsFrom(s, startd *config.Snapshot, resources []string) (*Settings, er
 	return set, nil
 }
 
+// creds reads what is said about the credentials that a shadow gives.
+func (r *reader) creds() CredSettings {
+	return CredSettings{
+		Every: r.Duration("SEC_CREDENTIAL_REFRESH"), Clear: r.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION"),
+		KerberosDir: r.String("SEC_CREDENTIAL_DIRECTORY_KRB"), KerberosFresh: r.Duration("SEC_CREDENTIAL_REFRESH_INTERVAL"),
+		CredmonWait: r.Duration("CREDD_POLLING_TIMEOUT"),
+		Delegates:   r.Bool("DELEGATE_JOB_GSI_CREDENTIALS"), ProxyLife: max(r.Duration("DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME"), 0),
+	}
+}
+
 // PoolSettingsFrom reads from s, which Configuration has made, what the jobs of a pool
 // need besides. It is all or nothing.
 func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
@@ -166,9 +181,7 @@ func PoolSettingsFrom(s *config.Snapshot) (*PoolSettings, error) {
 		UidDomain: r.String("UID_DOMAIN"), FileSystemDomain: r.String("FILESYSTEM_DOMAIN"),
 		Wire: r.positive("STARTER_UPLOAD_TIMEOUT"), Window: r.positive("STATISTICS_WINDOW_SECONDS"), MemoryUsage: r.Text("MEMORY_USAGE_METRIC"),
 		Reactivate: r.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT"), Outside: r.Bool("ALLOW_OUTPUT_OUTSIDE_SCRATCH"), Records: r.String("FILE_TRANSFER_STATS_LOG"),
-		Creds: r.Duration("SEC_CREDENTIAL_REFRESH"), ClearCreds: r.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION"), Plugins: r.plugins(),
-		KerberosDir: r.String("SEC_CREDENTIAL_DIRECTORY_KRB"), KerberosFresh: r.Duration("SEC_CREDENTIAL_REFRESH_INTERVAL"), CredmonWait: r.Duration("CREDD_POLLING_TIMEOUT"),
-		Delegates: r.Bool("DELEGATE_JOB_GSI_CREDENTIALS"), ProxyLife: max(r.Duration("DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME"), 0),
+		Creds: r.creds(), Plugins: r.plugins(),
 		Guidance: r.guidance(), Mapping: r.mapping(),
 		ColorFromJob: r.Bool("TESTING_COLOR_FROM_JOB_AD"),
 	}

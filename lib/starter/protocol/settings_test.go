@@ -139,15 +139,15 @@ func TestSettings(t *testing.T) {
 		{"CHECK_REACTIVATE_AFTER_CHECKPOINT", p.Reactivate, false},
 		{"ALLOW_OUTPUT_OUTSIDE_SCRATCH", p.Outside, false},
 		{"FILE_TRANSFER_STATS_LOG", p.Records, "/var/log/condor/slot_type_1.stats"},
-		{"SEC_CREDENTIAL_REFRESH", []time.Duration{p.Creds, s.Tokens.Every}, []time.Duration{-second, -second}},
+		{"SEC_CREDENTIAL_REFRESH", []time.Duration{p.Creds.Every, s.Tokens.Every}, []time.Duration{-second, -second}},
 		{"SEC_CREDENTIAL_DIRECTORY_OAUTH", s.Tokens.Dir, "/var/lib/condor/oauth"},
 		{"TRUST_CREDENTIAL_DIRECTORY", s.Tokens.Trusted, true},
-		{"SEC_CREDENTIAL_DIRECTORY_KRB", p.KerberosDir, "/var/lib/condor/krb.slot_type_1"},
-		{"SEC_CREDENTIAL_REFRESH_INTERVAL", p.KerberosFresh, 300 * second},
-		{"CREDD_POLLING_TIMEOUT", p.CredmonWait, 8 * second},
-		{"ALLOW_OAUTH_WITHOUT_ENCRYPTION", p.ClearCreds, true},
-		{"DELEGATE_JOB_GSI_CREDENTIALS", p.Delegates, false},
-		{"DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME", p.ProxyLife, 120 * second},
+		{"SEC_CREDENTIAL_DIRECTORY_KRB", p.Creds.KerberosDir, "/var/lib/condor/krb.slot_type_1"},
+		{"SEC_CREDENTIAL_REFRESH_INTERVAL", p.Creds.KerberosFresh, 300 * second},
+		{"CREDD_POLLING_TIMEOUT", p.Creds.CredmonWait, 8 * second},
+		{"ALLOW_OAUTH_WITHOUT_ENCRYPTION", p.Creds.Clear, true},
+		{"DELEGATE_JOB_GSI_CREDENTIALS", p.Creds.Delegates, false},
+		{"DELEGATE_JOB_GSI_CREDENTIALS_LIFETIME", p.Creds.ProxyLife, 120 * second},
 		{"TESTING_COLOR_FROM_JOB_AD", p.ColorFromJob, true},
 		{"ENABLE_URL_TRANSFERS", p.Plugins.URLs, true},
 		{"FILETRANSFER_PLUGINS", p.Plugins.Programs, []string{"/opt/htcondor/bin/a", "/opt/htcondor/bin/b"}},
@@ -223,7 +223,7 @@ func TestDefaultSettings(t *testing.T) {
 	p.Complete()
 	s := p.Settings
 	if s.First() != 8*time.Second || s.Update != 300*time.Second || s.Poll != 5*time.Second || s.Killing != 30*time.Second || s.FastShutdown != 300*time.Second ||
-		s.Permissions != 0o700 || s.Cgroup != "htcondor" || !s.Environment.SetsHome || s.Pool.Wire != 300*time.Second || s.Pool.Creds != 300*time.Second ||
+		s.Permissions != 0o700 || s.Cgroup != "htcondor" || !s.Environment.SetsHome || s.Pool.Wire != 300*time.Second || s.Pool.Creds.Every != 300*time.Second ||
 		!s.Pool.Plugins.URLs || !s.Chirp.Enabled || !s.Pool.Reactivate || !s.Pool.Outside || s.Pool.Reach.SSHD != "/usr/sbin/sshd" {
 		t.Errorf("%+v\n%+v", s, s.Pool)
 	}

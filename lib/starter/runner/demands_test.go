@@ -30,7 +30,6 @@ func TestChoose(t *testing.T) {
 		{job: "JobUniverse = 5"},
 		{job: "JobUniverse = 11"},
 		{job: "JobUniverse = 10", code: 6, want: "the java universe (JobUniverse 10)"},
-		{job: "JobUniverse = 12", code: 6, want: "the local universe (JobUniverse 12)"},
 		{job: "JobUniverse = 13", code: 6, want: "the vm universe (JobUniverse 13)"},
 		{job: "JobUniverse = 77", code: 6, want: "the unknown universe (JobUniverse 77)"},
 		{job: "JobUniverse = 5\nWantDocker = true\nDockerImage = \"centos\"", code: 35, want: "a Docker container (DockerImage)"},

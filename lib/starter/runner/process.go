@@ -18,12 +18,13 @@ import (
 )
 
 // Process runs a job as a plain process of the machine, in a family of its own.
-// That is what HTCondor's vanilla universe is, and each node of a parallel job.
+// That is what HTCondor's vanilla universe is, each node of a
+// parallel job, and a job of the local universe, for which a schedd starts the starter.
 type Process struct{ machine Machine }
 
 // Offer implements Runner. The job has the network of the machine.
 func (*Process) Offer() Offer {
-	return Offer{Universes: []Universe{Vanilla, Parallel}, Abilities: []string{"HasJobNetworking"}}
+	return Offer{Universes: []Universe{Vanilla, Parallel, Local}, Abilities: []string{"HasJobNetworking"}}
 }
 
 // Prepare implements Runner. The limits of a process are applied when it starts, so

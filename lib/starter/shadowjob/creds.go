@@ -34,7 +34,7 @@ func (j *Job) openCreds(ctx context.Context) error {
 		}
 		all = append(all, again)
 	}
-	j.creds = job.Renew(j.Plan.Settings.Pool.Creds, j.conv.log, all)
+	j.creds = job.Renew(j.Plan.Settings.Pool.Creds.Every, j.conv.log, all)
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (j *Job) openCreds(ctx context.Context) error {
 func (j *Job) fetchCreds(ctx context.Context, services []string) (dir string, err error) {
 	// In clear only where the owner of the machine allows it (ALLOW_OAUTH_WITHOUT_ENCRYPTION)
 	// and jobs have no user of their own.
-	got, err := j.conv.caller.Creds(ctx, j.Plan.Settings.Pool.ClearCreds && j.place.User == nil)
+	got, err := j.conv.caller.Creds(ctx, j.Plan.Settings.Pool.Creds.Clear && j.place.User == nil)
 	if err != nil {
 		return "", err
 	}

@@ -47,7 +47,7 @@ const (
 // is given what the access point has if it has made none or only an old one.
 func (j *Job) openKerberos(ctx context.Context) (job.Renewal, error) {
 	const op = "starter.kerberos"
-	set := j.Plan.Settings.Pool
+	set := j.Plan.Settings.Pool.Creds
 	if set.KerberosDir == "" {
 		return nil, errs.E(op, errs.Unsupported, "SEC_CREDENTIAL_DIRECTORY_KRB", errors.New("it is not set, so this machine has no tickets of Kerberos"))
 	}

@@ -32,7 +32,7 @@ func (j *Job) openProxy(ctx context.Context) error {
 // time is as long as the job's own. The shadow gives no more than is allowed at its
 // side.
 func (j *Job) proxyUntil() time.Time {
-	set := j.Plan.Settings.Pool
+	set := j.Plan.Settings.Pool.Creds
 	if !set.Delegates {
 		return time.Time{}
 	}

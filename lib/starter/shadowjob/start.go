@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/execpoint/execpoint/lib/classad"
+	"github.com/execpoint/execpoint/lib/starter/job"
 )
 
 // awaitStart waits until a job with a DeferralTime may start, or one whose
 // shadow is too young. missed says that its window has passed.
 func (v *conversation) awaitStart(ctx context.Context, ad *classad.Ad) (missed bool, err error) {
 	now := v.clock.Now().Wall
-	wait, missed := deferral(ad, now)
+	wait, missed := job.Deferral(ad, now)
 	if !missed && !v.caller.AtLeast(25, 8, 0) {
 		wait = max(wait, untilOld(ad, now.Sub(v.met)))
 	}
@@ -44,24 +45,4 @@ func untilOld(ad *classad.Ad, known time.Duration) time.Duration {
 		return 0
 	}
 	return min(old, max(0, old-known)) // a clock that was set back says nothing
-}
-
-// deferral is how long a job has to wait for its DeferralTime; missed says
-// that this is past by more than its DeferralWindow.
-func deferral(ad *classad.Ad, now time.Time) (wait time.Duration, missed bool) {
-	env := &classad.Env{My: ad, Now: now}
-	at, ok := ad.EvalInt("DeferralTime", env)
-	if !ok || at <= 0 {
-		return 0, false
-	}
-	offset, _ := ad.EvalInt("DeferralOffset", env)
-	window, _ := ad.EvalInt("DeferralWindow", env)
-	wait = time.Unix(at, 0).Sub(now.Add(-time.Duration(offset) * time.Second))
-	switch {
-	case wait >= 0:
-		return wait, false
-	case -wait > time.Duration(window)*time.Second:
-		return 0, true
-	}
-	return 0, false
 }

@@ -29,6 +29,13 @@ func Become() {
 	}
 }
 
+// Host is what a starter needs of this machine, for a program that is one without a
+// startd. As Become it must be called before the process has done anything else.
+func Host() (starter.Host, error) {
+	h, _, _, err := newHost()
+	return h, err
+}
+
 // Main is the whole life of a starter; the caller exits with what it returns.
 func Main(args []string) int {
 	h, stdin, stdout, err := newHost()

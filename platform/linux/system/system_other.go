@@ -8,6 +8,7 @@ package system
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -39,6 +40,18 @@ func New(...machine.Scanner) (*System, error) { return nil, errNoPlatform }
 
 // Visit refuses.
 func Visit(...machine.Scanner) (*System, error) { return nil, errNoPlatform }
+
+// LocalUniverse refuses.
+func LocalUniverse([]string) int {
+	fmt.Fprintf(os.Stderr, "condor_starter: %v\n", errNoPlatform)
+	return 1
+}
+
+// StarterAd refuses.
+func StarterAd(_, stderr io.Writer) int {
+	fmt.Fprintf(stderr, "condor_starter: %v\n", errNoPlatform)
+	return 1
+}
 
 // Scanners is never reached.
 func (p *System) Scanners() []machine.Scanner { return nil }
