@@ -64,7 +64,8 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 	}
 	client, server := net.Pipe()
 	key := bytes.Repeat([]byte{7}, 32)
-	conn, peer := cedar.NewConn(client, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{Timeout: -1})
+	done := make(chan struct{})
+	conn, peer := cedar.NewConn(heard{client, done}, cedar.Limits{}), cedar.NewConn(server, cedar.Limits{Timeout: -1})
 	for _, x := range []*cedar.Conn{conn, peer} {
 		if c.clear {
 			break
@@ -76,8 +77,13 @@ func (c *Collector) Command(ctx context.Context, to cedar.Sinful, command int, _
 	conn.SetPeerVersion(c.Version)
 	c.conns = append(c.conns, server)
 	c.opened = append(c.opened, command)
-	if !c.deaf {
-		go c.serve(peer, command)
+	if c.deaf {
+		close(done)
+	} else {
+		go func() {
+			defer close(done)
+			c.serve(peer, command)
+		}()
 	}
 	return conn, &security.Session{ID: "s", PeerVersion: c.Version}, nil
 }
@@ -149,6 +155,19 @@ func (p *post) Send(_ context.Context, command int, payload func(*cedar.Conn)) e
 		p.c.keep(m)
 	}
 	return nil
+}
+
+// heard is a connection whose end is known once all that was sent over it was taken in:
+// what the next one brings does not overtake it.
+type heard struct {
+	net.Conn
+	done <-chan struct{}
+}
+
+func (h heard) Close() error {
+	err := h.Conn.Close()
+	<-h.done
+	return err
 }
 
 func (c *Collector) serve(conn *cedar.Conn, command int) {
