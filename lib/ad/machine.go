@@ -281,6 +281,9 @@ func (l *typeLayer) publishPolicy(m *Machine, typeID int) {
 	within := m.set.expr(typeID, "WithinResourceLimits")
 	if within == nil {
 		text := m.set.withinText
+		if m.maps() {
+			text = strings.ReplaceAll(text, newElvis, oldElvis)
+		}
 		for _, r := range m.src.Ledger.Resources() {
 			text += fmt.Sprintf(" && (TARGET.Request%[1]s is UNDEFINED || MY.%[1]s >= TARGET.Request%[1]s)", r.Name)
 		}
@@ -297,6 +300,24 @@ func (l *typeLayer) publishPolicy(m *Machine, typeID int) {
 	for kind := range l.offered {
 		l.offered[kind] = l.requirements(m, typeID, slot.Kind(kind))
 	}
+}
+
+// A negotiator of 23.9 takes ?: for weaker than !=, one of 25.14 for stronger. So the
+// default of CATALOG_SPACE is an error there once a slot says how it maps files, and
+// with it Requirements: no job would match. What stands for it here means the same to both.
+const (
+	newElvis = `MappingMethod ?: "" != "Copy"`
+	oldElvis = `MappingMethod =!= "Copy"`
+)
+
+// maps reports whether the slots say how files that jobs share are mapped.
+func (m *Machine) maps() bool {
+	attrs := m.src.Inventory.Attrs
+	if attrs == nil {
+		return false
+	}
+	_, said := attrs.Lookup("MappingMethod")
+	return said
 }
 
 // withoutNetwork is true for jobs that say that they do without a network: one that says
