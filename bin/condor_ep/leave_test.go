@@ -385,7 +385,7 @@ func TestStrangersBeside(t *testing.T) {
 	if strings.Contains(stdout, "\x1b") {
 		t.Errorf("%q", stdout)
 	}
-	w.interrupt(t, other, 2)
+	w.interrupt(t, other, 1)
 	<-w.ended
 	in.Close()
 	if err := daemon.Wait(); err != nil {
